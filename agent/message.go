@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// Role says what a message of a conversation is.
+type Role string
+
+// The roles. Only the first four are ever shown to a model.
+const (
+	// RoleUser is what a person wrote.
+	RoleUser Role = "user"
+	// RoleAssistant is a reply of the model: text, calls, or both.
+	RoleAssistant Role = "assistant"
+	// RoleTool is the result of one call of the assistant message before it.
+	RoleTool Role = "tool"
+	// RoleSummary stands for all messages before it: what a compaction kept of them.
+	RoleSummary Role = "summary"
+	// RoleStarted records that a call with effects is about to run. A started call
+	// without a result was interrupted: it is never run again by itself.
+	RoleStarted Role = "started"
+)
+
+// Status is the outcome of a call.
+type Status string
+
+// The outcomes of a call.
+const (
+	StatusOK    Status = "ok"
+	StatusError Status = "error"
+)
+
+// Message is one entry of a conversation: what the log stores, one record each.
+// Files are references to the workspace, never bytes.
+type Message struct {
+	Role Role      `json:"role"`
+	Time time.Time `json:"time,omitzero"`
+	Text string    `json:"text,omitempty"`
+
+	// Sender names the author of a user message in a shared chat.
+	Sender string `json:"sender,omitempty"`
+	// Files are workspace paths of what came with a user message, or of what a
+	// result wants delivered to the chat.
+	Files []toolgroups.File `json:"files,omitempty"`
+	// Ref is the caller's key for a user message (the bridge's job). The agent
+	// carries it and does not look at it.
+	Ref string `json:"ref,omitempty"`
+
+	// Calls are the tool calls of an assistant message, in the model's order.
+	Calls []Call `json:"calls,omitempty"`
+	// Reasoning is what some models must be given back with their own reply.
+	Reasoning string `json:"reasoning,omitempty"`
+	// Final marks the assistant message that ends a turn: the answer.
+	Final bool `json:"final,omitempty"`
+	// Usage is what the reply cost; Model who gave it.
+	Usage *Usage `json:"usage,omitempty"`
+	Model string `json:"model,omitempty"`
+
+	// CallID, Tool and Status belong to RoleTool and RoleStarted. Tool is the tool
+	// that ran (unwrapped); Code is the error code where Status is StatusError.
+	CallID string `json:"call_id,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	Status Status `json:"status,omitempty"`
+	Code   string `json:"code,omitempty"`
+	// Hash of the tool and its arguments, for RoleStarted and for approvals.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Call is a tool call in both its forms: as the model emitted it, for replay, and
+// unwrapped, for policy, logs and restore.
+type Call struct {
+	// ID is unique only within one assistant message: some servers number the calls
+	// of every reply from zero.
+	ID string `json:"id"`
+	// Name and Arguments are the model's own, byte for byte.
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	// Tool and Input are what really runs, where that differs (a bridge call).
+	Tool  string `json:"tool,omitempty"`
+	Input string `json:"input,omitempty"`
+}
+
+// Usage is what one model call cost in tokens, as the provider reported it.
+type Usage struct {
+	// Input counts all input tokens, the cached ones included.
+	Input  int `json:"input"`
+	Cached int `json:"cached,omitempty"`
+	Output int `json:"output"`
+	// Tools is our own estimate of the part of Input that the tools array takes.
+	Tools int `json:"tools,omitempty"`
+}
+
+// LabelLoad is the label ([Message.Label]) of records that matter for restoring
+// groups: assistant messages that call load_tool_group, and the results of those
+// calls.
+const LabelLoad = "load"
+
+// LabelSummary is the label of summaries, so that the newest is found at once.
+const LabelSummary = "summary"

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// Model is a language model. Implementations are in packages beside this one
+// (agent/openai); what changes the behaviour of a model for one turn (budgets,
+// failover, redaction) wraps it.
+type Model interface {
+	// Complete sends one request and returns the whole reply. Pieces of it are given
+	// to onDelta, if not nil, as they come. It retries what can be retried by itself
+	// and returns a *[ModelError] when it gives up.
+	Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error)
+}
+
+// Request is what a model is asked.
+type Request struct {
+	// System is the system prompt, the static parts first.
+	System string
+	// Messages is the window of the conversation, oldest first, as it is stored;
+	// the adapter puts results in the order of their calls and leaves out what is
+	// not for a model.
+	Messages []Message
+	// Tools is the array of this round, in the order it goes over the wire.
+	Tools []toolgroups.Tool
+	// CacheKey is the same for all requests of one conversation.
+	CacheKey string
+}
+
+// Delta is a piece of a reply while it streams.
+type Delta struct {
+	Text string
+}
+
+// Reply is the answer of a model to one request.
+type Reply struct {
+	Text      string
+	Reasoning string
+	Calls     []Call
+	// Truncated is true where the model stopped at its output limit.
+	Truncated bool
+	Usage     Usage
+	// Model is the name the provider reports.
+	Model string
+}
+
+// Kind says why a turn could not be answered, for the caller to choose a sentence.
+type Kind string
+
+// The kinds of failure.
+const (
+	// KindAuth: the provider refused the key.
+	KindAuth Kind = "auth"
+	// KindRateLimit: still refused by rate or quota after the retries.
+	KindRateLimit Kind = "rate_limit"
+	// KindUnavailable: no connection, 5xx, a broken or stalled stream after the retries.
+	KindUnavailable Kind = "unavailable"
+	// KindOverflow: the request is larger than the model's context.
+	KindOverflow Kind = "overflow"
+	// KindRejected: the provider calls the request wrong (400, unknown model).
+	KindRejected Kind = "rejected"
+	// KindRounds: the turn went through its limit of rounds without an answer.
+	KindRounds Kind = "rounds"
+	// KindBudget: a budget does not allow the call.
+	KindBudget Kind = "budget"
+)
+
+// ModelError is a failure of a turn that a person should be told about by kind.
+// Its text is for the log; it holds no secrets.
+type ModelError struct {
+	Kind Kind
+	// Status is the HTTP status, if there was one.
+	Status int
+	// RetryAfter is how long the provider asks to wait, if it does.
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error returns the text for the log.
+func (e *ModelError) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("model: %s (HTTP %d): %v", e.Kind, e.Status, e.Err)
+	}
+	return fmt.Sprintf("model: %s: %v", e.Kind, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// ErrSuspended ends a turn that waits for the approval of a call. It is run again,
+// with the history as stored, when there is a decision.
+var ErrSuspended = errors.New("agent: the turn waits for an approval")

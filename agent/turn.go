@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// Turn is all that answering needs.
+type Turn struct {
+	// Prompt is the static part of the system prompt: agent prompt and skills. The
+	// listing of tool groups is joined to it.
+	Prompt string
+	// Tail is put behind the static part: memory, the summary of a compaction.
+	Tail string
+	// History is the window of the conversation as it is stored, oldest first; it
+	// ends with the message to be answered, or wherever an earlier run stopped.
+	History []Message
+	// Set is what the conversation can use.
+	Set *toolgroups.Set
+	// Scope is on whose behalf tools run.
+	Scope toolgroups.Scope
+	// Model answers; nil means the agent's own.
+	Model Model
+	// CacheKey is the same for all turns of one conversation.
+	CacheKey string
+	// Gate, if not nil, is asked before each call runs.
+	Gate Gate
+	// Observe, if not nil, is told what happens: best effort, never stored, called
+	// from several goroutines.
+	Observe func(Event)
+}
+
+// Gate decides whether a call may run now.
+type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (Decision, error)
+
+// Decision is the answer of a [Gate].
+type Decision struct {
+	Verdict Verdict
+	// Reason is told to the model where the verdict is Deny.
+	Reason string
+}
+
+// Verdict is whether a call runs.
+type Verdict int
+
+// The verdicts.
+const (
+	Allow Verdict = iota
+	Deny
+	// Pending leaves the call open: the others run, then the turn is suspended.
+	Pending
+)
+
+// Event is something that happens during a turn, for previews, pages and metrics.
+// Exactly one of the pointers is set.
+type Event struct {
+	Delta   *Delta
+	Request *RequestEvent
+	Reply   *ReplyEvent
+	Started *ToolEvent
+	Ended   *ToolEvent
+}
+
+// RequestEvent is a request that goes to the model.
+type RequestEvent struct {
+	Round  int
+	Tools  []string
+	Groups []string
+	// ToolTokens estimates what the tools array costs, AllTokens what all tools of
+	// the registry would.
+	ToolTokens int
+	AllTokens  int
+}
+
+// ReplyEvent is a reply of the model.
+type ReplyEvent struct {
+	Round    int
+	Usage    Usage
+	Duration time.Duration
+	Err      error
+}
+
+// ToolEvent is a tool call that begins or ends.
+type ToolEvent struct {
+	CallID   string
+	Tool     string
+	Status   Status
+	Duration time.Duration
+}

@@ -1,0 +1,157 @@
+// Package storage says in words what OneClaw needs of an engine that keeps its
+// data: an append-only [Log] per conversation and a [KV] for everything else.
+//
+// Sessions, jobs, users, tasks, leases and tokens are all values in the KV;
+// engines store bytes and know none of them. An engine is a package that passes
+// the suite in storage/storetest. A write has happened only when the call has
+// returned nil: then it is on disk and survives a crash of the process and of
+// the machine.
+//
+// All methods may be called concurrently. Byte slices given to an engine are not
+// kept after the call returns; byte slices an engine returns belong to the caller.
+package storage
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// Errors that callers distinguish with errors.Is. Everything else an engine
+// returns means that it could not tell whether the write happened: read again.
+var (
+	// ErrNotFound is returned by Get for a key that does not exist.
+	ErrNotFound = errors.New("storage: not found")
+	// ErrConflict is returned by a write whose expected position or revision is
+	// not the current one. Nothing was written.
+	ErrConflict = errors.New("storage: conflict")
+	// ErrLocked is returned on opening a store that another process has open.
+	ErrLocked = errors.New("storage: in use by another process")
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("storage: closed")
+	// ErrInvalid is returned for an empty or oversized key, log name, label or value.
+	ErrInvalid = errors.New("storage: invalid argument")
+)
+
+// Limits that every engine keeps, so that data can move between engines.
+const (
+	// MaxKey is the largest length of a key, a log name and a label in bytes.
+	MaxKey = 512
+	// MaxValue is the largest length of a value or of a record's data in bytes.
+	MaxValue = 8 << 20
+)
+
+// Store is a complete engine.
+type Store interface {
+	Log
+	KV
+	// Close waits for running calls, ends every Watch, and releases the store.
+	// Calling it again is harmless.
+	Close() error
+}
+
+// Position is the place of a record in its log: 1 for the first record, then
+// counting up without gaps. 0 stands for "before the first record".
+type Position uint64
+
+// Record is one entry of a log.
+type Record struct {
+	// Pos is set by the engine.
+	Pos Position
+	// Label is optional. Records with the same label can be read alone, at a cost
+	// that does not depend on the others ([Query].Label).
+	Label string
+	Data  []byte
+}
+
+// Query says which records [Log.Records] yields. The zero value yields all.
+type Query struct {
+	// After skips the records up to and including this position.
+	After Position
+	// Before, if not 0, skips the records from this position on.
+	Before Position
+	// Label, if not empty, yields only the records with exactly this label.
+	Label string
+	// Limit, if not 0, ends after so many records.
+	Limit int
+	// Backward yields the newest records first.
+	Backward bool
+}
+
+// Log keeps append-only sequences of records, each under a name.
+type Log interface {
+	// Append writes all records behind position after, or none of them, and
+	// returns the position of the last. Where after is not the position of the
+	// last record of the log (0 for a log that does not exist) it returns
+	// ErrConflict. The label index is written in the same step as the records.
+	Append(ctx context.Context, log string, after Position, records ...Record) (Position, error)
+	// Records yields the records as they were when the iteration began, in order.
+	// A log that does not exist yields nothing. The consumer may take its time and
+	// may write to the store between two records. It ends after the first error.
+	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
+	// Drop removes a log with its labels. A log that does not exist is no error.
+	Drop(ctx context.Context, log string) error
+}
+
+// Revision identifies one version of a value. Revisions of a key grow with each
+// write, also across a deletion.
+type Revision uint64
+
+// Absent is the revision to give to [KV.Put] for a key that must not exist yet.
+const Absent Revision = 0
+
+// Any is the revision to give to [KV.Put] and [KV.Delete] where the present
+// version does not matter.
+const Any Revision = ^Revision(0)
+
+// Entry is a key with its value.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision Revision
+}
+
+// Event is a change that [KV.Watch] reports.
+type Event struct {
+	Entry
+	// Deleted is true where the key was deleted; Value is empty then.
+	Deleted bool
+}
+
+// Range says which entries [KV.List] yields, in byte order of their keys.
+type Range struct {
+	// Prefix is what all keys begin with; empty for all keys.
+	Prefix string
+	// After, if not empty, skips the keys up to and including this one.
+	After string
+	// Limit, if not 0, ends after so many entries.
+	Limit int
+}
+
+// KV keeps values under keys, with compare-and-set.
+type KV interface {
+	// Get returns the newest version: it sees every write that had returned
+	// before it was called. ErrNotFound if there is none.
+	Get(ctx context.Context, key string) (Entry, error)
+	// Put writes a value if rev is the revision of the present version ([Absent]:
+	// no version; [Any]: whatever there is), otherwise ErrConflict. It returns the
+	// revision of what it wrote.
+	Put(ctx context.Context, key string, value []byte, rev Revision) (Revision, error)
+	// Delete removes a key if rev is its present revision or [Any], otherwise
+	// ErrConflict. A key that does not exist is ErrConflict, with [Any] no error.
+	Delete(ctx context.Context, key string, rev Revision) error
+	// List yields entries with their values as they were when the iteration began.
+	// The consumer may write to the store between two entries. It ends after the
+	// first error.
+	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
+	// Watch yields every change of a key with the prefix that is made after Watch
+	// was called (not after the iteration began), in order, until ctx ends (no
+	// error is yielded then), the store is closed (ErrClosed) or the consumer is
+	// too slow for the engine to keep what happened (ErrLagged): then list and
+	// watch again.
+	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
+}
+
+// ErrLagged is yielded by [KV.Watch] when changes were lost because the consumer
+// was too slow.
+var ErrLagged = errors.New("storage: watcher too slow, changes were lost")

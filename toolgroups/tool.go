@@ -1,0 +1,147 @@
+package toolgroups
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Effect says what running a tool may change outside the conversation. The agent
+// records the start of every call whose tool is not ReadOnly before it runs, so
+// that a crash never repeats it unseen.
+type Effect int
+
+// The effects, the careful one first: a tool that says nothing has effects.
+const (
+	// Changes is a tool that changes something the user can mend: a file of the
+	// workspace, a setting, a label.
+	Changes Effect = iota
+	// ReadOnly is a tool that can be run again after a crash without harm.
+	ReadOnly
+	// Consequential is a tool whose effect reaches other people or cannot be taken
+	// back: send, delete, share, invite, run a command.
+	Consequential
+)
+
+// Role is what the sender of a message may do. A higher role includes the lower.
+type Role int
+
+// The roles, from nothing to everything.
+const (
+	RoleStranger Role = iota
+	RoleUser
+	RoleAdmin
+	RoleOwner
+)
+
+// Tool is a function that the model can call: the facts it is told about it and
+// the function that runs.
+type Tool struct {
+	// Name is unique in a registry and matches ^[a-z][a-z0-9_]*$ (built-in tools).
+	Name string
+	// Description is one or two sentences for the model.
+	Description string
+	// Parameters is a JSON Schema of type object, compact and byte-stable: it goes
+	// over the wire as it stands.
+	Parameters json.RawMessage
+	// Timeout bounds one run. 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// Effect says what a run may change.
+	Effect Effect
+	// Role is the least role of the sender of the message being answered.
+	// The zero value asks for nothing beyond being allowed to talk to the bot.
+	Role Role
+	// Run does the work. It returns an *[Error] for what the model should be told;
+	// any other error is reported to the model as execution_error with its text.
+	// It must end soon after ctx does. It may be called concurrently.
+	Run Handler
+}
+
+// Handler is the function behind a tool.
+type Handler func(ctx context.Context, call Call) (Result, error)
+
+// DefaultTimeout bounds a run of a tool that names no timeout (spec: 30 s).
+const DefaultTimeout = 30 * time.Second
+
+// Call is one call of a tool with the facts about who asks. All are plain values,
+// so that a tool family needs to know no other package.
+type Call struct {
+	// ID is the model's id of the call, unique only within one reply.
+	ID string
+	// Name and Arguments are those of the tool that runs (unwrapped).
+	Name      string
+	Arguments json.RawMessage
+	Scope
+}
+
+// Scope says on whose behalf and where a call runs.
+type Scope struct {
+	// User is who sent the message being answered, as platform:id.
+	User string
+	// Role is what that user may do.
+	Role Role
+	// Chat is where the answer goes, as platform:id[:thread]; Platform its first part.
+	Chat string
+	// Direct is true in a chat with one user alone.
+	Direct bool
+	// Owner is whose data may be touched: the user in a direct chat, the chat in a
+	// shared one (memory, tasks, history, workspace).
+	Owner string
+	// Session is the log of this conversation.
+	Session string
+	// Workspace is the folder of the owner's files. It exists.
+	Workspace string
+	// Scheduled is true where no person waits for the answer.
+	Scheduled bool
+}
+
+// Result is what a call gives back.
+type Result struct {
+	// Text goes to the model.
+	Text string
+	// Files are for the chat: pictures, documents.
+	Files []File
+}
+
+// File is a file of the workspace that a tool wants delivered to the chat.
+type File struct {
+	// Path is relative to the workspace.
+	Path string
+	// Caption is optional plain text.
+	Caption string
+}
+
+// Text is a result of text alone.
+func Text(format string, args ...any) (Result, error) {
+	if len(args) == 0 {
+		return Result{Text: format}, nil
+	}
+	return Result{Text: fmt.Sprintf(format, args...)}, nil
+}
+
+// Codes of errors that the dispatch itself makes (spec tools.json engine_errors).
+const (
+	CodeNotFound     = "tool_not_found"
+	CodeNotAvailable = "tool_not_available"
+	CodeDisabled     = "tool_globally_disabled"
+	CodeInvalid      = "validation_error"
+	CodeTimeout      = "timeout"
+	CodeExecution    = "execution_error"
+	CodeDenied       = "permission_denied"
+)
+
+// Error is a failure of a call that the model is told about: a code for programs
+// and a sentence that says what to do next. It never holds secrets.
+type Error struct {
+	Code    string
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an [Error].
+func Errorf(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
