@@ -1,0 +1,218 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Chat is a place where people talk to the bot, and the address of an answer. It is
+// a value kept with each job, never looked up later, and comparable.
+type Chat struct {
+	// Platform is the name of the platform: telegram, slack.
+	Platform string `json:"platform"`
+	// ID is the platform's id of the chat or channel, without colons or slashes.
+	ID string `json:"id"`
+	// Thread is the topic or thread inside it; empty for none.
+	Thread string `json:"thread,omitempty"`
+}
+
+// String returns platform:id or platform:id:thread.
+func (c Chat) String() string {
+	if c.Thread == "" {
+		return c.Platform + ":" + c.ID
+	}
+	return c.Platform + ":" + c.ID + ":" + c.Thread
+}
+
+// ParseChat is the inverse of [Chat.String].
+func ParseChat(s string) (Chat, error) {
+	platform, rest, ok := strings.Cut(s, ":")
+	id, thread, threaded := strings.Cut(rest, ":")
+	if !ok || platform == "" || id == "" || (threaded && thread == "") || strings.ContainsAny(s, "/ \n") {
+		return Chat{}, fmt.Errorf("chat %q: want platform:id or platform:id:thread, such as telegram:123", s)
+	}
+	return Chat{Platform: platform, ID: id, Thread: thread}, nil
+}
+
+// Kind says what happened on the platform.
+type Kind string
+
+// The kinds of events that platforms deliver.
+const (
+	// KindText is a new message, with or without files. Commands are texts that
+	// begin with a slash.
+	KindText Kind = "text"
+	// KindEdit is a new text for an earlier message with the same ID.
+	KindEdit Kind = "edit"
+)
+
+// Message is what a platform delivers: something that a person did, for the bot.
+// Platforms drop what is not for the bot, strip the mention of it and decode
+// entities before they hand a message over.
+type Message struct {
+	Chat Chat `json:"chat"`
+	// ID is the platform's id of the message, unique within Chat.Platform and
+	// Chat.ID. Chat, ID and Kind together identify the event: a second delivery of
+	// the same one is dropped.
+	ID   string `json:"id"`
+	Kind Kind   `json:"kind"`
+	// User is who sent it: the platform's id without colons or slashes, and a name
+	// to show.
+	User     string `json:"user"`
+	UserName string `json:"user_name,omitempty"`
+	// Direct is true in a chat with this user alone.
+	Direct bool `json:"direct,omitempty"`
+	// Opener is the user who began the thread, where the platform knows: that user
+	// may clear it.
+	Opener string `json:"opener,omitempty"`
+	Text   string `json:"text,omitempty"`
+	// Files came with the message; they are fetched when the turn begins.
+	Files []Attachment `json:"files,omitempty"`
+	// Skipped says, in words for the user, what of the message could not be read
+	// (a voice note, a sticker, a file that is too large).
+	Skipped []string `json:"skipped,omitempty"`
+	// Time is when the platform says it was sent.
+	Time time.Time `json:"time"`
+}
+
+// Attachment is a file of a message that can be fetched from the platform.
+type Attachment struct {
+	// Ref is what the platform needs to fetch it.
+	Ref string `json:"ref"`
+	// Name is the file name as the sender gave it; it may be empty or hostile.
+	Name string `json:"name,omitempty"`
+	// Size in bytes as announced; 0 if unknown.
+	Size int64  `json:"size,omitempty"`
+	Type string `json:"type,omitempty"`
+}
+
+// Inbox takes what platforms receive. [Bridge] implements it.
+type Inbox interface {
+	// Accept returns nil once every message is on disk (or was known already, or is
+	// not to be answered): only then may the platform confirm them. Messages of one
+	// chat are answered in the order given. After an error none of them may be
+	// confirmed; giving them again is harmless.
+	Accept(ctx context.Context, messages ...Message) error
+	// Moved says that a chat has a new id, with all its threads (a Telegram group
+	// that became a supergroup).
+	Moved(ctx context.Context, from, to Chat) error
+}
+
+// Platform is a chat service. Optional abilities are the small interfaces below,
+// found by type assertion.
+type Platform interface {
+	// Name is the Chat.Platform of its chats.
+	Name() string
+	// Run receives messages and gives them to in until ctx ends; then it returns nil
+	// once everything it started has ended. It survives outages by itself; it
+	// returns an error only where going on is of no use (a wrong token).
+	Run(ctx context.Context, in Inbox) error
+	// Render turns an answer in Markdown into the parts to send, each within the
+	// platform's limits with room left for [RepeatNotice].
+	Render(markdown string) []Part
+	// Send sends one part and returns the platform's id of the new message.
+	//
+	// It calls commit exactly once (per attempt that reaches the platform), when the
+	// platform has received the beginning of the request, and completes the request
+	// only after commit has returned nil; see [CommitOnWrite]. So whoever crashed
+	// before commit knows that nothing was sent. Errors are *[SendError].
+	Send(ctx context.Context, to Address, part Part, commit func() error) (string, error)
+}
+
+// Address says where a part goes.
+type Address struct {
+	Chat Chat
+	// ReplyTo is the message that is answered, where the answer should show it;
+	// empty in direct chats.
+	ReplyTo string
+}
+
+// Part is a piece of an answer, rendered for its platform.
+type Part struct {
+	// Text is in the platform's own format.
+	Text string `json:"text"`
+	// Plain is the same without formatting, for when the platform refuses Text.
+	Plain string `json:"plain,omitempty"`
+	// Repeat asks the platform to show [RepeatNotice] with the part.
+	Repeat bool `json:"repeat,omitempty"`
+}
+
+// RepeatNotice is shown with a part that may have been delivered before: the
+// platform's answer to the first try was lost. Plain text, at most 80 characters.
+const RepeatNotice = "↻ Possible repeat: the connection broke while this was being sent."
+
+// Typer is a platform that can show that the bot is at work.
+type Typer interface {
+	// Typing shows (and refreshes, every few seconds) or clears the sign.
+	Typing(ctx context.Context, to Address, on bool) error
+}
+
+// Fetcher is a platform whose messages can carry files.
+type Fetcher interface {
+	// Fetch writes the file to w. It ends with [ErrTooLarge] where the platform does
+	// not hand out files of this size.
+	Fetch(ctx context.Context, a Attachment, w io.Writer) error
+}
+
+// ErrTooLarge is returned by [Fetcher.Fetch].
+var ErrTooLarge = errors.New("bridge: the file is larger than the platform hands out")
+
+// Administrators is a platform that knows who administers a chat or workspace.
+type Administrators interface {
+	// IsAdmin reports whether the user administers the chat. It fails closed: on an
+	// error the user counts as no administrator.
+	IsAdmin(ctx context.Context, chat Chat, user string) (bool, error)
+}
+
+// Announcer is a platform that shows a list of the bot's commands.
+type Announcer interface {
+	Announce(ctx context.Context, commands []CommandInfo) error
+}
+
+// CommandInfo is a command as platforms list it.
+type CommandInfo struct {
+	// Name is without the slash.
+	Name string
+	// Description is one short line.
+	Description string
+}
+
+// Monitor is a platform that can tell whether it receives.
+type Monitor interface {
+	// Health returns nil, or what is wrong in words for the operator.
+	Health() error
+}
+
+// Outcome is what became of a send that failed.
+type Outcome int
+
+// The outcomes of a failed send.
+const (
+	// Unknown: it may have arrived.
+	Unknown Outcome = iota
+	// Later: it has not arrived and can be tried again, not before RetryAfter.
+	Later
+	// Refused: it has not arrived and never will (blocked, chat gone).
+	Refused
+)
+
+// SendError is what [Platform.Send] returns.
+type SendError struct {
+	Outcome Outcome
+	// RetryAfter is what the platform asks for; 0 leaves it to the caller.
+	RetryAfter time.Duration
+	// MovedTo is the new id of the chat where the platform says it moved (with Later).
+	MovedTo string
+	// Err is the cause, without secrets.
+	Err error
+}
+
+// Error returns the text for the log.
+func (e *SendError) Error() string { return "send: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }
