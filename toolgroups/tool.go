@@ -52,6 +52,9 @@ type Tool struct {
 	// Role is the least role of the sender of the message being answered.
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role
+	// OwnArguments says that Run wants the arguments as the model wrote them and
+	// checks them itself. The zero value has [Run] repair and validate them first.
+	OwnArguments bool
 	// Run does the work. It returns an *[Error] for what the model should be told;
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
@@ -129,6 +132,8 @@ const (
 	CodeTimeout      = "timeout"
 	CodeExecution    = "execution_error"
 	CodeDenied       = "permission_denied"
+	// CodeCancelled is a call that ended because its turn was stopped.
+	CodeCancelled = "cancelled"
 )
 
 // Error is a failure of a call that the model is told about: a code for programs

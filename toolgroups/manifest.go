@@ -1,0 +1,289 @@
+package toolgroups
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxGroupTools is how many tools a group manifest may hold; a file with more
+	// is rejected as a whole.
+	MaxGroupTools = 50
+	// MaxManifest bounds a manifest in bytes.
+	MaxManifest = 1 << 20
+	// MaxTimeout is the longest timeout that a manifest may ask for.
+	MaxTimeout = time.Hour
+)
+
+// Names in manifests. A function's must be a plain identifier, so that it can be
+// put into a script without being anything else.
+var (
+	manifestName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
+)
+
+// ManifestOptions are the facts about a manifest that do not stand in it.
+type ManifestOptions struct {
+	// Source becomes that of the group. Empty means [SourceBuiltin].
+	Source string
+}
+
+// Manifest is what a file holds: a core tool, or a group, or nothing of use.
+type Manifest struct {
+	// Tool is set where the file holds a single object.
+	Tool *Tool
+	// Group is set where the file holds a list.
+	Group *Group
+}
+
+// ParseManifest reads the file base.json. An object is a single tool named like
+// the file. A list is a group named like the file, whose first element may be
+//
+//	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
+//
+// and whose others are tools: name, description, parameters, function (a key of
+// handlers; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
+// changes, consequential) and role (user, admin, owner). Each error is one line
+// that names the file and the entry; an entry with an error is left out and the
+// rest is used.
+func ParseManifest(base string, data []byte, handlers map[string]Handler, opts ManifestOptions) (Manifest, []error) {
+	p := parser{base: base, handlers: handlers}
+	m, err := p.file(data, opts)
+	if err != nil {
+		p.fail("", err)
+	}
+	return m, p.errs
+}
+
+// parser collects the errors of one file.
+type parser struct {
+	base     string
+	handlers map[string]Handler
+	errs     []error
+}
+
+func (p *parser) fail(entry string, err error) {
+	if entry != "" {
+		entry += ": "
+	}
+	p.errs = append(p.errs, fmt.Errorf("%s.json: %s%w", p.base, entry, err))
+}
+
+func (p *parser) file(data []byte, opts ManifestOptions) (Manifest, error) {
+	if len(data) > MaxManifest {
+		return Manifest{}, fmt.Errorf("the file is larger than %d bytes", MaxManifest)
+	}
+	if !manifestName.MatchString(p.base) || !wireName.MatchString(p.base) {
+		return Manifest{}, fmt.Errorf("the name of the file must match %s and be at most 64 long", manifestName)
+	}
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	var raw json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return Manifest{}, syntax(data, err)
+	}
+	switch data[0] {
+	case '{':
+		return p.single(data)
+	case '[':
+		return p.list(data, opts)
+	}
+	return Manifest{}, errors.New("the file must hold an object (one tool) or a list (a group)")
+}
+
+// syntax names the line of a syntax error.
+func syntax(data []byte, err error) error {
+	var at *json.SyntaxError
+	if !errors.As(err, &at) {
+		return err
+	}
+	line := 1 + bytes.Count(data[:min(int(at.Offset), len(data))], []byte("\n"))
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+func (p *parser) single(data []byte) (Manifest, error) {
+	tool, err := p.tool(data)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if tool.Name != p.base {
+		return Manifest{}, fmt.Errorf("the tool must be named %q like the file, not %q", p.base, tool.Name)
+	}
+	return Manifest{Tool: &tool}, nil
+}
+
+func (p *parser) list(data []byte, opts ManifestOptions) (Manifest, error) {
+	var entries []json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return Manifest{}, err
+	}
+	if len(entries) == 0 {
+		return Manifest{}, errors.New("the list is empty, so there is no group")
+	}
+	group := Group{Name: p.base, Source: cmp.Or(opts.Source, SourceBuiltin)}
+	first := 0
+	if isMeta(entries[0]) {
+		first = 1
+		if err := meta(entries[0], &group); err != nil {
+			return Manifest{}, fmt.Errorf("_meta: %w", err)
+		}
+	}
+	if n := len(entries) - first; n > MaxGroupTools {
+		return Manifest{}, fmt.Errorf("%d tools are more than the %d a group may have", n, MaxGroupTools)
+	}
+	p.tools(entries, first, &group)
+	group.DisplayName = cmp.Or(group.DisplayName, displayName(group.Name))
+	group.Description = cmp.Or(group.Description, description(group.Name, group.Tools))
+	return Manifest{Group: &group}, nil
+}
+
+// tools adds the entries that are good to the group.
+func (p *parser) tools(entries []json.RawMessage, first int, group *Group) {
+	seen := map[string]bool{}
+	for i, raw := range entries[first:] {
+		tool, err := p.tool(raw)
+		if err == nil && seen[tool.Name] {
+			err = errors.New("an earlier entry has the same name")
+		}
+		if err != nil {
+			p.fail(label(first+i, tool.Name), err)
+			continue
+		}
+		seen[tool.Name] = true
+		group.Tools = append(group.Tools, tool)
+	}
+}
+
+// label names an entry, counting from 1.
+func label(i int, name string) string {
+	if name == "" {
+		return fmt.Sprintf("entry %d", i+1)
+	}
+	return fmt.Sprintf("entry %d (%s)", i+1, oneLine(name, maxEcho))
+}
+
+// isMeta reports whether an entry has "_meta": true.
+func isMeta(raw json.RawMessage) bool {
+	var e map[string]json.RawMessage
+	return json.Unmarshal(raw, &e) == nil && string(e["_meta"]) == "true"
+}
+
+// meta reads the _meta entry. What it lacks or has in another type is left empty,
+// but a role that cannot be read is an error: it was meant to keep people out.
+func meta(raw json.RawMessage, group *Group) error {
+	var e map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return err
+	}
+	group.DisplayName = text(e["display_name"])
+	group.Description = text(e["description"])
+	role, err := parseRole(e["role"])
+	group.Role = role
+	return err
+}
+
+// text returns a JSON string without space around it, "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return strings.TrimSpace(s)
+}
+
+// tool reads one entry. The tool has its name as far as that could be read, also
+// where there is an error.
+func (p *parser) tool(raw json.RawMessage) (Tool, error) {
+	var e map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &e); err != nil || e == nil {
+		return Tool{}, errors.New("a tool must be an object")
+	}
+	if _, ok := e["_meta"]; ok {
+		return Tool{}, errors.New(`_meta counts only as "_meta": true in the first entry of a list`)
+	}
+	t := Tool{Name: text(e["name"]), Description: text(e["description"])}
+	if err := checkName(t); err != nil {
+		return t, err
+	}
+	function := cmp.Or(text(e["function"]), t.Name)
+	if f, ok := e["function"]; ok && !functionName.MatchString(text(f)) {
+		return t, fmt.Errorf("function must match %s", functionName)
+	}
+	if t.Run = p.handlers[function]; t.Run == nil {
+		return t, fmt.Errorf("there is no function %q", function)
+	}
+	var err error
+	if t.Parameters, err = NormalizeParameters(e["parameters"]); err != nil {
+		return t, err
+	}
+	if t.Timeout, err = parseTimeout(e); err != nil {
+		return t, err
+	}
+	if t.Effect, err = parseEffect(e["effect"]); err != nil {
+		return t, err
+	}
+	t.Role, err = parseRole(e["role"])
+	return t, err
+}
+
+func checkName(t Tool) error {
+	switch {
+	case !manifestName.MatchString(t.Name) || !wireName.MatchString(t.Name):
+		return fmt.Errorf("name must match %s and be at most 64 long", manifestName)
+	case t.Name == LoadToolGroup:
+		return fmt.Errorf("the name %q is taken", LoadToolGroup)
+	case t.Description == "":
+		return errors.New("description is missing")
+	}
+	return nil
+}
+
+func parseTimeout(e map[string]json.RawMessage) (time.Duration, error) {
+	for _, key := range []string{"timeout_s", "timeoutSeconds"} {
+		raw, ok := e[key]
+		if !ok {
+			continue
+		}
+		var seconds float64
+		if err := json.Unmarshal(raw, &seconds); err != nil || seconds <= 0 || seconds > MaxTimeout.Seconds() {
+			return 0, fmt.Errorf("%s must be a number of seconds above 0 and at most %d", key, int(MaxTimeout.Seconds()))
+		}
+		return max(time.Duration(seconds*float64(time.Second)), time.Nanosecond), nil
+	}
+	return 0, nil
+}
+
+func parseEffect(raw json.RawMessage) (Effect, error) {
+	if raw == nil {
+		return Changes, nil
+	}
+	switch text(raw) {
+	case "read_only":
+		return ReadOnly, nil
+	case "changes":
+		return Changes, nil
+	case "consequential":
+		return Consequential, nil
+	}
+	return Changes, errors.New("effect must be read_only, changes or consequential")
+}
+
+func parseRole(raw json.RawMessage) (Role, error) {
+	if raw == nil {
+		return RoleStranger, nil
+	}
+	switch text(raw) {
+	case "user":
+		return RoleUser, nil
+	case "admin":
+		return RoleAdmin, nil
+	case "owner":
+		return RoleOwner, nil
+	}
+	return RoleOwner, errors.New("role must be user, admin or owner")
+}

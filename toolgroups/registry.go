@@ -1,0 +1,303 @@
+package toolgroups
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// SourceBuiltin is the [Group] source of everything that comes with the program.
+const SourceBuiltin = "builtin"
+
+// Group is a set of tools that is loaded as a whole.
+type Group struct {
+	// Name is what load_tool_group takes; unique in a registry.
+	Name string
+	// DisplayName is for people. Empty means one made from Name.
+	DisplayName string
+	// Description is one line for the listing in the prompt. Empty means one made
+	// from the names of the group and its tools.
+	Description string
+	// Tools in the order in which the model sees them. A group may have none.
+	Tools []Tool
+	// Source says where the group comes from: "builtin", "mcp:github", "user".
+	// Empty means [SourceBuiltin].
+	Source string
+	// Role is the least role that may load the group and use its tools.
+	// The zero value asks for nothing.
+	Role Role
+}
+
+// RegistryConfig is what a [Registry] is built from.
+type RegistryConfig struct {
+	// Core are the tools that are always offered, without load_tool_group, which
+	// the registry adds. The thirteen known ones are put in their fixed order;
+	// others follow in the order given.
+	Core []Tool
+	// Groups in the order of the listing. A second group of the same name and
+	// source takes the place of the first.
+	Groups []Group
+	// DisabledTools and DisabledGroups name what is switched off. Names that
+	// nothing has are kept for when it returns. load_tool_group stays on.
+	DisabledTools  []string
+	DisabledGroups []string
+}
+
+// Registry holds every tool and group of the bot. It never changes once built and
+// may be used concurrently; a change of tools or switches builds a new one.
+type Registry struct {
+	core    []Tool
+	groups  []Group
+	byGroup map[string]int
+	byTool  map[string]place
+	offTool map[string]bool
+	off     map[string]bool // groups
+	listing string
+}
+
+// place says where a tool is; group is -1 for a core tool.
+type place struct{ group, index int }
+
+// wireName is what providers accept as the name of a function.
+var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// coreOrder is the order of the core tools in every request.
+func coreOrder() []string {
+	return []string{
+		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
+		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
+	}
+}
+
+// NewRegistry checks and orders what it is given. The error names every clash:
+// two sources with one group name, two tools with one name, a tool without a
+// function or with parameters that are no object schema.
+func NewRegistry(cfg RegistryConfig) (*Registry, error) {
+	r := &Registry{
+		byGroup: map[string]int{},
+		byTool:  map[string]place{},
+		offTool: set(cfg.DisabledTools),
+		off:     set(cfg.DisabledGroups),
+	}
+	delete(r.offTool, LoadToolGroup)
+	errs := r.addCore(cfg.Core)
+	groups, clashes := merge(cfg.Groups)
+	errs = append(errs, clashes...)
+	for _, g := range groups {
+		errs = append(errs, r.addGroup(g)...)
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("toolgroups: registry: %w", errors.Join(errs...))
+	}
+	r.listing = listing(r.groups)
+	return r, nil
+}
+
+func set(names []string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// merge applies the rule for groups of one name: the same source replaces, two
+// sources are an error.
+func merge(groups []Group) ([]Group, []error) {
+	var out []Group
+	var errs []error
+	at := map[string]int{}
+	for _, g := range groups {
+		g.Source = cmp.Or(g.Source, SourceBuiltin)
+		i, taken := at[g.Name]
+		switch {
+		case !taken:
+			at[g.Name] = len(out)
+			out = append(out, g)
+		case out[i].Source == g.Source:
+			out[i] = g
+		default:
+			errs = append(errs, fmt.Errorf("group %q comes from both %s and %s", g.Name, out[i].Source, g.Source))
+		}
+	}
+	return out, errs
+}
+
+func (r *Registry) addCore(core []Tool) []error {
+	var errs []error
+	all := []Tool{loadTool(unbound)}
+	for _, t := range core {
+		if t.Name == LoadToolGroup {
+			errs = append(errs, fmt.Errorf("tool %q is made by the registry and cannot be given", LoadToolGroup))
+			continue
+		}
+		all = append(all, t)
+	}
+	order := coreOrder()
+	rank := func(t Tool) int {
+		if i := slices.Index(order, t.Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(all, func(a, b Tool) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, t := range all {
+		t, err := r.admit(t, place{group: -1, index: len(r.core)})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.core = append(r.core, t)
+	}
+	return errs
+}
+
+func (r *Registry) addGroup(g Group) []error {
+	if !wireName.MatchString(g.Name) {
+		return []error{fmt.Errorf("group %q from %s: the name must match %s", g.Name, g.Source, wireName)}
+	}
+	var errs []error
+	given := g.Tools
+	g.Tools = make([]Tool, 0, len(given))
+	r.byGroup[g.Name] = len(r.groups)
+	r.groups = append(r.groups, g)
+	own := &r.groups[len(r.groups)-1]
+	for _, t := range given {
+		t.Role = max(t.Role, g.Role)
+		t, err := r.admit(t, place{group: len(r.groups) - 1, index: len(own.Tools)})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		own.Tools = append(own.Tools, t)
+	}
+	own.DisplayName = oneLine(cmp.Or(g.DisplayName, displayName(g.Name)), MaxDescription)
+	own.Description = oneLine(cmp.Or(g.Description, description(g.Name, own.Tools)), MaxDescription)
+	return errs
+}
+
+// admit checks a tool and enters it at a place.
+func (r *Registry) admit(t Tool, p place) (Tool, error) {
+	where := r.where(p)
+	if !wireName.MatchString(t.Name) {
+		return t, fmt.Errorf("tool %q in %s: the name must match %s", t.Name, where, wireName)
+	}
+	if old, taken := r.byTool[t.Name]; taken {
+		return t, fmt.Errorf("tool %q is in both %s and %s", t.Name, r.where(old), where)
+	}
+	if t.Run == nil {
+		return t, fmt.Errorf("tool %q in %s has no function", t.Name, where)
+	}
+	params, err := NormalizeParameters(t.Parameters)
+	if err != nil {
+		return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
+	}
+	t.Parameters = params
+	r.byTool[t.Name] = p
+	return t, nil
+}
+
+func (r *Registry) where(p place) string {
+	if p.group < 0 {
+		return "the core"
+	}
+	g := r.groups[p.group]
+	return fmt.Sprintf("group %q (%s)", g.Name, g.Source)
+}
+
+// Core returns the core tools in their fixed order, load_tool_group among them.
+func (r *Registry) Core() []Tool { return slices.Clone(r.core) }
+
+// Groups returns all groups in registration order.
+func (r *Registry) Groups() []Group {
+	out := slices.Clone(r.groups)
+	for i := range out {
+		out[i].Tools = slices.Clone(out[i].Tools)
+	}
+	return out
+}
+
+// GroupNames returns the names of all groups in registration order.
+func (r *Registry) GroupNames() []string {
+	names := make([]string, len(r.groups))
+	for i, g := range r.groups {
+		names[i] = g.Name
+	}
+	return names
+}
+
+// Group returns a group with all its tools, whether switched on or off. For an
+// unknown name it returns a group without tools and false.
+func (r *Registry) Group(name string) (Group, bool) {
+	i, ok := r.byGroup[name]
+	if !ok {
+		return Group{}, false
+	}
+	g := r.groups[i]
+	g.Tools = slices.Clone(g.Tools)
+	return g, true
+}
+
+// Tool returns a registered tool, whether switched on or off.
+func (r *Registry) Tool(name string) (Tool, bool) {
+	p, ok := r.byTool[name]
+	switch {
+	case !ok:
+		return Tool{}, false
+	case p.group < 0:
+		return r.core[p.index], true
+	default:
+		return r.groups[p.group].Tools[p.index], true
+	}
+}
+
+// GroupOf returns the group of a tool; false for core tools and unknown ones.
+func (r *Registry) GroupOf(tool string) (string, bool) {
+	p, ok := r.byTool[tool]
+	if !ok || p.group < 0 {
+		return "", false
+	}
+	return r.groups[p.group].Name, true
+}
+
+// Disabled reports whether a tool is switched off, by itself or with its group.
+func (r *Registry) Disabled(tool string) bool {
+	group, grouped := r.GroupOf(tool)
+	return r.offTool[tool] || grouped && r.off[group]
+}
+
+// GroupDisabled reports whether a group as a whole is switched off.
+func (r *Registry) GroupDisabled(group string) bool { return r.off[group] }
+
+// Switches returns the sorted names of the tools and the groups that are switched
+// off, known or not: what to give to the next registry.
+func (r *Registry) Switches() (tools, groups []string) {
+	return slices.Sorted(maps.Keys(r.offTool)), slices.Sorted(maps.Keys(r.off))
+}
+
+// Listing returns the section of the system prompt that names all groups, or ""
+// where there is none. It does not depend on what is loaded.
+func (r *Registry) Listing() string { return r.listing }
+
+// enabled appends the tools that are switched on.
+func (r *Registry) enabled(to, tools []Tool) []Tool {
+	for _, t := range tools {
+		if !r.Disabled(t.Name) {
+			to = append(to, t)
+		}
+	}
+	return to
+}
+
+// groupTools returns the tools of a group that are switched on; none for an
+// unknown group.
+func (r *Registry) groupTools(name string) []Tool {
+	i, ok := r.byGroup[name]
+	if !ok {
+		return nil
+	}
+	return r.enabled(nil, r.groups[i].Tools)
+}

@@ -1,0 +1,112 @@
+package toolgroups
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxText is how many characters of a result reach the model.
+const MaxText = 30_000
+
+// Run runs a tool that [Round.Lookup] has found: it checks the role again,
+// repairs and validates the arguments, bounds the time and the length of the
+// text, and turns a panic into an execution_error whose incident stands with the
+// stack in log (nil discards it). It returns when the tool's function does.
+func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *Error) {
+	if err := permit(tool, call.Scope); err != nil {
+		return Result{}, err
+	}
+	if !tool.OwnArguments {
+		args, err := ValidateArguments(tool, call.Arguments)
+		if err != nil {
+			return Result{}, err
+		}
+		call.Arguments = args
+	}
+	limit := cmp.Or(tool.Timeout, DefaultTimeout)
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	res, err := guarded(timed, log, tool, call)
+	if fault := report(ctx, timed, tool.Name, limit, err); fault != nil {
+		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message)}
+	}
+	res.Text = cut(res.Text)
+	return res, nil
+}
+
+// guarded keeps a panic from reaching the caller.
+func guarded(ctx context.Context, log *slog.Logger, tool Tool, call Call) (res Result, err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		incident := rand.Text()[:8]
+		if log != nil {
+			log.Error("tool panicked", "tool", tool.Name, "session", call.Session, "incident", incident,
+				"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		}
+		res, err = Result{}, Errorf(CodeExecution,
+			"Tool '%s' stopped because of an internal fault (incident %s). Try something else.", tool.Name, incident)
+	}()
+	return tool.Run(ctx, call)
+}
+
+// report turns what a tool returned into what the model is told.
+func report(ctx, timed context.Context, name string, limit time.Duration, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var fault *Error
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case ctx.Err() != nil:
+		return Errorf(CodeCancelled, "Tool '%s' was stopped before it ended.", name)
+	case errors.Is(timed.Err(), context.DeadlineExceeded):
+		return Errorf(CodeTimeout, "Tool '%s' did not end within %s.", name, limit)
+	default:
+		return Errorf(CodeExecution, "%s", err.Error())
+	}
+}
+
+// cut bounds a text and says at its end how much is missing.
+func cut(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	head, tail := split(text, MaxText)
+	if tail == "" {
+		return text
+	}
+	return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", head, MaxText, utf8.RuneCountInString(text))
+}
+
+// Typed makes a handler of a function that takes its arguments as a value. Fields
+// are found by their json tags; what the arguments do not hold stays zero.
+func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error)) Handler {
+	return func(ctx context.Context, call Call) (Result, error) {
+		var in In
+		if len(call.Arguments) > 0 {
+			if err := json.Unmarshal(call.Arguments, &in); err != nil {
+				return Result{}, undecodable(call.Name, err)
+			}
+		}
+		return fn(ctx, call, in)
+	}
+}
+
+func undecodable(name string, err error) *Error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return Errorf(CodeInvalid, "Invalid arguments for '%s': '%s' cannot be a %s", name, wrong.Field, wrong.Value)
+	}
+	return Errorf(CodeInvalid, "Invalid arguments for '%s': they do not fit its parameters", name)
+}

@@ -1,0 +1,260 @@
+package toolgroups
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// maxEchoedSchema bounds the schema that an error repeats to the model.
+const maxEchoedSchema = 4000
+
+// ValidateArguments repairs arguments and checks them against the schema of a
+// tool: required parameters, types, enums, also inside objects and arrays. It
+// mends what is written in a wrong but unmistakable way (an integer as "42" or
+// 5.0, a boolean as "true", an object as a JSON string) and drops null for what is
+// optional. Unknown parameters are let through, except those that differ from a
+// known one only in case. Limits of numbers are left to the tool; a schema that
+// cannot be read checks nothing. The result has its keys sorted.
+func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
+	fixed, err := RepairArguments(raw)
+	if err != nil {
+		return nil, invalid(tool, err.Error())
+	}
+	var schema jsonschema.Schema
+	if len(tool.Parameters) == 0 || json.Unmarshal(tool.Parameters, &schema) != nil {
+		return fixed, nil
+	}
+	value, err := decode(fixed)
+	if err != nil {
+		return nil, invalid(tool, errMalformed.Error())
+	}
+	value, err = conform("", &schema, value)
+	if err != nil {
+		return nil, invalid(tool, err.Error())
+	}
+	out, err := encode(value)
+	if err != nil {
+		return nil, invalid(tool, errMalformed.Error())
+	}
+	return out, nil
+}
+
+func invalid(tool Tool, why string) *Error {
+	schema, rest := split(string(tool.Parameters), maxEchoedSchema)
+	if rest != "" {
+		schema += "…"
+	}
+	return Errorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
+}
+
+// decode keeps numbers as they are written.
+func decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// conform returns the value in the form that the schema asks for.
+func conform(path string, s *jsonschema.Schema, v any) (any, error) {
+	if s == nil {
+		return v, nil
+	}
+	v, err := coerce(path, types(s), v)
+	if err != nil {
+		return nil, err
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		return conformObject(path, s, x)
+	case []any:
+		for i := range x {
+			if x[i], err = conform(fmt.Sprintf("%s[%d]", path, i), s.Items, x[i]); err != nil {
+				return nil, err
+			}
+		}
+		return x, nil
+	}
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return same(e, v) }) {
+		list, err := encode(s.Enum)
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("'%s' must be one of %s", path, list)
+	}
+	return v, nil
+}
+
+func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, error) {
+	for key, v := range obj {
+		prop, known := s.Properties[key]
+		switch {
+		case known && v == nil && !accepts(prop, "null"):
+			delete(obj, key)
+		case !known && shadows(s, key):
+			// encoding/json would take it for the parameter that was checked.
+			delete(obj, key)
+		}
+	}
+	for _, key := range s.Required {
+		if _, ok := obj[key]; !ok {
+			return nil, fmt.Errorf("required parameter '%s' is missing", join(path, key))
+		}
+	}
+	for key, prop := range s.Properties {
+		v, ok := obj[key]
+		if !ok {
+			continue
+		}
+		v, err := conform(join(path, key), prop, v)
+		if err != nil {
+			return nil, err
+		}
+		obj[key] = v
+	}
+	return obj, nil
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func shadows(s *jsonschema.Schema, key string) bool {
+	for name := range s.Properties {
+		if strings.EqualFold(name, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// types returns the types a schema allows; none means any.
+func types(s *jsonschema.Schema) []string {
+	if s.Type != "" {
+		return []string{s.Type}
+	}
+	return s.Types
+}
+
+func accepts(s *jsonschema.Schema, name string) bool {
+	if s == nil {
+		return true
+	}
+	ts := types(s)
+	return len(ts) == 0 || slices.Contains(ts, name)
+}
+
+// coerce returns the value in the first of the types that it can be read as.
+func coerce(path string, want []string, v any) (any, error) {
+	if len(want) == 0 {
+		return v, nil
+	}
+	for _, t := range want {
+		if is(t, v) {
+			return v, nil
+		}
+	}
+	for _, t := range want {
+		if out, ok := mend(t, v); ok {
+			return out, nil
+		}
+	}
+	name := path
+	if name == "" {
+		name = "arguments"
+	}
+	return nil, fmt.Errorf("'%s' must be of type %s, not %s", name, strings.Join(want, " or "), typeOf(v))
+}
+
+// is reports whether a value has a type as it stands.
+func is(t string, v any) bool {
+	got := typeOf(v)
+	if t == "integer" && got == "number" {
+		return !strings.ContainsAny(string(v.(json.Number)), ".eE")
+	}
+	return t == got
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// mend reads a value as a type where there is only one way to.
+func mend(t string, v any) (any, bool) {
+	text, isText := v.(string)
+	text = strings.TrimSpace(text)
+	number, isNumber := v.(json.Number)
+	switch t {
+	case "integer":
+		if isText {
+			number = json.Number(text)
+		}
+		return integer(number, isText || isNumber)
+	case "number":
+		if n, err := decode([]byte(text)); err == nil && isText && typeOf(n) == t && json.Valid([]byte(text)) {
+			return n, true
+		}
+	case "boolean":
+		if b, err := strconv.ParseBool(text); err == nil && (strings.EqualFold(text, "true") || strings.EqualFold(text, "false")) {
+			return b, true
+		}
+	case "object", "array":
+		if !isText || !json.Valid([]byte(text)) {
+			return nil, false
+		}
+		if inner, err := decode([]byte(text)); err == nil && typeOf(inner) == t {
+			return inner, true
+		}
+	}
+	return nil, false
+}
+
+// integer accepts whole numbers however they are written, up to where a float is
+// exact.
+func integer(n json.Number, ok bool) (any, bool) {
+	if !ok {
+		return nil, false
+	}
+	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+		return json.Number(strconv.FormatInt(i, 10)), true
+	}
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 || !json.Valid([]byte(n)) {
+		return nil, false
+	}
+	return json.Number(strconv.FormatInt(int64(f), 10)), true
+}
+
+// same compares an entry of an enum with a value.
+func same(e, v any) bool {
+	n, ok := v.(json.Number)
+	if !ok {
+		return e == v
+	}
+	f, err := n.Float64()
+	return err == nil && e == f
+}
