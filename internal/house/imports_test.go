@@ -1,0 +1,132 @@
+package house
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// layers says what a package may import of ours. Patterns are those of path.Match;
+// the first line that fits counts. A package that is in no line, or imports what
+// its line does not name, fails. Changing this table is a decision about the
+// architecture: it belongs into ARCHITECTURE.md, and into a commit of its own.
+var layers = []layer{
+	{"toolgroups", nil},
+	{"storage", nil},
+	{"internal/markdown", nil},
+	{"internal/house", nil},
+	{"internal/settings", []string{"storage"}},
+	{"agent", []string{"toolgroups"}},
+	{"agent/openai", []string{"agent", "toolgroups"}},
+	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings"}},
+	{"telegram", []string{"bridge", "internal/markdown"}},
+	{"slack", []string{"bridge", "internal/markdown"}},
+	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings"}},
+	{"storage/*", []string{"storage"}},
+	{"internal/emulator/*", nil},
+	{"internal/demo", []string{"bridge", "agent", "internal/emulator/*"}},
+	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
+}
+
+// forTests is what the tests of every package may import besides what its line
+// names, itself, and what the packages of its line may import in turn.
+var forTests = []string{"internal/emulator/*", "storage/bolt", "storage/storetest"}
+
+// clients are the libraries that stay inside one package, with the packages whose
+// tests may use them too: an emulator is tested with the client it has to satisfy.
+var clients = []client{
+	{"github.com/sashabaranov/go-openai", "agent/openai", []string{"internal/emulator/openai"}},
+	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
+	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack"}},
+	{"go.etcd.io/bbolt", "storage/bolt", nil},
+	{"github.com/nats-io/nats.go", "storage/jetstream", nil},
+}
+
+type layer struct {
+	pattern string
+	imports []string
+}
+
+type client struct {
+	library string
+	owner   string
+	testers []string
+}
+
+func checkImports(m *module) []finding {
+	var found []finding
+	for _, s := range m.sources {
+		allowed, ok := allowedImports(s.dir, s.test)
+		if !ok {
+			found = append(found, m.at(s.Package, "", "package %s is not in the import table: decide what it may import and add it to layers in internal/house", s.dir))
+			continue
+		}
+		for _, spec := range s.Imports {
+			target, ours := m.ours(strings.Trim(spec.Path.Value, `"`))
+			if ours && target != s.dir && !matchAny(allowed, target) {
+				found = append(found, m.at(spec.Pos(), "", "%s may not import %s: move the code, or declare the port it needs as an interface and wire it in cmd/oneclaw", s.dir, target))
+			}
+		}
+	}
+	return found
+}
+
+func checkClients(m *module) []finding {
+	var found []finding
+	for _, s := range m.sources {
+		for _, spec := range s.Imports {
+			target := strings.Trim(spec.Path.Value, `"`)
+			for _, c := range clients {
+				within := target == c.library || strings.HasPrefix(target, c.library+"/")
+				if !within || s.dir == c.owner || s.test && slices.Contains(c.testers, s.dir) {
+					continue
+				}
+				found = append(found, m.at(spec.Pos(), "", "%s is used in %s alone: use what that package offers", c.library, c.owner))
+			}
+		}
+	}
+	return found
+}
+
+// ours turns an import path into a folder of this module.
+func (m *module) ours(importPath string) (string, bool) {
+	if importPath == m.path {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, m.path+"/")
+}
+
+func allowedImports(dir string, test bool) ([]string, bool) {
+	i := slices.IndexFunc(layers, func(l layer) bool { return matchAny([]string{l.pattern}, dir) })
+	if i < 0 {
+		return nil, false
+	}
+	allowed := slices.Clone(layers[i].imports)
+	if !test {
+		return allowed, true
+	}
+	for n := 0; n < len(allowed); n++ {
+		for _, below := range layers {
+			if allowed[n] == below.pattern {
+				allowed = appendNew(allowed, below.imports...)
+			}
+		}
+	}
+	return append(allowed, forTests...), true
+}
+
+func appendNew(list []string, more ...string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func matchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok
+	})
+}
