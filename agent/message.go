@@ -55,6 +55,8 @@ type Message struct {
 	Reasoning string `json:"reasoning,omitempty"`
 	// Final marks the assistant message that ends a turn: the answer.
 	Final bool `json:"final,omitempty"`
+	// Truncated marks a reply that the model's output limit cut off.
+	Truncated bool `json:"truncated,omitempty"`
 	// Usage is what the reply cost; Model who gave it.
 	Usage *Usage `json:"usage,omitempty"`
 	Model string `json:"model,omitempty"`
@@ -75,11 +77,13 @@ type Call struct {
 	// ID is unique only within one assistant message: some servers number the calls
 	// of every reply from zero.
 	ID string `json:"id"`
-	// Name and Arguments are the model's own, byte for byte.
-	Name      string `json:"name"`
+	// Name is the function that the model called.
+	Name string `json:"name"`
+	// Arguments are the model's own, byte for byte.
 	Arguments string `json:"arguments"`
-	// Tool and Input are what really runs, where that differs (a bridge call).
-	Tool  string `json:"tool,omitempty"`
+	// Tool is what really runs, where that differs (a bridge call).
+	Tool string `json:"tool,omitempty"`
+	// Input is what Tool is given.
 	Input string `json:"input,omitempty"`
 }
 

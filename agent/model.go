@@ -23,9 +23,9 @@ type Model interface {
 type Request struct {
 	// System is the system prompt, the static parts first.
 	System string
-	// Messages is the window of the conversation, oldest first, as it is stored;
-	// the adapter puts results in the order of their calls and leaves out what is
-	// not for a model.
+	// Messages is the window of the conversation, oldest first, arranged as
+	// [Arrange] does: each call is followed by its one result, in the order of the
+	// calls. The adapter must not change them.
 	Messages []Message
 	// Tools is the array of this round, in the order it goes over the wire.
 	Tools []toolgroups.Tool
@@ -35,14 +35,27 @@ type Request struct {
 
 // Delta is a piece of a reply while it streams.
 type Delta struct {
+	// Text continues what came before.
 	Text string
+	// Restart says that the reply begins anew, because the first attempt broke off:
+	// what came before is void.
+	Restart bool
+}
+
+// ContextSizer is a [Model] that knows how many tokens it can take.
+type ContextSizer interface {
+	// ContextTokens is the size of the context; 0 if unknown.
+	ContextTokens() int
 }
 
 // Reply is the answer of a model to one request.
 type Reply struct {
-	Text      string
+	Text string
+	// Reasoning is kept with the message, for models that want it back.
 	Reasoning string
-	Calls     []Call
+	// Calls in the model's order. Their ids may be missing or repeat themselves;
+	// the agent mends that.
+	Calls []Call
 	// Truncated is true where the model stopped at its output limit.
 	Truncated bool
 	Usage     Usage

@@ -23,6 +23,9 @@ type Turn struct {
 	Scope toolgroups.Scope
 	// Model answers; nil means the agent's own.
 	Model Model
+	// ContextTokens is the size of the model's context; 0 means what the model says,
+	// if it does, else the agent's.
+	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.
 	CacheKey string
 	// Gate, if not nil, is asked before each call runs.

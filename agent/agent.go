@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxRounds = 50
+	DefaultParallel  = 8
+	DefaultMaxCalls  = 32
+)
+
+// Config is what an [Agent] is made of.
+type Config struct {
+	// Model answers the turns that bring none of their own. It may be nil if all do.
+	Model Model
+	// MaxRounds bounds the model's replies in one turn. 0 means [DefaultMaxRounds].
+	MaxRounds int
+	// Parallel bounds the tools of one turn that run at a time. 0 means
+	// [DefaultParallel].
+	Parallel int
+	// MaxCalls bounds the calls of one reply that are run. 0 means
+	// [DefaultMaxCalls].
+	MaxCalls int
+	// ContextTokens is the size of the model's context where neither the turn nor
+	// the model says. 0 means that the window is only cut when a model refuses it.
+	ContextTokens int
+	// Logger takes what administrators ask for. Nil discards it.
+	Logger *slog.Logger
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+}
+
+// Agent answers turns. It keeps nothing of a conversation and may be used
+// concurrently. Its goroutines run tools; each ends before the iteration of
+// [Agent.Run] that started it does.
+type Agent struct {
+	cfg    Config
+	log    *slog.Logger
+	prices estimates
+}
+
+// New makes an agent.
+func New(cfg Config) (*Agent, error) {
+	if cfg.MaxRounds < 0 || cfg.Parallel < 0 || cfg.MaxCalls < 0 || cfg.ContextTokens < 0 {
+		return nil, errors.New("agent: a bound is negative")
+	}
+	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, DefaultMaxRounds)
+	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
+	cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Agent{cfg: cfg, log: log}, nil
+}
+
+// errStopped ends a run whose consumer wants no more messages.
+var errStopped = errors.New("agent: the consumer stopped")
+
+// Run answers a turn. It yields each message that becomes part of the conversation
+// before it acts on it, so the caller has to store the message before it goes on;
+// when it cannot, it stops the iteration and nothing further happens. At the end of
+// a turn that could not be answered an error is yielded, alone and last: a
+// *[ModelError], [ErrSuspended], or the cause for which ctx ended.
+//
+// Where the turn begins depends on the history alone. Open calls of its last
+// assistant message are resolved first: one that was started and has no result is
+// answered as interrupted, one that was never started is run. A history that ends
+// with an answer yields nothing.
+func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		r := &run{
+			agent:   a,
+			turn:    turn,
+			model:   turn.Model,
+			history: slices.Clip(turn.History),
+			yield:   yield,
+		}
+		if r.model == nil {
+			r.model = a.cfg.Model
+		}
+		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(Message{}, err)
+		}
+	}
+}
+
+// run is one iteration of [Agent.Run]. It belongs to one goroutine.
+type run struct {
+	agent   *Agent
+	turn    Turn
+	model   Model
+	history []Message
+	yield   func(Message, error) bool
+	// round is what the last request offered; nil before the first.
+	round *offer
+	// limit bounds the window once a model has refused a larger one.
+	limit int
+}
+
+func (r *run) loop(ctx context.Context) error {
+	if r.model == nil || r.turn.Set == nil {
+		return errors.New("agent: the turn has no model or no tool set")
+	}
+	for {
+		at := lastSpoken(r.history)
+		if at < 0 || ends(&r.history[at]) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("agent: %w", context.Cause(ctx))
+		}
+		if r.history[at].Role == RoleAssistant {
+			if err := r.resolve(ctx, at); err != nil {
+				return err
+			}
+		}
+		if err := r.ask(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// emit makes a message part of the conversation. When it returns nil, the message
+// is stored.
+func (r *run) emit(m Message) error {
+	m.Time = r.agent.cfg.Now()
+	r.history = append(r.history, m)
+	if !r.yield(m, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (r *run) observe(e Event) {
+	if r.turn.Observe != nil {
+		r.turn.Observe(e)
+	}
+}

@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// job is a call that is going to run.
+type job struct {
+	call Call
+	tool toolgroups.Tool
+}
+
+func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
+	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.Arg()), Scope: scope}
+}
+
+// resolve brings the calls of history[at] to their results, as far as they have
+// none.
+func (r *run) resolve(ctx context.Context, at int) error {
+	if r.round == nil {
+		r.round = r.newOffer()
+	}
+	answers, jobs := r.sort(at)
+	answers, jobs, pending, err := r.gate(ctx, answers, jobs)
+	if err != nil {
+		return err
+	}
+	// Refusals first: a load that ends before them must not, after a crash, make
+	// callable what was refused.
+	for _, m := range answers {
+		if err := r.emit(m); err != nil {
+			return err
+		}
+	}
+	if err := r.runAll(ctx, jobs); err != nil {
+		return err
+	}
+	if pending {
+		return ErrSuspended
+	}
+	return nil
+}
+
+// sort looks all open calls up, in their order, before any of them runs. It
+// returns the results of those that cannot run, and those that can.
+func (r *run) sort(at int) (answers []Message, jobs []job) {
+	m := r.history[at]
+	x := pair(r.history, at)
+	b := tally(r.history)
+	for n, call := range m.Calls {
+		switch {
+		case x.results[n] >= 0:
+			continue
+		case x.started[n]:
+			answers = append(answers, failure(call, CodeInterrupted, TextInterrupted))
+			continue
+		case n >= r.agent.cfg.MaxCalls:
+			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
+				"Not run: a reply may make %d calls, this one made %d. Use a tool that takes many items in one call "+
+					"where there is one, or make the remaining calls in your next reply.", r.agent.cfg.MaxCalls, len(m.Calls))))
+			continue
+		case m.Truncated && !json.Valid([]byte(call.Arg())):
+			answers = append(answers, failure(call, CodeTruncated,
+				"Not run: your reply reached the output limit and the arguments were cut off. Make the call again with shorter arguments, or in several parts."))
+			continue
+		}
+		tool, refused := r.round.Lookup(call.Runs(), r.turn.Scope)
+		if refused != nil {
+			answers = append(answers, b.refuse(call, refused))
+			continue
+		}
+		if answer, blocked := b.blocks(call); blocked {
+			r.agent.log.Warn("call not run because it failed too often", "session", r.turn.Scope.Session, "tool", call.Runs())
+			answers = append(answers, answer)
+			continue
+		}
+		jobs = append(jobs, job{call, tool})
+	}
+	return answers, jobs
+}
+
+// gate asks whether each call may run now.
+func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
+	if r.turn.Gate == nil {
+		return answers, jobs, false, nil
+	}
+	for _, j := range jobs {
+		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool)
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("agent: ask whether %s may run: %w", j.tool.Name, err)
+		}
+		switch d.Verdict {
+		case Allow:
+			allowed = append(allowed, j)
+		case Pending:
+			pending = true
+		default:
+			answers = append(answers, failure(j.call, CodeGated, denial(d.Reason)))
+		}
+	}
+	return answers, allowed, pending, nil
+}
+
+func denial(reason string) string {
+	if reason == "" {
+		reason = "no reason was given"
+	}
+	return "This call was not allowed: " + reason + ". Do not repeat it; go on without it or tell the user."
+}
+
+// runAll runs tools side by side and emits the result of each as it ends. Those
+// that only read begin first; before any other begins, that is put on record. When
+// it returns, nothing runs any more.
+func (r *run) runAll(ctx context.Context, jobs []job) error {
+	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan Message, len(jobs))
+	running := 0
+	defer func() {
+		cancel()
+		for ; running > 0; running-- {
+			<-ended
+		}
+	}()
+	for next := 0; ; {
+		for ; next < len(jobs) && running < r.agent.cfg.Parallel && ctx.Err() == nil; next++ {
+			if err := r.start(jobs[next]); err != nil {
+				return err
+			}
+			running++
+			go func(j job) { ended <- r.runOne(ctx, j) }(jobs[next])
+		}
+		if running == 0 {
+			break
+		}
+		m := <-ended
+		running--
+		// What a cancelled call has done is unknown, so it keeps no result and is
+		// taken for interrupted. What succeeded all the same is recorded.
+		if ctx.Err() != nil && m.Status != StatusOK {
+			continue
+		}
+		if err := r.emit(m); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("agent: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+func rank(t toolgroups.Tool) int {
+	if t.Effect == toolgroups.ReadOnly {
+		return 0
+	}
+	return 1
+}
+
+// start puts the beginning of a call with effects on record.
+func (r *run) start(j job) error {
+	if j.tool.Effect == toolgroups.ReadOnly {
+		return nil
+	}
+	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
+}
+
+// runOne runs a tool and makes the record of its result. It is called from a
+// goroutine of its own.
+func (r *run) runOne(ctx context.Context, j job) Message {
+	began := time.Now()
+	r.observe(Event{Started: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name}})
+	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
+	res, fault := toolgroups.Run(ctx, r.agent.log, j.tool, j.toolCall(r.turn.Scope))
+	if fault != nil {
+		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
+	} else {
+		m.Text, m.Files = res.Text, res.Files
+	}
+	r.observe(Event{Ended: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name, Status: m.Status, Duration: time.Since(began)}})
+	return m
+}

@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// Codes of results that the agent makes itself, beside those of toolgroups.
+const (
+	// CodeInterrupted: the call was started, and nobody knows what came of it.
+	CodeInterrupted = "interrupted"
+	// CodeStopped: the turn was stopped before the call had a result.
+	CodeStopped = "stopped"
+	// CodeGated: the gate said no.
+	CodeGated = "denied"
+	// CodeLoop: the call was not run, because it failed the same way too often.
+	CodeLoop = "loop"
+	// CodeTooMany: one reply asked for more calls than are run at once.
+	CodeTooMany = "too_many_calls"
+	// CodeTruncated: the model's output limit cut the arguments off.
+	CodeTruncated = "truncated"
+)
+
+// Texts of messages that stand for something that did not happen.
+const (
+	// TextInterrupted is the result of a call that was started and has no result.
+	TextInterrupted = "This call was interrupted: it had begun, and it is unknown whether it took effect. " +
+		"Check the present state before you repeat it, and tell the user if it cannot be checked."
+	// TextStopped is the result of a call in a turn that was stopped.
+	TextStopped = "The turn was stopped before this call had a result. If it had begun, it may have taken effect. " +
+		"Do not repeat it unless the user asks for it."
+	// NoteStopped ends a turn that a person stopped, in place of an answer.
+	NoteStopped = "[This turn was stopped by the user. What was asked before is not to be continued unless the user asks for it again.]"
+)
+
+// exchange is an assistant message with what the history holds about its calls.
+// Both slices run parallel to the calls.
+type exchange struct {
+	results []int // where the result is, or -1
+	started []bool
+}
+
+// pair finds the results and starts of the calls of history[at], an assistant
+// message. They may stand in any order, and user messages may lie between, but
+// none lies behind the next assistant message.
+func pair(history []Message, at int) exchange {
+	calls := history[at].Calls
+	x := exchange{results: slices.Repeat([]int{-1}, len(calls)), started: make([]bool, len(calls))}
+	for i := at + 1; i < len(history) && history[i].Role != RoleAssistant; i++ {
+		m := &history[i]
+		switch m.Role {
+		case RoleTool:
+			if n := x.find(calls, m.CallID, func(n int) bool { return x.results[n] < 0 }); n >= 0 {
+				x.results[n] = i
+			}
+		case RoleStarted:
+			if n := x.find(calls, m.CallID, func(n int) bool { return !x.started[n] }); n >= 0 {
+				x.started[n] = true
+			}
+		}
+	}
+	return x
+}
+
+// find returns the first call with the id that is free, or -1.
+func (x *exchange) find(calls []Call, id string, free func(int) bool) int {
+	for n := range calls {
+		if calls[n].ID == id && free(n) {
+			return n
+		}
+	}
+	return -1
+}
+
+// Arrange returns the messages as a model must be shown them, whatever became of
+// the turns: each result stands behind the message that called for it, in the order
+// of the calls; each call has exactly one result, a made-up one (interrupted) where
+// there is none; and what is not for a model, or answers no call, is left out.
+// Messages in front of the newest summary are left out too: it stands for them.
+func Arrange(history []Message) []Message {
+	out := make([]Message, 0, len(history))
+	for i := newestSummary(history); i < len(history); i++ {
+		m := &history[i]
+		switch m.Role {
+		case RoleUser, RoleSummary:
+			out = append(out, *m)
+		case RoleAssistant:
+			if len(m.Calls) > 0 {
+				out = append(out, *m)
+				out = appendResults(out, history, i)
+			} else if strings.TrimSpace(m.Text) != "" {
+				out = append(out, *m)
+			}
+		}
+	}
+	return out
+}
+
+func appendResults(out, history []Message, at int) []Message {
+	x := pair(history, at)
+	for n, call := range history[at].Calls {
+		if i := x.results[n]; i >= 0 {
+			out = append(out, history[i])
+		} else {
+			out = append(out, failure(call, CodeInterrupted, TextInterrupted))
+		}
+	}
+	return out
+}
+
+func newestSummary(history []Message) int {
+	for i := len(history) - 1; i > 0; i-- {
+		if history[i].Role == RoleSummary {
+			return i
+		}
+	}
+	return 0
+}
+
+// failure is an error result of a call.
+func failure(call Call, code, text string) Message {
+	return Message{Role: RoleTool, CallID: call.ID, Tool: call.Runs(), Status: StatusError, Code: code, Text: text}
+}
+
+// Stop returns what must be appended to a history so that a turn that was stopped
+// is over: a result for each open call, and a final message that tells the model
+// to leave it at that. It returns nothing where no turn is open.
+func Stop(history []Message) []Message {
+	at := lastSpoken(history)
+	if at < 0 || ends(&history[at]) {
+		return nil
+	}
+	var out []Message
+	if history[at].Role == RoleAssistant {
+		x := pair(history, at)
+		for n, call := range history[at].Calls {
+			if x.results[n] < 0 {
+				out = append(out, failure(call, CodeStopped, TextStopped))
+			}
+		}
+	}
+	return append(out, Message{Role: RoleAssistant, Text: NoteStopped, Final: true})
+}
+
+// ends reports whether nothing has to be done after the message.
+func ends(m *Message) bool {
+	return m.Role == RoleSummary || m.Role == RoleAssistant && (m.Final || len(m.Calls) == 0)
+}
+
+// lastSpoken is the index of the last message that is neither a result nor a start,
+// or -1: what has to be done next depends on it.
+func lastSpoken(history []Message) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		if r := history[i].Role; r == RoleUser || r == RoleAssistant || r == RoleSummary {
+			return i
+		}
+	}
+	return -1
+}
+
+// turnStart is the index of the message behind which the present turn lies.
+func turnStart(history []Message) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		m := &history[i]
+		if m.Role == RoleUser || m.Role == RoleSummary || m.Role == RoleAssistant && m.Final {
+			return i
+		}
+	}
+	return -1
+}
+
+// Hash identifies a call by what it does: the tool and its arguments. It is what
+// [Message.Hash] holds, and what an approval should be bound to.
+func Hash(tool, arguments string) string {
+	h := sha256.New()
+	h.Write([]byte(tool))
+	h.Write([]byte{0})
+	h.Write([]byte(arguments))
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+
+	"oneclaw/toolgroups"
+)
+
+// RestoreGroups returns the names of the groups that a conversation has loaded, in
+// the order of their first successful load; loads side by side count in the order
+// of their calls. It wants the whole history, not the window that a model sees, or
+// at least all messages with the label [LabelLoad]: both give the same names.
+//
+// Only a successful result of load_tool_group counts, and the name is taken from
+// the arguments of the call that it answers. Ids of calls are forgotten at each
+// assistant message, because some servers number the calls of every reply from
+// zero. Calls that name no group in a readable way are skipped.
+func RestoreGroups(history iter.Seq[Message]) []string {
+	var groups []string
+	var loads []load
+	for m := range history {
+		switch m.Role {
+		case RoleAssistant:
+			groups = appendLoaded(groups, loads)
+			loads = loads[:0]
+			for i := range m.Calls {
+				if m.Calls[i].Runs() == toolgroups.LoadToolGroup {
+					loads = append(loads, load{call: m.Calls[i]})
+				}
+			}
+		case RoleTool:
+			if len(loads) > 0 && m.Tool == toolgroups.LoadToolGroup {
+				settle(loads, m.CallID, m.Status)
+			}
+		}
+	}
+	return appendLoaded(groups, loads)
+}
+
+// load is a call of load_tool_group and what came of it.
+type load struct {
+	call   Call
+	status Status
+}
+
+// settle gives a result to the first call with its id that has none.
+func settle(loads []load, id string, status Status) {
+	for i := range loads {
+		if loads[i].call.ID == id && loads[i].status == "" {
+			loads[i].status = status
+			return
+		}
+	}
+}
+
+func appendLoaded(groups []string, loads []load) []string {
+	for _, l := range loads {
+		if l.status != StatusOK {
+			continue
+		}
+		name, ok := toolgroups.LoadArgument(json.RawMessage(l.call.Arg()))
+		if ok && name != "" && !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
+	return groups
+}
+
+// Label returns how the log should index the message: [LabelLoad], [LabelSummary],
+// or nothing.
+func (m Message) Label() string {
+	switch m.Role {
+	case RoleSummary:
+		return LabelSummary
+	case RoleAssistant:
+		for i := range m.Calls {
+			if m.Calls[i].Runs() == toolgroups.LoadToolGroup {
+				return LabelLoad
+			}
+		}
+	case RoleTool:
+		if m.Tool == toolgroups.LoadToolGroup {
+			return LabelLoad
+		}
+	}
+	return ""
+}
+
+// Runs returns the name of the tool that the call really runs.
+func (c Call) Runs() string {
+	if c.Tool != "" {
+		return c.Tool
+	}
+	return c.Name
+}
+
+// Arg returns the arguments that the tool named by [Call.Runs] is given.
+func (c Call) Arg() string {
+	if c.Tool != "" {
+		return c.Input
+	}
+	return c.Arguments
+}

@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// Sentences that are added to one request and are not part of the conversation.
+const (
+	nudgeAnswer = "Your last reply was empty. Answer the message above now, in words."
+	nudgeLast   = "This is the last step of this turn. Answer now with what you have; no more tools will be run."
+	// noteCut is put behind an answer that the model could not finish.
+	noteCut = "\n\n[The answer was cut off at the model's output limit.]"
+)
+
+// Shares of the context, in percent: what a request may fill of it, the rest being
+// for the reply, and what the messages get even where the tools leave less.
+const (
+	requestShare = 85
+	messageShare = 25
+)
+
+// offer is what one request offers.
+type offer struct {
+	*toolgroups.Round
+	tools  []toolgroups.Tool
+	tokens int
+}
+
+func (r *run) newOffer() *offer {
+	round := r.turn.Set.Round()
+	o := &offer{Round: round, tools: round.Tools()}
+	o.tokens = r.agent.prices.of(round.Registry(), r.turn.Set.Loaded(), o.tools)
+	return o
+}
+
+// ask makes a request and emits the reply.
+func (r *run) ask(ctx context.Context) error {
+	done := r.rounds()
+	if done >= r.agent.cfg.MaxRounds {
+		return &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", done)}
+	}
+	if b := tally(r.history); b.loops >= loopRounds {
+		return &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
+	}
+	r.round = r.newOffer()
+	nudge := ""
+	if done > 0 && done == r.agent.cfg.MaxRounds-1 {
+		nudge = nudgeLast
+	}
+	reply, err := r.complete(ctx, done+1, nudge)
+	if err == nil && empty(reply) {
+		before := reply.Usage
+		reply, err = r.complete(ctx, done+1, nudgeAnswer)
+		reply.Usage = before.plus(reply.Usage)
+		if err == nil && empty(reply) {
+			err = &ModelError{Kind: KindUnavailable, Err: errors.New("empty answer")}
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("agent: %w", context.Cause(ctx))
+		}
+		return err
+	}
+	return r.emit(r.message(reply))
+}
+
+// rounds is how many replies the turn has had.
+func (r *run) rounds() int {
+	n := 0
+	for i := turnStart(r.history) + 1; i < len(r.history); i++ {
+		if r.history[i].Role == RoleAssistant {
+			n++
+		}
+	}
+	return n
+}
+
+func empty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }
+
+func (u Usage) plus(v Usage) Usage {
+	return Usage{Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output, Tools: v.Tools}
+}
+
+// complete makes one request, with smaller windows if the model refuses the first.
+func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
+	req := Request{
+		System:   r.system(),
+		Messages: r.window(nudge),
+		Tools:    r.round.tools,
+		CacheKey: r.turn.CacheKey,
+	}
+	for halved := 0; ; halved++ {
+		reply, err := r.request(ctx, round, req)
+		var failure *ModelError
+		if halved == 2 || !errors.As(err, &failure) || failure.Kind != KindOverflow {
+			return reply, err
+		}
+		size := EstimateTokens(req.Messages)
+		r.limit = max(1, size/2)
+		req.Messages = r.window(nudge)
+		if EstimateTokens(req.Messages) >= size {
+			return reply, err
+		}
+		r.agent.log.Warn("window halved because the model refused the request", "session", r.turn.Scope.Session,
+			"before", size, "after", EstimateTokens(req.Messages))
+	}
+}
+
+// system puts the static part first, so that it can be cached.
+func (r *run) system() string {
+	prompt := toolgroups.JoinPrompt(r.turn.Prompt, r.round.Registry().Listing())
+	return toolgroups.JoinPrompt(prompt, strings.TrimSpace(r.turn.Tail))
+}
+
+func (r *run) window(nudge string) []Message {
+	messages := Window(r.history, r.budget())
+	if nudge != "" {
+		messages = append(messages, Message{Role: RoleUser, Text: nudge})
+	}
+	return messages
+}
+
+// budget is how many tokens the messages of a request may take; 0 for no bound.
+func (r *run) budget() int {
+	size := r.turn.ContextTokens
+	if m, ok := r.model.(ContextSizer); ok && size == 0 {
+		size = m.ContextTokens()
+	}
+	size = cmp.Or(size, r.agent.cfg.ContextTokens)
+	if size == 0 {
+		return r.limit
+	}
+	room := max(size*requestShare/100-r.round.tokens-len(r.system())/bytesPerToken, size*messageShare/100, 1)
+	if r.limit > 0 {
+		room = min(room, r.limit)
+	}
+	return room
+}
+
+// request asks the model once and tells the observer.
+func (r *run) request(ctx context.Context, round int, req Request) (Reply, error) {
+	var onDelta func(Delta)
+	if r.turn.Observe != nil {
+		names := make([]string, len(req.Tools))
+		for i := range req.Tools {
+			names[i] = req.Tools[i].Name
+		}
+		r.observe(Event{Request: &RequestEvent{
+			Round: round, Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
+			AllTokens: r.agent.prices.all(r.round.Registry()),
+		}})
+		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
+	}
+	began := time.Now()
+	reply, err := r.model.Complete(ctx, req, onDelta)
+	reply.Usage.Tools = r.round.tokens
+	r.observe(Event{Reply: &ReplyEvent{Round: round, Usage: reply.Usage, Duration: time.Since(began), Err: err}})
+	return reply, err
+}
+
+// message makes the record of a reply.
+func (r *run) message(reply Reply) Message {
+	m := Message{
+		Role: RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: identify(reply.Calls),
+		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
+	}
+	if m.Final && m.Truncated {
+		m.Text += noteCut
+	}
+	return m
+}
+
+// identify gives each call an id of its own, where the model did not.
+func identify(calls []Call) []Call {
+	calls = slices.Clone(calls)
+	seen := make(map[string]bool, len(calls))
+	for i := range calls {
+		id := cmp.Or(calls[i].ID, fmt.Sprintf("call_%d", i))
+		for n := 2; seen[id]; n++ {
+			id = fmt.Sprintf("%s_%d", cmp.Or(calls[i].ID, "call"), n)
+		}
+		calls[i].ID = id
+		seen[id] = true
+	}
+	return calls
+}
+
+// estimates remembers what tools arrays cost, because the same few are sent over
+// and over again. It is forgotten with the registry.
+type estimates struct {
+	mu       sync.Mutex
+	registry *toolgroups.Registry
+	whole    int
+	known    map[string]int // by the groups loaded
+}
+
+// maxEstimates bounds the combinations of groups that are remembered.
+const maxEstimates = 1000
+
+func (e *estimates) of(reg *toolgroups.Registry, groups []string, tools []toolgroups.Tool) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reset(reg)
+	key := strings.Join(groups, "\x00")
+	n, ok := e.known[key]
+	if !ok {
+		n = toolgroups.EstimateTokens(tools)
+		if len(e.known) < maxEstimates {
+			e.known[key] = n
+		}
+	}
+	return n
+}
+
+func (e *estimates) all(reg *toolgroups.Registry) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reset(reg)
+	if e.whole == 0 {
+		tools := reg.Core()
+		for _, g := range reg.Groups() {
+			tools = append(tools, g.Tools...)
+		}
+		e.whole = toolgroups.EstimateTokens(tools)
+	}
+	return e.whole
+}
+
+func (e *estimates) reset(reg *toolgroups.Registry) {
+	if e.registry != reg {
+		e.registry, e.whole, e.known = reg, 0, map[string]int{}
+	}
+}

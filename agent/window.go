@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// bytesPerToken is the usual rule of thumb. Counting bytes and not characters
+	// errs to the safe side for scripts that cost more tokens per character.
+	bytesPerToken = 4
+	// messageTokens is what a message costs beside its content.
+	messageTokens = 4
+	// windowSteps is in how many steps the beginning of a full window moves on. It
+	// moves seldom and far, so that a provider's prompt cache holds in between.
+	windowSteps = 4
+	// shrunkBytes is how much is left of a large result that had to be shortened.
+	shrunkBytes = 400
+)
+
+// EstimateTokens says roughly how many tokens messages cost, no tokenizer.
+func EstimateTokens(messages []Message) int {
+	n := 0
+	for i := range messages {
+		n += messageSize(&messages[i])
+	}
+	return n
+}
+
+func messageSize(m *Message) int {
+	n := len(m.Text) + len(m.Sender) + len(m.Reasoning)
+	for i := range m.Calls {
+		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
+	}
+	for i := range m.Files {
+		n += len(m.Files[i].Path)
+	}
+	return n/bytesPerToken + messageTokens
+}
+
+// Window returns the part of a history that is sent to a model, arranged as
+// [Arrange] does, of at most about maxTokens; 0 means no bound. It begins at a user
+// message, behind the summary if there is one, and holds the last user message and
+// all after it. What stands in front is left out in whole turns, the oldest first.
+// Where the last turn alone is too large, its large results are shortened, the
+// oldest first.
+func Window(history []Message, maxTokens int) []Message {
+	messages := Arrange(history)
+	var summary []Message
+	if len(messages) > 0 && messages[0].Role == RoleSummary {
+		summary, messages = messages[:1:1], messages[1:]
+	}
+	messages = messages[firstUser(messages):]
+	if maxTokens <= 0 {
+		return join(summary, messages)
+	}
+	maxTokens -= EstimateTokens(summary)
+	messages = messages[cutAt(messages, maxTokens):]
+	if excess := EstimateTokens(messages) - maxTokens; excess > 0 {
+		shrink(messages, excess)
+	}
+	return join(summary, messages)
+}
+
+func join(summary, messages []Message) []Message {
+	if len(summary) == 0 {
+		return messages
+	}
+	return append(summary, messages...)
+}
+
+func firstUser(messages []Message) int {
+	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Role == RoleUser }))
+}
+
+// cutAt returns the index of the user message at which the window begins.
+func cutAt(messages []Message, maxTokens int) int {
+	need := EstimateTokens(messages) - maxTokens
+	if need <= 0 {
+		return 0
+	}
+	step := max(1, maxTokens/windowSteps)
+	wanted := (need + step - 1) / step * step
+	passed, enough, last := 0, -1, 0
+	for i := range messages {
+		if messages[i].Role == RoleUser {
+			if passed >= wanted {
+				return i
+			}
+			if passed >= need && enough < 0 {
+				enough = i
+			}
+			last = i
+		}
+		passed += messageSize(&messages[i])
+	}
+	if enough >= 0 {
+		return enough
+	}
+	return last
+}
+
+// shrink shortens large results, the oldest first, until excess tokens are gone.
+func shrink(messages []Message, excess int) {
+	for i := range messages {
+		m := &messages[i]
+		if excess <= 0 {
+			return
+		}
+		if m.Role != RoleTool || len(m.Text) <= 2*shrunkBytes {
+			continue
+		}
+		before := messageSize(m)
+		head := strings.ToValidUTF8(m.Text[:shrunkBytes], "")
+		m.Text = fmt.Sprintf("%s\n[shortened to fit the model's context: %d more characters. Call the tool again if you need them.]",
+			head, utf8.RuneCountInString(m.Text)-utf8.RuneCountInString(head))
+		excess -= before - messageSize(m)
+	}
+}
