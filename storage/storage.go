@@ -29,7 +29,9 @@ var (
 	ErrLocked = errors.New("storage: in use by another process")
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("storage: closed")
-	// ErrInvalid is returned for an empty or oversized key, log name, label or value.
+	// ErrInvalid is returned for an empty key or log name, for a key, log name, label
+	// or value that is too long, for a negative limit, and for an Append of nothing.
+	// Empty values and records are valid, and so is every byte in a name.
 	ErrInvalid = errors.New("storage: invalid argument")
 )
 
@@ -88,6 +90,8 @@ type Log interface {
 	// Records yields the records as they were when the iteration began, in order.
 	// A log that does not exist yields nothing. The consumer may take its time and
 	// may write to the store between two records. It ends after the first error.
+	// Where the log is dropped meanwhile it may end early, with ErrNotFound, but never
+	// yields what was appended after the drop; after Close it may end with ErrClosed.
 	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
@@ -140,15 +144,18 @@ type KV interface {
 	// Delete removes a key if rev is its present revision or [Any], otherwise
 	// ErrConflict. A key that does not exist is ErrConflict, with [Any] no error.
 	Delete(ctx context.Context, key string, rev Revision) error
-	// List yields entries with their values as they were when the iteration began.
-	// The consumer may write to the store between two entries. It ends after the
-	// first error.
+	// List yields entries in order, no key twice. A key that is not written while the
+	// iteration runs is yielded as it is; one that is may come in its old or its new
+	// version, and one that is made or deleted meanwhile may come or not. The consumer
+	// may write to the store between two entries. It ends after the first error, and
+	// may end with ErrClosed after Close.
 	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
 	// Watch yields every change of a key with the prefix that is made after Watch
 	// was called (not after the iteration began), in order, until ctx ends (no
 	// error is yielded then), the store is closed (ErrClosed) or the consumer is
 	// too slow for the engine to keep what happened (ErrLagged): then list and
-	// watch again.
+	// watch again. A deletion has a revision of its own. The sequence can be iterated
+	// once.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
 

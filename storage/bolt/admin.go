@@ -1,0 +1,136 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.etcd.io/bbolt"
+
+	"oneclaw/storage"
+)
+
+// Backup writes the whole store, as it is at this moment, to w; the result is a
+// file that Open takes. Writes go on meanwhile, but while it runs the file cannot
+// reuse space and a write that must enlarge the map of the file waits: give it a
+// file or a buffer rather than a slow connection.
+func (s *Store) Backup(ctx context.Context, w io.Writer) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("bolt: back up: %w", err)
+	}
+	defer s.leave()
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(cancelWriter{ctx: ctx, w: w})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("bolt: back up: %w", err)
+	}
+	return nil
+}
+
+// cancelWriter ends a copy when its context ends. It lives no longer than the
+// call whose context it keeps, because io.Writer has no room for one.
+type cancelWriter struct {
+	ctx context.Context //nolint:containedctx // see above
+	w   io.Writer
+}
+
+func (c cancelWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+// Check reads everything and compares: the pages with their references, the
+// positions of each log, the index of labels with the records, the values.
+// Writes wait meanwhile. It returns the first fault it finds.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("bolt: check: %w", err)
+	}
+	defer s.leave()
+	if err := guard(func() error { return s.check(ctx) }); err != nil {
+		return fmt.Errorf("bolt: check %s: %w", s.path, err)
+	}
+	return nil
+}
+
+func (s *Store) check(ctx context.Context) error {
+	if err := checkSize(s.db); err != nil {
+		return err
+	}
+	// Only in a write transaction nobody changes the list of free pages.
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	var fault error
+	for err := range tx.Check() { // to its end: it has a goroutine
+		if fault == nil {
+			fault = err
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	err = tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
+		_, _, err := decodeValue(b)
+		return errors.Join(err, ctx.Err())
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(bucketLogs).ForEachBucket(func(name []byte) error {
+		if err := checkLog(ctx, tx.Bucket(bucketLogs).Bucket(name)); err != nil {
+			return fmt.Errorf("log %q: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// checkLog compares the records of a log with its index of labels.
+func checkLog(ctx context.Context, bucket *bbolt.Bucket) error {
+	if _, err := lastPosition(bucket); err != nil {
+		return err
+	}
+	labels := bucket.Bucket(bucketLabels)
+	var pos storage.Position
+	labelled := 0
+	err := bucket.Bucket(bucketRecords).ForEach(func(key, b []byte) error {
+		pos++
+		if at, err := decodePosition(key, 0); err != nil || at != pos {
+			return errors.Join(fmt.Errorf("no record at position %d", pos), err)
+		}
+		r, err := decodeRecord(b)
+		if err != nil {
+			return err
+		}
+		if r.Label != "" {
+			labelled++
+			if labels.Get(labelKey(r.Label, pos)) == nil {
+				return fmt.Errorf("the label at position %d is not in the index", pos)
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if n := countKeys(labels); n != labelled {
+		return fmt.Errorf("%d labels in the index, %d in the records", n, labelled)
+	}
+	return nil
+}
+
+func countKeys(bucket *bbolt.Bucket) int {
+	n := 0
+	cursor := bucket.Cursor()
+	for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
+		n++
+	}
+	return n
+}

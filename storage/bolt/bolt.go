@@ -1,0 +1,277 @@
+// Package bolt keeps a [storage.Store] in one bbolt file.
+//
+// One goroutine writes. It takes all writes that wait at that moment, applies
+// them in one transaction, and answers each by itself: a conflict of one does not
+// touch the others, and a write that comes alone waits for nobody. Reads copy
+// pages of a bounded size out of short transactions, so that no consumer, however
+// slow, keeps the file from reusing its space or blocks a writer.
+//
+// The file has three buckets: meta (the version of this layout), kv (key to
+// revision and value) and logs (name to a bucket of records by position and a
+// bucket of label and position).
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"oneclaw/storage"
+)
+
+// DefaultLockTimeout is how long Open waits for another process to let go.
+const DefaultLockTimeout = 250 * time.Millisecond
+
+// formatVersion is the layout that this package reads and writes.
+const formatVersion = 1
+
+var (
+	bucketMeta = []byte("meta")
+	bucketKV   = []byte("kv")
+	bucketLogs = []byte("logs")
+	keyVersion = []byte("version")
+)
+
+// Config says where and how to open a store.
+type Config struct {
+	// Path names the file. It is made if it does not exist; its directory is not.
+	Path string
+	// LockTimeout is how long to wait for another process that has the file open;
+	// 0 means DefaultLockTimeout.
+	LockTimeout time.Duration
+	// NoSync leaves out the wait for the disk. A crash of the machine may then
+	// destroy the file: for tests only.
+	NoSync bool
+	// Logger gets what an administrator must know; nil discards it.
+	Logger *slog.Logger
+}
+
+// Store is an open file. It has one goroutine, the writer, which Close ends.
+type Store struct {
+	db     *bbolt.DB
+	path   string
+	log    *slog.Logger
+	close  func() error
+	writes chan *write
+	writer sync.WaitGroup
+	hub    hub
+
+	mu      sync.Mutex // guards closed, and running against an Add after closed
+	closed  bool
+	running sync.WaitGroup
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Open opens the file of cfg and makes it if there is none. Where another process
+// has it open the error is storage.ErrLocked. A file that is damaged, made by a
+// newer version of the program, or no store at all, is refused.
+func Open(cfg Config) (*Store, error) {
+	if cfg.Path == "" {
+		return nil, errors.New("bolt: open: no path")
+	}
+	db, err := openFile(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
+	}
+	if err := guard(func() error { return prepare(db) }); err != nil {
+		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, errors.Join(err, db.Close()))
+	}
+	s := &Store{
+		db:     db,
+		path:   cfg.Path,
+		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		writes: make(chan *write),
+	}
+	s.close = sync.OnceValue(s.shutdown)
+	s.writer.Go(s.writeAll)
+	return s, nil
+}
+
+// openFile opens the database and names what is wrong in words of our own.
+func openFile(cfg Config) (db *bbolt.DB, err error) {
+	_, statErr := os.Stat(cfg.Path)
+	var file *os.File
+	err = guard(func() (err error) {
+		db, err = bbolt.Open(cfg.Path, 0o600, &bbolt.Options{
+			Timeout:      cmp.Or(cfg.LockTimeout, DefaultLockTimeout),
+			FreelistType: bbolt.FreelistMapType,
+			NoSync:       cfg.NoSync,
+			NoStatistics: true,
+			OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
+				f, err := os.OpenFile(path, flag, mode)
+				file = f
+				return f, err
+			},
+		})
+		return err
+	})
+	if err != nil {
+		if file != nil {
+			// Where bbolt panicked the file is still open and locked; otherwise
+			// this only says that it is closed.
+			_ = file.Close()
+		}
+		return nil, openError(err)
+	}
+	if errors.Is(statErr, fs.ErrNotExist) && !cfg.NoSync {
+		if err := syncDir(filepath.Dir(cfg.Path)); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return db, nil
+}
+
+func openError(err error) error {
+	var pathErr *fs.PathError
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return storage.ErrLocked
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+		return fmt.Errorf("not a database or damaged (%w): restore a backup or move the file away", err)
+	case errors.As(err, &pathErr):
+		return pathErr.Err // the path is named by the caller
+	}
+	return err
+}
+
+// syncDir makes the name of a new file survive a crash of the machine.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be synced there
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// prepare checks that the file is whole and of a layout that this package knows,
+// and lays out a new one.
+func prepare(db *bbolt.DB) error {
+	if err := checkSize(db); err != nil {
+		return err
+	}
+	fresh := false
+	err := db.View(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		if meta == nil {
+			name, _ := tx.Cursor().First()
+			if name != nil {
+				return errors.New("a bbolt database, but not one of this program")
+			}
+			fresh = true
+			return nil
+		}
+		v := meta.Get(keyVersion)
+		if len(v) != 8 {
+			return errors.New("the version of the layout cannot be read: the file is damaged")
+		}
+		if n := binary.BigEndian.Uint64(v); n > formatVersion {
+			return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", n, formatVersion)
+		}
+		if tx.Bucket(bucketKV) == nil || tx.Bucket(bucketLogs) == nil {
+			return errors.New("a bucket is missing: the file is damaged")
+		}
+		return nil
+	})
+	if err != nil || !fresh {
+		return err
+	}
+	return db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketMeta, bucketKV, bucketLogs} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint64(nil, formatVersion))
+	})
+}
+
+// checkSize finds a file that was cut off: bbolt would only notice, by a fault,
+// once it reads a missing page.
+func checkSize(db *bbolt.DB) error {
+	info, err := os.Stat(db.Path())
+	if err != nil {
+		return err
+	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if tx.Size() > info.Size() {
+			return fmt.Errorf("the file is cut off: %d of %d bytes are there; restore a backup", info.Size(), tx.Size())
+		}
+		return nil
+	})
+}
+
+// guard turns a panic of bbolt over a damaged page, and a fault in the mapped
+// file, into an error.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	return f()
+}
+
+// Path returns the name of the file.
+func (s *Store) Path() string { return s.path }
+
+// Close waits for running calls, ends every Watch with storage.ErrClosed and
+// closes the file. An iteration between two pages is not a running call: it ends
+// with storage.ErrClosed.
+func (s *Store) Close() error { return s.close() }
+
+func (s *Store) shutdown() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	close(s.writes)
+	s.writer.Wait()
+	s.hub.close()
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("bolt: close: %w", err)
+	}
+	return nil
+}
+
+// enter begins a call, which ends with leave.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return storage.ErrClosed
+	}
+	s.running.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.running.Done() }
+
+// view runs f in a short read transaction.
+func (s *Store) view(ctx context.Context, f func(*bbolt.Tx) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return guard(func() error { return s.db.View(f) })
+}

@@ -1,0 +1,92 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"oneclaw/storage"
+)
+
+var errDamaged = errors.New("the file is damaged: an entry cannot be decoded")
+
+// An entry of the KV is its revision in 8 bytes, big-endian, and the value.
+
+func encodeValue(rev storage.Revision, value []byte) []byte {
+	b := make([]byte, 0, 8+len(value))
+	return append(binary.BigEndian.AppendUint64(b, uint64(rev)), value...)
+}
+
+// decodeValue returns the revision and the value, which shares the memory of b.
+func decodeValue(b []byte) (storage.Revision, []byte, error) {
+	if len(b) < 8 {
+		return 0, nil, errDamaged
+	}
+	return storage.Revision(binary.BigEndian.Uint64(b)), b[8:], nil
+}
+
+// A record is the length of its label as a uvarint, the label, and the data. Its
+// key is the position in 8 bytes, big-endian.
+
+func encodeRecord(r storage.Record) []byte {
+	b := make([]byte, 0, binary.MaxVarintLen16+len(r.Label)+len(r.Data))
+	b = binary.AppendUvarint(b, uint64(len(r.Label)))
+	b = append(b, r.Label...)
+	return append(b, r.Data...)
+}
+
+// decodeRecord returns a record without its position. It copies what it returns.
+func decodeRecord(b []byte) (storage.Record, error) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > storage.MaxKey || n > uint64(len(b)-size) {
+		return storage.Record{}, errDamaged
+	}
+	label, data := b[size:size+int(n)], b[size+int(n):]
+	return storage.Record{Label: string(label), Data: append([]byte{}, data...)}, nil
+}
+
+func positionKey(pos storage.Position) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(pos))
+}
+
+// labelPrefix is what the keys of a label begin with in the index: its length
+// first, so that no label is the beginning of another. The position follows.
+func labelPrefix(label string) []byte {
+	b := make([]byte, 0, 2+len(label)+8)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(label)))
+	return append(b, label...)
+}
+
+func labelKey(label string, pos storage.Position) []byte {
+	return binary.BigEndian.AppendUint64(labelPrefix(label), uint64(pos))
+}
+
+// decodePosition returns the position at the end of a key behind a prefix of n bytes.
+func decodePosition(key []byte, n int) (storage.Position, error) {
+	if len(key) != n+8 {
+		return 0, errDamaged
+	}
+	return storage.Position(binary.BigEndian.Uint64(key[n:])), nil
+}
+
+// checkName refuses a key or log name that no engine takes.
+func checkName(what, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: empty %s", storage.ErrInvalid, what)
+	}
+	return checkLength(what, len(name), storage.MaxKey)
+}
+
+func checkLength(what string, n, limit int) error {
+	if n > limit {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d", storage.ErrInvalid, what, n, limit)
+	}
+	return nil
+}
+
+func checkLimit(n int) error {
+	if n < 0 {
+		return fmt.Errorf("%w: limit %d", storage.ErrInvalid, n)
+	}
+	return nil
+}

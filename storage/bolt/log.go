@@ -1,0 +1,292 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"go.etcd.io/bbolt"
+
+	"oneclaw/storage"
+)
+
+// The buckets of a log. The sequence number of the log's own bucket tells one
+// life of a name from the next after a Drop.
+var (
+	bucketRecords = []byte("records")
+	bucketLabels  = []byte("labels")
+)
+
+// appendFill is how full pages are left that only grow at their end.
+const appendFill = 0.95
+
+// Append implements storage.Log.
+func (s *Store) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+	if err := checkAppend(log, records); err != nil {
+		return 0, fmt.Errorf("bolt: append: %w", err)
+	}
+	size := 0
+	for _, r := range records {
+		size += len(r.Data)
+	}
+	err := s.submit(ctx, size, func(b *batch) error { return appendRecords(b, log, after, records) })
+	if err != nil {
+		return 0, fmt.Errorf("bolt: append to %q: %w", log, err)
+	}
+	return after + storage.Position(len(records)), nil
+}
+
+func checkAppend(log string, records []storage.Record) error {
+	if len(records) == 0 {
+		return fmt.Errorf("%w: no records", storage.ErrInvalid)
+	}
+	err := checkName("log name", log)
+	for _, r := range records {
+		err = errors.Join(err,
+			checkLength("label", len(r.Label), storage.MaxKey),
+			checkLength("record", len(r.Data), storage.MaxValue))
+	}
+	return err
+}
+
+func appendRecords(b *batch, log string, after storage.Position, records []storage.Record) error {
+	logs := b.tx.Bucket(bucketLogs)
+	bucket := logs.Bucket([]byte(log))
+	last, err := lastPosition(bucket)
+	if err != nil {
+		return err
+	}
+	if last != after {
+		return storage.ErrConflict
+	}
+	b.dirty = true
+	if bucket == nil {
+		if bucket, err = createLog(logs, log); err != nil {
+			return err
+		}
+	}
+	data, labels := bucket.Bucket(bucketRecords), bucket.Bucket(bucketLabels)
+	data.FillPercent = appendFill
+	for i, r := range records {
+		pos := after + storage.Position(i) + 1
+		if err := data.Put(positionKey(pos), encodeRecord(r)); err != nil {
+			return err
+		}
+		if r.Label == "" {
+			continue
+		}
+		if err := labels.Put(labelKey(r.Label, pos), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createLog(logs *bbolt.Bucket, name string) (*bbolt.Bucket, error) {
+	life, err := logs.NextSequence()
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := logs.CreateBucket([]byte(name))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bucket.CreateBucket(bucketRecords); err != nil {
+		return nil, err
+	}
+	if _, err := bucket.CreateBucket(bucketLabels); err != nil {
+		return nil, err
+	}
+	return bucket, bucket.SetSequence(life)
+}
+
+// lastPosition returns the position of the last record, 0 where bucket is nil.
+func lastPosition(bucket *bbolt.Bucket) (storage.Position, error) {
+	if bucket == nil {
+		return 0, nil
+	}
+	data := bucket.Bucket(bucketRecords)
+	if data == nil || bucket.Bucket(bucketLabels) == nil {
+		return 0, errDamaged
+	}
+	key, _ := data.Cursor().Last()
+	return decodePosition(key, 0)
+}
+
+// Drop implements storage.Log.
+func (s *Store) Drop(ctx context.Context, log string) error {
+	if err := checkName("log name", log); err != nil {
+		return fmt.Errorf("bolt: drop: %w", err)
+	}
+	err := s.submit(ctx, 0, func(b *batch) error {
+		logs := b.tx.Bucket(bucketLogs)
+		if logs.Bucket([]byte(log)) == nil {
+			return nil
+		}
+		b.dirty = true
+		return logs.DeleteBucket([]byte(log))
+	})
+	if err != nil {
+		return fmt.Errorf("bolt: drop %q: %w", log, err)
+	}
+	return nil
+}
+
+// Records implements storage.Log. The log is read in pages; the position of the
+// last record when the iteration began bounds it. A Drop between two pages ends it
+// with storage.ErrNotFound, whatever has been appended under the name since.
+func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		if err := errors.Join(checkName("log name", log), checkLimit(q.Limit)); err != nil {
+			yield(storage.Record{}, fmt.Errorf("bolt: read records: %w", err))
+			return
+		}
+		sc := scan{log: []byte(log), q: q}
+		yieldPages(ctx, s, sc.page, func(r storage.Record, err error) bool {
+			if err != nil {
+				err = fmt.Errorf("bolt: read records of %q: %w", log, err)
+			}
+			return yield(r, err)
+		})
+	}
+}
+
+// scan is the state of one iteration over a log between its pages.
+type scan struct {
+	log   []byte
+	q     storage.Query
+	begun bool
+	life  uint64
+	lo    storage.Position // the first position that may still come
+	hi    storage.Position // the last position that may still come
+	count int
+}
+
+// page reads on from where the last page ended.
+func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err error) {
+	bucket := tx.Bucket(bucketLogs).Bucket(sc.log)
+	if !sc.begun {
+		if err := sc.begin(bucket); err != nil {
+			return nil, true, err
+		}
+	} else if bucket == nil || bucket.Sequence() != sc.life {
+		return nil, true, fmt.Errorf("%w: the log was dropped while it was read", storage.ErrNotFound)
+	}
+	if sc.lo > sc.hi {
+		return nil, true, nil
+	}
+	data := bucket.Bucket(bucketRecords)
+	w := sc.walk(bucket)
+	for size := 0; size < pageBytes && len(records) < pageEntries; {
+		pos, ok, err := w.next()
+		if err != nil || !ok || pos < sc.lo || pos > sc.hi {
+			return records, true, err
+		}
+		r, err := decodeRecord(data.Get(positionKey(pos)))
+		if err != nil {
+			return nil, true, err
+		}
+		r.Pos = pos
+		records = append(records, r)
+		size += len(r.Data)
+		sc.count++
+		if sc.passed(pos) {
+			return records, true, nil
+		}
+	}
+	return records, false, nil
+}
+
+// begin fixes what the iteration will yield at most.
+func (sc *scan) begin(bucket *bbolt.Bucket) error {
+	last, err := lastPosition(bucket)
+	if err != nil {
+		return err
+	}
+	sc.begun, sc.lo, sc.hi = true, 1, last
+	if bucket != nil {
+		sc.life = bucket.Sequence()
+	}
+	if sc.q.Before != 0 {
+		sc.hi = min(sc.hi, sc.q.Before-1)
+	}
+	if sc.q.After >= sc.hi {
+		sc.hi = 0
+		return nil
+	}
+	sc.lo = sc.q.After + 1
+	return nil
+}
+
+// passed notes that pos has been read and reports whether it was the last.
+func (sc *scan) passed(pos storage.Position) bool {
+	if sc.q.Backward {
+		sc.hi = pos - 1
+	} else {
+		sc.lo = pos + 1
+	}
+	return sc.lo > sc.hi || sc.count == sc.q.Limit
+}
+
+// walk returns a walk over the positions that are still to come.
+func (sc *scan) walk(bucket *bbolt.Bucket) *walk {
+	w := &walk{backward: sc.q.Backward, from: sc.lo}
+	if w.backward {
+		w.from = sc.hi
+	}
+	if sc.q.Label == "" {
+		w.cursor = bucket.Bucket(bucketRecords).Cursor()
+	} else {
+		w.cursor = bucket.Bucket(bucketLabels).Cursor()
+		w.prefix = labelPrefix(sc.q.Label)
+	}
+	return w
+}
+
+// walk goes through the keys that are a prefix and a position.
+type walk struct {
+	cursor   *bbolt.Cursor
+	prefix   []byte
+	from     storage.Position
+	backward bool
+	started  bool
+}
+
+func (w *walk) next() (pos storage.Position, ok bool, err error) {
+	key := w.step()
+	if key == nil || !bytes.HasPrefix(key, w.prefix) {
+		return 0, false, nil
+	}
+	pos, err = decodePosition(key, len(w.prefix))
+	return pos, err == nil, err
+}
+
+func (w *walk) step() []byte {
+	if !w.started {
+		w.started = true
+		return w.seek()
+	}
+	var key []byte
+	if w.backward {
+		key, _ = w.cursor.Prev()
+	} else {
+		key, _ = w.cursor.Next()
+	}
+	return key
+}
+
+// seek returns the key of from, or the next one in the direction of the walk.
+func (w *walk) seek() []byte {
+	target := append(bytes.Clone(w.prefix), positionKey(w.from)...)
+	key, _ := w.cursor.Seek(target)
+	switch {
+	case !w.backward:
+	case key == nil:
+		key, _ = w.cursor.Last()
+	case !bytes.Equal(key, target):
+		key, _ = w.cursor.Prev()
+	}
+	return key
+}

@@ -1,0 +1,38 @@
+package bolt
+
+import (
+	"context"
+
+	"go.etcd.io/bbolt"
+)
+
+// A page is what one read transaction copies at most, give or take the last entry.
+const (
+	pageEntries = 256
+	pageBytes   = 1 << 20
+)
+
+// yieldPages yields what next reads page by page, outside of any transaction.
+func yieldPages[T any](ctx context.Context, s *Store, next func(*bbolt.Tx) (page []T, done bool, err error), yield func(T, error) bool) {
+	var zero T
+	for done := false; !done; {
+		var page []T
+		err := s.view(ctx, func(tx *bbolt.Tx) (err error) {
+			page, done, err = next(tx)
+			return err
+		})
+		if err != nil {
+			yield(zero, err)
+			return
+		}
+		for _, item := range page {
+			if err := ctx.Err(); err != nil {
+				yield(zero, err)
+				return
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"oneclaw/storage"
+)
+
+func logProperties() []property {
+	return []property{
+		{name: "AppendCounts", sentence: "Append numbers the records of each log from 1 without gaps and returns the last position.", check: appendCounts, reopened: appendCountsOn},
+		{name: "AppendConflicts", sentence: "Append behind any position but the last is a conflict and writes nothing.", check: appendConflicts},
+		{name: "AppendAtomic", sentence: "Append writes all records or none.", check: appendAtomic},
+		{name: "LogsApart", sentence: "Logs with similar names have nothing in common.", check: logsApart},
+		{name: "LabelsApart", sentence: "A label yields its own records and no others, however similar the labels.", check: labelsApart},
+		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: dropRemovesAll},
+		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
+		{name: "RecordsOfTheBeginning", sentence: "Records yields what was there when the iteration began, though the consumer appends.", check: recordsOfTheBeginning},
+		{name: "RecordsOwnBytes", sentence: "Neither data given to Append nor data from Records shares memory with the store.", check: recordsOwnBytes},
+		{name: "LargeRecords", sentence: "Records of the largest size are kept and read whole.", check: largeRecords},
+	}
+}
+
+func appendCounts(t testing.TB, s storage.Store) {
+	mustAppend(t, s, "a", 0, record("", "1"))
+	mustAppend(t, s, "a", 1, record("x", "2"), record("", ""), record("y", "4"))
+	mustAppend(t, s, "b", 0, record("", "other"))
+	mustAppend(t, s, "a", 4, record("", "5"))
+	appendCountsRead(t, s)
+}
+
+func appendCountsRead(t testing.TB, s storage.Store) {
+	equal(t, "records of a", readRecords(t, s, "a", storage.Query{}), []storage.Record{
+		{Pos: 1, Data: []byte("1")}, {Pos: 2, Label: "x", Data: []byte("2")}, {Pos: 3},
+		{Pos: 4, Label: "y", Data: []byte("4")}, {Pos: 5, Data: []byte("5")},
+	})
+	equal(t, "records of b", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Data: []byte("other")}})
+	equal(t, "records of a log that does not exist", readRecords(t, s, "c", storage.Query{}), []storage.Record{})
+}
+
+func appendCountsOn(t testing.TB, s storage.Store) {
+	appendCountsRead(t, s)
+	mustAppend(t, s, "a", 5, record("x", "6"))
+	equal(t, "records labelled x", readRecords(t, s, "a", storage.Query{Label: "x"}), []storage.Record{
+		{Pos: 2, Label: "x", Data: []byte("2")}, {Pos: 6, Label: "x", Data: []byte("6")},
+	})
+}
+
+func appendConflicts(t testing.TB, s storage.Store) {
+	mustAppend(t, s, "a", 0, record("", "1"), record("", "2"))
+	for _, c := range []struct {
+		log   string
+		after storage.Position
+	}{{"a", 0}, {"a", 1}, {"a", 3}, {"a", ^storage.Position(0)}, {"new", 1}, {"new", 2}} {
+		_, err := s.Append(t.Context(), c.log, c.after, record("l", "no"))
+		wantError(t, fmt.Sprintf("Append(%q, %d)", c.log, c.after), err, storage.ErrConflict)
+	}
+	if n := len(readRecords(t, s, "a", storage.Query{})); n != 2 {
+		t.Errorf("%d records after conflicts, want 2", n)
+	}
+	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	equal(t, "records of new", readRecords(t, s, "new", storage.Query{}), []storage.Record{})
+	mustAppend(t, s, "new", 0, record("", "1"))
+}
+
+func appendAtomic(t testing.TB, s storage.Store) {
+	tooLarge := storage.Record{Data: make([]byte, storage.MaxValue+1)}
+	_, err := s.Append(t.Context(), "a", 0, record("l", "1"), tooLarge)
+	wantError(t, "Append with one record too large", err, storage.ErrInvalid)
+	equal(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	mustAppend(t, s, "a", 0, record("l", "1"), record("l", "2"))
+
+	_, err = s.Append(t.Context(), "a", 2)
+	wantError(t, "Append of no records", err, storage.ErrInvalid)
+}
+
+func logsApart(t testing.TB, s storage.Store) {
+	names := []string{"a", "a/", "a/b", "a\x00", "a\xff", "A", "ä", "a b", "a.*", "a.>", "\x00", "\xff\xff", "…"}
+	for i, name := range names {
+		mustAppend(t, s, name, 0, record("l", fmt.Sprint(i)))
+	}
+	if err := s.Drop(t.Context(), "a"); err != nil {
+		t.Fatalf("Drop: %v", err)
+	}
+	for i, name := range names[1:] {
+		equal(t, fmt.Sprintf("records of %q", name), readRecords(t, s, name, storage.Query{Label: "l"}),
+			[]storage.Record{{Pos: 1, Label: "l", Data: []byte(fmt.Sprint(i + 1))}})
+	}
+	equal(t, "records of the dropped log", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+}
+
+func labelsApart(t testing.TB, s storage.Store) {
+	labels := []string{"a", "ab", "a\x00", "a\x00\x00\x00\x00\x00\x00\x00\x00", "\x00", "\x00a", "\xff", "\xff\xff", "", "a.b", "a.*"}
+	var pos storage.Position
+	for round := range 3 {
+		for _, label := range labels {
+			mustAppend(t, s, "log", pos, record(label, fmt.Sprint(round)))
+			pos++
+		}
+	}
+	for _, label := range labels {
+		if label == "" {
+			continue
+		}
+		got := readRecords(t, s, "log", storage.Query{Label: label})
+		if len(got) != 3 {
+			t.Errorf("label %q: %d records, want 3", label, len(got))
+		}
+		for i, r := range got {
+			if r.Label != label || string(r.Data) != fmt.Sprint(i) {
+				t.Errorf("label %q: record %d is %+v", label, i, r)
+			}
+		}
+	}
+	equal(t, "records of an unused label", readRecords(t, s, "log", storage.Query{Label: "b"}), []storage.Record{})
+}
+
+func dropRemovesAll(t testing.TB, s storage.Store) {
+	drop := func(log string) {
+		t.Helper()
+		if err := s.Drop(t.Context(), log); err != nil {
+			t.Fatalf("Drop(%q): %v", log, err)
+		}
+	}
+	drop("never was")
+	mustAppend(t, s, "a", 0, record("l", "1"), record("l", "2"), record("m", "3"))
+	drop("a")
+	drop("a")
+	equal(t, "records", readRecords(t, s, "a", storage.Query{}), []storage.Record{})
+	equal(t, "labelled records", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{})
+	_, err := s.Append(t.Context(), "a", 3, record("", "4"))
+	wantError(t, "Append where the dropped log ended", err, storage.ErrConflict)
+	mustAppend(t, s, "a", 0, record("m", "again"))
+	equal(t, "new records", readRecords(t, s, "a", storage.Query{}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+	equal(t, "old label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
+	equal(t, "new label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+}
+
+// many is more than an engine may be expected to read at once.
+const many = 700
+
+func manyRecords(label, data string) []storage.Record {
+	records := make([]storage.Record, many)
+	for i := range records {
+		records[i] = record(label, data)
+	}
+	return records
+}
+
+func dropWhileReading(t testing.TB, s storage.Store) {
+	for i, q := range []storage.Query{{}, {Label: "l"}, {Backward: true}, {Label: "l", Backward: true}} {
+		log := fmt.Sprint("log", i)
+		mustAppend(t, s, log, 0, manyRecords("l", "old")...)
+		n := 0
+		for r, err := range s.Records(t.Context(), log, q) {
+			if err != nil {
+				wantError(t, "Records of a log dropped meanwhile", err, storage.ErrNotFound)
+				n = many
+				break
+			}
+			if string(r.Data) != "old" {
+				t.Fatalf("%+v: record %d yields %q, which was appended after the drop", q, r.Pos, r.Data)
+			}
+			if n++; n == 1 {
+				if err := s.Drop(t.Context(), log); err != nil {
+					t.Fatalf("Drop: %v", err)
+				}
+				mustAppend(t, s, log, 0, append(manyRecords("l", "new"), record("l", "new"))...)
+			}
+		}
+		if n != many {
+			t.Fatalf("%+v: ended without an error after %d of %d records", q, n, many)
+		}
+	}
+}
+
+func recordsOfTheBeginning(t testing.TB, s storage.Store) {
+	mustAppend(t, s, "a", 0, manyRecords("l", "old")...)
+	last := storage.Position(many)
+	for _, q := range []storage.Query{{}, {Label: "l"}, {Backward: true}, {Label: "l", Backward: true}} {
+		want, n := int(last), 0
+		for r, err := range s.Records(t.Context(), "a", q) {
+			if err != nil {
+				t.Fatalf("Records: %v", err)
+			}
+			if n++; n%350 == 1 {
+				mustAppend(t, s, "a", last, record("l", "new"))
+				last++
+			}
+			if int(r.Pos) > want {
+				t.Fatalf("%+v: yields record %d, which was appended during the iteration", q, r.Pos)
+			}
+		}
+		if n != want {
+			t.Errorf("%+v: %d records, want %d", q, n, want)
+		}
+	}
+	for _, err := range s.Records(t.Context(), "a", storage.Query{}) {
+		if err != nil {
+			t.Fatalf("Records: %v", err)
+		}
+		break // the rest must not be missed by what comes next
+	}
+	mustAppend(t, s, "a", last, record("", "on"))
+}
+
+func recordsOwnBytes(t testing.TB, s storage.Store) {
+	data := []byte("data")
+	mustAppend(t, s, "a", 0, storage.Record{Data: data})
+	copy(data, "XXXX")
+	for range 2 {
+		got := readRecords(t, s, "a", storage.Query{})
+		equal(t, "records", got, []storage.Record{{Pos: 1, Data: []byte("data")}})
+		copy(got[0].Data, "YYYY")
+		_ = append(got[0].Data[:0], "ZZZZZZZZ"...)
+	}
+}
+
+func largeRecords(t testing.TB, s storage.Store) {
+	large := make([]byte, storage.MaxValue)
+	for i := range large {
+		large[i] = byte(i * 7)
+	}
+	want := []storage.Record{
+		{Pos: 1, Label: "l", Data: large}, {Pos: 2, Label: "l", Data: []byte("small")}, {Pos: 3, Label: "l", Data: large},
+	}
+	mustAppend(t, s, "a", 0, want[0])
+	mustAppend(t, s, "a", 1, want[1], want[2])
+	for _, q := range []storage.Query{{}, {Label: "l"}} {
+		got := readRecords(t, s, "a", q)
+		if !slices.EqualFunc(got, want, sameRecord) {
+			t.Fatalf("%+v: %d records, not those that were appended", q, len(got))
+		}
+	}
+	// A consumer that stops leaves nothing behind that would block a write.
+	var err error
+	for _, err = range s.Records(t.Context(), "a", storage.Query{Backward: true}) {
+		break
+	}
+	if errors.Join(err, s.Drop(t.Context(), "a")) != nil {
+		t.Fatalf("Records and Drop: %v", err)
+	}
+}
+
+// sameRecord compares data too large for a readable difference.
+func sameRecord(a, b storage.Record) bool {
+	return a.Pos == b.Pos && a.Label == b.Label && bytes.Equal(a.Data, b.Data)
+}

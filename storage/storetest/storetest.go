@@ -1,0 +1,164 @@
+// Package storetest is the suite that every engine behind [storage.Store] passes.
+//
+// It is a table of properties. Each has a sentence that says what holds, and a
+// function that shows it on a new, empty store. The suite is itself tested: it
+// passes for a simple engine in memory and fails for each of many mutants of it.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oneclaw/storage"
+)
+
+// Config says how the suite gets its stores.
+type Config struct {
+	// Open returns a new, empty store. The suite closes it; what else must be
+	// cleaned up is left to t.Cleanup.
+	Open func(t testing.TB) storage.Store
+	// Reopen returns a store with the data of s, which the suite has closed. Where
+	// it is nil nothing is said about what outlives Close.
+	Reopen func(t testing.TB, s storage.Store) storage.Store
+}
+
+// Run runs all properties as subtests of t.
+func Run(t *testing.T, cfg Config) {
+	t.Helper()
+	for _, p := range properties() {
+		t.Run(p.name, func(t *testing.T) {
+			runProperty(t, cfg, p)
+		})
+	}
+}
+
+// property is one sentence of the contract.
+type property struct {
+	name     string
+	sentence string
+	check    func(t testing.TB, s storage.Store)
+	// reopened, if set, is checked on the same data after the store was closed and
+	// opened again.
+	reopened func(t testing.TB, s storage.Store)
+}
+
+// properties returns the table.
+func properties() []property {
+	return slices.Concat(logProperties(), queryProperties(), kvProperties(), watchProperties(), commonProperties())
+}
+
+func runProperty(t testing.TB, cfg Config, p property) {
+	t.Helper()
+	s := cfg.Open(t)
+	defer func() { closeStore(t, s) }()
+	p.check(t, s)
+	if !t.Failed() && p.reopened != nil && cfg.Reopen != nil {
+		closeStore(t, s)
+		s = cfg.Reopen(t, s)
+		p.reopened(t, s)
+	}
+	if t.Failed() {
+		t.Logf("what does not hold: %s", p.sentence)
+	}
+}
+
+func closeStore(t testing.TB, s storage.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// patience bounds only the wait of a test that fails.
+const patience = 20 * time.Second
+
+func within(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), patience)
+}
+
+// record returns a record with the given label and data.
+func record(label, data string) storage.Record {
+	return storage.Record{Label: label, Data: []byte(data)}
+}
+
+// mustAppend appends and fails the test on an error or a wrong position.
+func mustAppend(t testing.TB, s storage.Store, log string, after storage.Position, records ...storage.Record) {
+	t.Helper()
+	got, err := s.Append(t.Context(), log, after, records...)
+	if err != nil {
+		t.Fatalf("Append(%q, %d, %d records): %v", log, after, len(records), err)
+	}
+	if want := after + storage.Position(len(records)); got != want {
+		t.Fatalf("Append(%q, %d, %d records) = %d, want %d", log, after, len(records), got, want)
+	}
+}
+
+func mustPut(t testing.TB, s storage.Store, key, value string, rev storage.Revision) storage.Revision {
+	t.Helper()
+	got, err := s.Put(t.Context(), key, []byte(value), rev)
+	if err != nil {
+		t.Fatalf("Put(%q, %d bytes, %d): %v", key, len(value), rev, err)
+	}
+	return got
+}
+
+func mustDelete(t testing.TB, s storage.Store, key string, rev storage.Revision) {
+	t.Helper()
+	if err := s.Delete(t.Context(), key, rev); err != nil {
+		t.Fatalf("Delete(%q, %d): %v", key, rev, err)
+	}
+}
+
+// readRecords returns what the query yields.
+func readRecords(t testing.TB, s storage.Store, log string, q storage.Query) []storage.Record {
+	t.Helper()
+	var records []storage.Record
+	for r, err := range s.Records(t.Context(), log, q) {
+		if err != nil {
+			t.Fatalf("Records(%q, %+v) after %d records: %v", log, q, len(records), err)
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+func listEntries(t testing.TB, s storage.Store, r storage.Range) []storage.Entry {
+	t.Helper()
+	var entries []storage.Entry
+	for e, err := range s.List(t.Context(), r) {
+		if err != nil {
+			t.Fatalf("List(%+v) after %d entries: %v", r, len(entries), err)
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func keys(entries []storage.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Key)
+	}
+	return names
+}
+
+// equal fails the test where got is not want; nil and empty are the same.
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func wantError(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("%s: error %v, want %v", what, err, want)
+	}
+}
