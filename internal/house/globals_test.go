@@ -37,13 +37,16 @@ func checkInit(m *module) []finding {
 	return found
 }
 
-// checkBlankImports: registration by import is wiring that cannot be read. Only
-// embed is imported for its effect, on a compiler directive.
+// effects are imported for what they do: embed for the compiler's directive, the
+// formats because the standard library's image.Decode has no other way.
+var effects = []string{"embed", "image/gif", "image/jpeg", "image/png"}
+
+// checkBlankImports: registration by import is wiring that cannot be read.
 func checkBlankImports(m *module) []finding {
 	var found []finding
 	for _, s := range m.sources {
 		for _, spec := range s.Imports {
-			if spec.Name != nil && spec.Name.Name == "_" && spec.Path.Value != `"embed"` {
+			if spec.Name != nil && spec.Name.Name == "_" && !slices.Contains(effects, strings.Trim(spec.Path.Value, `"`)) {
 				found = append(found, m.at(spec.Pos(), spec.Path.Value, "import of %s for its side effect: wire it by name", spec.Path.Value))
 			}
 		}
