@@ -46,55 +46,55 @@ func builtin() []Group {
 		},
 		{
 			Name: "pdf", DisplayName: "PDF Tools",
-			Description: "PDF files: properties, text, pages as images",
+			Description: "PDF files: properties, text, page images",
 		},
 		{
 			Name: "scheduled_tasks", DisplayName: "Scheduled Tasks",
-			Description: "Plan tasks for later or repeating times; list, run, change, delete them",
+			Description: "Plan tasks for later or repeating times and manage them",
 		},
 		{
 			Name: "js_tool_management", DisplayName: "JS Tool Management", Role: RoleAdmin,
-			Description: "Write, list, change, delete user tools in JavaScript",
+			Description: "Write and manage user tools in JavaScript",
 		},
 		{
 			Name: "google_gmail", DisplayName: "Google Gmail",
-			Description: "Email: search, read, send, reply, draft, label, archive, trash, attachments",
+			Description: "Email: search, read, send, reply, draft, label, archive, trash",
 		},
 		{
 			Name: "google_gmail_settings", DisplayName: "Google Gmail Settings",
-			Description: "Email settings: vacation reply, filters, forwarding, IMAP, language, delegates",
+			Description: "Email settings: vacation reply, filters, forwarding, IMAP, language",
 		},
 		{
 			Name: "google_drive", DisplayName: "Google Drive",
-			Description: "File storage: list, search, upload, download, export, copy, move, share, delete",
+			Description: "Files: search, upload, download, export, organize, share",
 		},
 		{
 			Name: "google_calendar", DisplayName: "Google Calendar",
-			Description: "Calendars: find, create, change, delete, answer events; free or busy times",
+			Description: "Events and calendars: find, create, change, delete, respond, free times",
 		},
 		{
 			Name: "google_contacts", DisplayName: "Google Contacts",
-			Description: "Contacts: list, search, create, update, delete; company directory",
+			Description: "Contacts: search, create, update, delete; company directory",
 		},
 		{
 			Name: "google_docs", DisplayName: "Google Docs",
-			Description: "Documents: create, read, insert, replace, delete, format text",
+			Description: "Documents: create, read, write and format text",
 		},
 		{
 			Name: "google_sheets", DisplayName: "Google Sheets",
-			Description: "Spreadsheets: create, read, write, append, clear, format cells; add sheets",
+			Description: "Spreadsheets: create, read, write and format cells",
 		},
 		{
 			Name: "google_slides", DisplayName: "Google Slides",
-			Description: "Presentations: create, read, add, change, delete slides",
+			Description: "Presentations: create, read and edit slides",
 		},
 		{
 			Name: "google_forms", DisplayName: "Google Forms",
-			Description: "Forms: create forms, add questions, read responses",
+			Description: "Forms: create, add questions, read responses",
 		},
 		{
 			Name: "google_tasks", DisplayName: "Google Tasks",
-			Description: "To-do lists: list, create, update, complete, delete tasks",
+			Description: "To-do lists: create, update, complete, delete tasks",
 		},
 	}
 }

@@ -82,7 +82,7 @@ func loadedText(display string, tools []Tool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Loaded %d tools from group '%s':", len(tools), display)
 	for _, t := range tools {
-		b.WriteString("\n- " + t.Name + ": " + t.Description)
+		b.WriteString("\n- " + t.Name + ": " + oneLine(t.Description, MaxText))
 	}
 	return b.String()
 }

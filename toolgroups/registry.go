@@ -174,8 +174,9 @@ func (r *Registry) addGroup(g Group) []error {
 		}
 		own.Tools = append(own.Tools, t)
 	}
-	own.DisplayName = oneLine(cmp.Or(g.DisplayName, displayName(g.Name)), MaxDescription)
-	own.Description = oneLine(cmp.Or(g.Description, description(g.Name, own.Tools)), MaxDescription)
+	own.DisplayName = cmp.Or(oneLine(g.DisplayName, MaxDescription), displayName(g.Name))
+	own.Description = cmp.Or(oneLine(g.Description, MaxDescription),
+		oneLine(description(g.Name, own.Tools), MaxDescription))
 	return errs
 }
 

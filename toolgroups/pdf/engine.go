@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -16,8 +17,12 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// errClosed is what calls get once the family is closed.
-var errClosed = errors.New("pdf: closed")
+var (
+	// errClosed is what calls get once the family is closed.
+	errClosed = errors.New("pdf: closed")
+	// errStart marks failures that have nothing to do with the document.
+	errStart = errors.New("pdf: PDFium did not start")
+)
 
 // wasmPage is the unit in which WebAssembly memory grows.
 const wasmPage = 64 << 10
@@ -31,14 +36,14 @@ const cacheName = "pdfium-interruptible"
 // documents are open at once, and what was started is given back when it was not
 // used for a while.
 //
-// It has no goroutine of its own; the idle timer's function is waited for by close.
+// It has no goroutine of its own but the function of the idle timer.
 type engine struct {
 	workers     int
 	memoryPages uint32
 	cacheDir    string
 	idle        time.Duration
 	slots       chan struct{}
-	closing     sync.WaitGroup
+	log         *slog.Logger
 
 	mu     sync.Mutex
 	pool   pdfium.Pool
@@ -66,7 +71,7 @@ func (e *engine) use(ctx context.Context, f func(pdfium.Pdfium) error) error {
 	defer e.release()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("pdf: start an instance: %w", err)
+		return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", errStart, err))
 	}
 	// Closing what has crashed or was stopped reports that again.
 	defer func() { _ = instance.Close() }()
@@ -89,11 +94,11 @@ func (e *engine) use(ctx context.Context, f func(pdfium.Pdfium) error) error {
 func interrupt(ctx context.Context, instance pdfium.Pdfium) (func(), error) {
 	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")
 	if !field.IsValid() {
-		return nil, errors.New("pdf: this go-pdfium has no module to interrupt")
+		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
 	}
 	module, ok := field.Interface().(api.Module)
 	if !ok {
-		return nil, errors.New("pdf: this go-pdfium has no module to interrupt")
+		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -133,11 +138,7 @@ func (e *engine) start() error {
 	config := wazero.NewRuntimeConfig().
 		WithCloseOnContextDone(true).
 		WithMemoryLimitPages(e.memoryPages)
-	if e.cacheDir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(e.cacheDir, cacheName))
-		if err != nil {
-			return fmt.Errorf("pdf: compilation cache: %w", err)
-		}
+	if cache := e.openCache(); cache != nil {
 		e.cache = cache
 		config = config.WithCompilationCache(cache)
 	}
@@ -151,11 +152,24 @@ func (e *engine) start() error {
 		Stderr:   io.Discard,
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("pdf: start PDFium: %w", err), e.closeCache())
+		return errors.Join(fmt.Errorf("%w: %w", errStart, err), e.closeCache())
 	}
 	e.pool = pool
 	e.starts++
 	return nil
+}
+
+// openCache returns nil where there is no cache; PDFium runs without.
+func (e *engine) openCache() wazero.CompilationCache {
+	if e.cacheDir == "" {
+		return nil
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(e.cacheDir, cacheName))
+	if err != nil {
+		e.log.Warn("no compilation cache for PDFium", "err", err)
+		return nil
+	}
+	return cache
 }
 
 // release counts a user out and, after the last one, sets the idle timer.
@@ -175,6 +189,55 @@ func (e *engine) expire(gen int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.gen == gen && e.users == 0 && !e.closed {
-		_ = e.stop()
+		if err := e.stop(); err != nil {
+			e.log.Warn("idle PDFium was not stopped cleanly", "err", err)
+		}
 	}
+}
+
+// stop closes the runtime. It holds the lock and no one uses the runtime.
+func (e *engine) stop() error {
+	if e.pool == nil {
+		return nil
+	}
+	err := e.pool.Close()
+	e.pool = nil
+	if err != nil {
+		err = fmt.Errorf("pdf: stop PDFium: %w", err)
+	}
+	return errors.Join(err, e.closeCache())
+}
+
+func (e *engine) closeCache() error {
+	if e.cache == nil {
+		return nil
+	}
+	err := e.cache.Close(context.Background())
+	e.cache = nil
+	if err != nil {
+		return fmt.Errorf("pdf: close the compilation cache: %w", err)
+	}
+	return nil
+}
+
+// close refuses new uses, waits for those that run, and stops the runtime.
+func (e *engine) close() error {
+	e.mu.Lock()
+	e.closed = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.mu.Unlock()
+	// Who holds every slot is alone.
+	for range e.workers {
+		e.slots <- struct{}{}
+	}
+	defer func() {
+		for range e.workers {
+			<-e.slots
+		}
+	}()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stop()
 }

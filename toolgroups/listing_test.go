@@ -1,0 +1,130 @@
+package toolgroups_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tiktoken-go/tokenizer"
+	"pgregory.net/rapid"
+
+	"oneclaw/toolgroups"
+)
+
+func TestAcceptance003ListingOfTwoGroups(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+		{Name: "pdf", Description: "PDF files"}, {Name: "mail", Description: "Email"},
+	}})
+	want := "## Available Tool Groups\n\nUse `load_tool_group` to load tools from a group before using them.\n\n" +
+		"- pdf: PDF files\n- mail: Email"
+	if diff := cmp.Diff(want, reg.Listing()); diff != "" {
+		t.Error(diff)
+	}
+	if got := strings.Count(house(t).Listing(), "\n- "); got != 14 {
+		t.Errorf("the whole house has %d lines", got)
+	}
+}
+
+func TestAcceptance004JoinPrompt(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{})
+	if reg.Listing() != "" {
+		t.Errorf("listing of nothing: %q", reg.Listing())
+	}
+	for _, tc := range []struct{ prompt, listing, want string }{
+		{"You are.", "", "You are."},
+		{"", "", ""},
+		{"", "L", "L"},
+		{" \n", "L", "L"},
+		{"You are.", "L", "You are.\n\n---\n\nL"},
+	} {
+		if got := toolgroups.JoinPrompt(tc.prompt, tc.listing); got != tc.want {
+			t.Errorf("%q + %q: %q", tc.prompt, tc.listing, got)
+		}
+	}
+}
+
+func TestAcceptance035DescriptionsStayOneLine(t *testing.T) {
+	for _, tc := range []struct{ in, want string }{
+		{"a \"quoted\"\nline\r\n\twith `ticks` <b>", "a \"quoted\" line with `ticks` <b>"},
+		{"Grüße – 日本語 🙂", "Grüße – 日本語 🙂"},
+		{"a\x00b\u2028c\u202ed\u200be\xff", "a b cde"},
+		{"  \n ", "Tools of the group g"},
+	} {
+		reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "g", Description: tc.in}}})
+		_, line, _ := strings.Cut(reg.Listing(), "\n\n- ")
+		if line != "g: "+tc.want {
+			t.Errorf("%q: %q", tc.in, line)
+		}
+	}
+}
+
+func TestAcceptance035OneLinePerGroup(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.String().Draw(rt, "description")
+		reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+			{Name: "g", Description: text}, {Name: "h", DisplayName: text, Description: text},
+		}})
+		got := reg.Listing()
+		if n := strings.Count(got, "\n"); n != 5 || !utf8.ValidString(got) || got != strings.TrimSpace(got) {
+			rt.Errorf("%d line breaks in %q", n, got)
+		}
+	})
+}
+
+func TestAcceptance039LongDescriptionsAreCut(t *testing.T) {
+	for name, in := range map[string]string{
+		"letters": strings.Repeat("ä", 500),
+		"words":   strings.Repeat("word ", 100),
+	} {
+		reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "g", Description: in}}})
+		got := reg.Groups()[0].Description
+		if n := utf8.RuneCountInString(got); n > toolgroups.MaxDescription || n < toolgroups.MaxDescription-1 || !strings.HasSuffix(got, "…") {
+			t.Errorf("%s: %d characters: %s", name, n, got)
+		}
+	}
+	exact := strings.Repeat("ä", toolgroups.MaxDescription)
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "g", Description: exact}}})
+	if reg.Groups()[0].Description != exact {
+		t.Error("a description of exactly the limit is cut")
+	}
+}
+
+func TestAcceptance041TokensOfTheListing(t *testing.T) {
+	got := tokens(t, house(t).Listing())
+	t.Logf("listing: %d tokens", got)
+	if got > 265 {
+		t.Errorf("the listing costs %d tokens, more than 265", got)
+	}
+}
+
+func TestAcceptance042CoreOnlySavesFourFifths(t *testing.T) {
+	reg := house(t)
+	core := toolgroups.NewSet(fixed(reg), nil).Round().Tools()
+	all := toolgroups.NewSet(fixed(reg), reg.GroupNames()).Round().Tools()
+	if c, a := toolgroups.EstimateTokens(core), toolgroups.EstimateTokens(all); c*5 > a {
+		t.Errorf("core %d of %d tokens", c, a)
+	}
+}
+
+func TestTokensOfLoadToolGroup(t *testing.T) {
+	tool, _ := house(t).Tool(toolgroups.LoadToolGroup)
+	got := tokens(t, string(toolgroups.EncodeTools([]toolgroups.Tool{tool})))
+	t.Logf("load_tool_group: %d tokens", got)
+	if got > 90 {
+		t.Errorf("the schema of load_tool_group costs %d tokens", got)
+	}
+}
+
+func tokens(t *testing.T, text string) int {
+	t.Helper()
+	enc, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := enc.Count(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,164 @@
+package pdf
+
+import (
+	"errors"
+	"image"
+	"math"
+	"strings"
+
+	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+)
+
+// pointsPerInch is the unit of sizes in a PDF.
+const pointsPerInch = 72
+
+// document is an open PDF. It belongs to one instance of PDFium and ends with it.
+type document struct {
+	pdfium pdfium.Pdfium
+	ref    references.FPDF_DOCUMENT
+	count  int
+}
+
+// openDocument reads a PDF from its bytes, which must stay as they are until the
+// instance is closed.
+func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
+	opened, err := instance.OpenDocument(&requests.OpenDocument{File: &data})
+	if err != nil {
+		return nil, err
+	}
+	pages, err := instance.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: opened.Document})
+	if err != nil {
+		return nil, err
+	}
+	return &document{pdfium: instance, ref: opened.Document, count: pages.PageCount}, nil
+}
+
+// meta returns a property of the document, "" where it has none.
+func (d *document) meta(tag string) (string, error) {
+	got, err := d.pdfium.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.ref, Tag: tag})
+	if err != nil {
+		return "", err
+	}
+	return got.Value, nil
+}
+
+// withPage loads a page, the first being 1, and unloads it after f.
+func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
+	loaded, err := d.pdfium.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: d.ref, Index: page - 1})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, closeErr := d.pdfium.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+		err = errors.Join(err, closeErr)
+	}()
+	return f(requests.Page{ByReference: &loaded.Page})
+}
+
+// text returns at most limit characters of the text layer of a page, in reading
+// order, and how many it has.
+func (d *document) text(page, limit int) (text string, total int, err error) {
+	err = d.withPage(page, func(p requests.Page) (err error) {
+		layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p})
+		if err != nil {
+			return err
+		}
+		defer func() {
+			_, closeErr := d.pdfium.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: layer.TextPage})
+			err = errors.Join(err, closeErr)
+		}()
+		chars, err := d.pdfium.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: layer.TextPage})
+		if err != nil || chars.Count <= 0 {
+			return err
+		}
+		total = chars.Count
+		got, err := d.pdfium.FPDFText_GetText(&requests.FPDFText_GetText{
+			TextPage: layer.TextPage, Count: min(total, limit),
+		})
+		if err != nil {
+			return err
+		}
+		text = plain(got.Text)
+		return nil
+	})
+	return text, total, err
+}
+
+// plain makes ordinary text of what PDFium returns: lines end in a line feed, the
+// mark that stands for a hyphen at the end of a line is a hyphen, and control
+// characters go.
+func plain(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r':
+			return '\n'
+		case r == '\x02', r == '\ufffe':
+			return '-'
+		case r < ' ' && r != '\n' && r != '\t', r == '\x7f':
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}
+
+// scale returns the size in pixels of a page at dpi and the resolution that was
+// used, which is lower where the picture would have more than limit pixels.
+func scale(width, height float64, dpi, limit int) (w, h, used int) {
+	width, height = max(width, 1), max(height, 1)
+	factor := float64(dpi) / pointsPerInch
+	if area := width * height * factor * factor; area > float64(limit) {
+		factor *= math.Sqrt(float64(limit) / area)
+	}
+	// A page that is a thin line still has at most limit pixels.
+	w = min(max(int(width*factor), 1), limit)
+	h = min(max(int(height*factor), 1), max(limit/w, 1))
+	return w, h, int(math.Round(factor * pointsPerInch))
+}
+
+// render draws a page on white. The picture lives in the memory of the instance
+// and is gone with it.
+func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err error) {
+	size, err := d.pdfium.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: d.ref, Index: page - 1})
+	if err != nil {
+		return nil, 0, err
+	}
+	w, h, used := scale(size.Width, size.Height, dpi, limit)
+	bitmap, err := d.pdfium.FPDFBitmap_Create(&requests.FPDFBitmap_Create{Width: w, Height: h})
+	if err != nil {
+		return nil, 0, err
+	}
+	_, err = d.pdfium.FPDFBitmap_FillRect(&requests.FPDFBitmap_FillRect{
+		Bitmap: bitmap.Bitmap, Width: w, Height: h, Color: 0xFFFFFFFF,
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	err = d.withPage(page, func(p requests.Page) error {
+		_, err := d.pdfium.FPDF_RenderPageBitmap(&requests.FPDF_RenderPageBitmap{
+			Bitmap: bitmap.Bitmap, Page: p, SizeX: w, SizeY: h,
+			Flags: enums.FPDF_RENDER_FLAG_ANNOT | enums.FPDF_RENDER_FLAG_REVERSE_BYTE_ORDER,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	buffer, err := d.pdfium.FPDFBitmap_GetBuffer(&requests.FPDFBitmap_GetBuffer{Bitmap: bitmap.Bitmap})
+	if err != nil {
+		return nil, 0, err
+	}
+	return opaque(buffer.Buffer, w, h), used, nil
+}
+
+// opaque makes a picture of pixels whose fourth byte PDFium leaves undefined.
+func opaque(pix []byte, w, h int) *image.RGBA {
+	for i := 3; i < len(pix); i += 4 {
+		pix[i] = 0xFF
+	}
+	return &image.RGBA{Pix: pix, Stride: len(pix) / h, Rect: image.Rect(0, 0, w, h)}
+}

@@ -1,0 +1,102 @@
+// Package pdf is the group of tools that read PDF files of the workspace: their
+// properties, their text, and pictures of their pages.
+//
+// The work is done by PDFium, compiled to WebAssembly and run by wazero: a damaged
+// or malicious file can at worst end the instance that reads it, which sees no
+// file and no network of the host, has bounded memory, and is stopped when the
+// time of a call is over. PDFium is started by the first call and given back when
+// it has been idle for a while.
+package pdf
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// The limits where [Config] says nothing.
+const (
+	DefaultMaxFile   = 50 << 20
+	DefaultMaxPixels = 18_000_000 // A3 at 300 dpi
+	DefaultMaxMemory = 256 << 20
+	DefaultWorkers   = 2
+	DefaultIdle      = 60 * time.Second
+)
+
+//go:embed pdf.json
+var manifest []byte
+
+// Config sets the limits of the family.
+type Config struct {
+	// CacheDir keeps the compiled code of PDFium (about 14 MB), so that a start
+	// takes milliseconds instead of seconds. Empty means no cache.
+	CacheDir string
+	// MaxFile is the size in bytes of the largest file that is read.
+	// 0 means [DefaultMaxFile].
+	MaxFile int64
+	// MaxPixels is the size of the largest picture; a page that would be larger is
+	// rendered at a lower resolution. 0 means [DefaultMaxPixels].
+	MaxPixels int
+	// MaxMemory is how many bytes one open document may take.
+	// 0 means [DefaultMaxMemory].
+	MaxMemory int64
+	// Workers is how many documents are open at once; other calls wait.
+	// 0 means [DefaultWorkers].
+	Workers int
+	// Idle is how long PDFium stays in memory after its last use.
+	// 0 means [DefaultIdle].
+	Idle time.Duration
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger
+}
+
+// PDF is the family. It must be closed.
+type PDF struct {
+	engine    *engine
+	maxFile   int64
+	maxPixels int
+	log       *slog.Logger
+	group     toolgroups.Group
+}
+
+// New makes the family without starting anything.
+func New(cfg Config) (*PDF, error) {
+	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 || cfg.Idle < 0 {
+		return nil, errors.New("pdf: a limit is negative")
+	}
+	memory := cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
+	if memory > 4<<30 {
+		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
+	}
+	workers := cmp.Or(cfg.Workers, DefaultWorkers)
+	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	p := &PDF{
+		engine: &engine{
+			workers:     workers,
+			memoryPages: uint32(memory / wasmPage),
+			cacheDir:    cfg.CacheDir,
+			idle:        cmp.Or(cfg.Idle, DefaultIdle),
+			slots:       make(chan struct{}, workers),
+			log:         log,
+		},
+		maxFile:   cmp.Or(cfg.MaxFile, DefaultMaxFile),
+		maxPixels: cmp.Or(cfg.MaxPixels, DefaultMaxPixels),
+		log:       log,
+	}
+	if err := p.build(); err != nil {
+		return nil, fmt.Errorf("pdf: manifest: %w", err)
+	}
+	return p, nil
+}
+
+// Group returns the three tools.
+func (p *PDF) Group() toolgroups.Group { return p.group }
+
+// Close waits for the calls that run, whose time is bounded, and gives back what
+// was started. Later calls fail.
+func (p *PDF) Close() error { return p.engine.close() }

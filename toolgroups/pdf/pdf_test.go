@@ -1,0 +1,434 @@
+package pdf_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/pdf"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cacheDir is shared by all runs, so that only the first of them compiles PDFium.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "oneclaw-test")
+}
+
+// desk is a workspace and the tools at work in it.
+type desk struct {
+	dir    string
+	family *pdf.PDF
+	tools  map[string]toolgroups.Tool
+}
+
+func newDesk(t testing.TB, cfg pdf.Config) *desk {
+	t.Helper()
+	cfg.CacheDir = cacheDir()
+	family, err := pdf.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := family.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := &desk{dir: t.TempDir(), family: family, tools: map[string]toolgroups.Tool{}}
+	for _, tool := range family.Group().Tools {
+		d.tools[tool.Name] = tool
+	}
+	return d
+}
+
+func (d *desk) put(t testing.TB, name string, data []byte) {
+	t.Helper()
+	file := filepath.Join(d.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run dispatches a call as the agent does, with validation.
+func (d *desk) run(ctx context.Context, tool, args string) (toolgroups.Result, *toolgroups.Error) {
+	return toolgroups.Run(ctx, nil, d.tools[tool], toolgroups.Call{
+		Name: tool, Arguments: json.RawMessage(args), Scope: toolgroups.Scope{Workspace: d.dir},
+	})
+}
+
+func (d *desk) must(t testing.TB, tool, args string) toolgroups.Result {
+	t.Helper()
+	res, err := d.run(t.Context(), tool, args)
+	if err != nil {
+		t.Fatalf("%s(%s): %s: %s", tool, args, err.Code, err.Message)
+	}
+	return res
+}
+
+func TestAcceptance050PDFHoldsThreeTools(t *testing.T) {
+	group := newDesk(t, pdf.Config{}).family.Group()
+	var names []string
+	for _, tool := range group.Tools {
+		names = append(names, tool.Name)
+	}
+	if got, want := strings.Join(names, " "), "pdf_info pdf_extract_text pdf_render_page"; got != want {
+		t.Errorf("tools %s, want %s", got, want)
+	}
+	if group.Name != "pdf" || group.DisplayName != "PDF Tools" {
+		t.Errorf("group %q, %q", group.Name, group.DisplayName)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	p := numbered(3)
+	p.info = map[string]string{
+		"Title": "A\\nB \\(draft\\)", "Author": "Ann", "CreationDate": "D:20260301093000+01'00'", "Producer": "test",
+	}
+	data := p.bytes()
+	d.put(t, "docs/report.pdf", data)
+	for _, path := range []string{"docs/report.pdf", filepath.Join(d.dir, "docs/report.pdf")} {
+		got := d.must(t, "pdf_info", fmt.Sprintf(`{"path":%q}`, path)).Text
+		want := fmt.Sprintf("File: report.pdf\nPath: docs/report.pdf\nPages: 3\nSize: %d bytes\n"+
+			"Title: A B (draft)\nAuthor: Ann\nProducer: test\nCreated: 2026-03-01T09:30:00+01:00", len(data))
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestExtractText(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "ten.pdf", numbered(10).bytes())
+	d.put(t, "scan.pdf", paper{pages: []string{"", "0 0 100 100 re f"}}.bytes())
+	d.put(t, "mixed.pdf", paper{pages: []string{"", line("second"), "", ""}}.bytes())
+	for _, tc := range []struct{ name, args, want string }{
+		{"the exact set", `{"path":"ten.pdf","pages":"1, 3,5-7"}`, "File: ten.pdf\nPages: 1,3,5-7 of 10\n" +
+			"\n--- Page 1 ---\npage 1 here\n\n--- Page 3 ---\npage 3 here\n\n--- Page 5 ---\npage 5 here\n" +
+			"\n--- Page 6 ---\npage 6 here\n\n--- Page 7 ---\npage 7 here\n"},
+		{"a set in any order", `{"path":"ten.pdf","pages":"10,2,2"}`, "File: ten.pdf\nPages: 2,10 of 10\n" +
+			"\n--- Page 2 ---\npage 2 here\n\n--- Page 10 ---\npage 10 here\n"},
+		{"cut", `{"path":"ten.pdf","pages":"2-9","max_chars":45}`, "File: ten.pdf\nPages: 2-9 of 10\n" +
+			"\n--- Page 2 ---\npage 2 here\n\n--- Page 3 ---\np\n" +
+			"\n[Truncated after 46 characters, at page 3; 7 of 8 selected pages are missing or cut. Go on with pages \"3-9\".]"},
+		{"no text", `{"path":"scan.pdf"}`, "File: scan.pdf\nPages: 1-2 of 2\n" +
+			"\n[These pages have no text layer; they are probably scans. Use pdf_render_page to see them.]"},
+		{"some pages without text", `{"path":"mixed.pdf"}`, "File: mixed.pdf\nPages: 1-4 of 4\n\n--- Page 2 ---\nsecond\n" +
+			"\n[No text on pages 1,3-4; pdf_render_page shows them.]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := d.must(t, "pdf_extract_text", tc.args).Text; got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// More than a result holds goes into a file that the result names.
+func TestExtractTextIntoFile(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "long.pdf", text(strings.Repeat("0123456789 ", 2000), strings.Repeat("abcdefghij ", 2000), "the end").bytes())
+	short := d.must(t, "pdf_extract_text", `{"path":"long.pdf"}`).Text
+	if n := len([]rune(short)); n > toolgroups.MaxText || !strings.Contains(short, `at page 2; 2 of 3 selected pages`) {
+		t.Errorf("default: %d characters, ends %q", n, short[len(short)-200:])
+	}
+	long := d.must(t, "pdf_extract_text", `{"path":"long.pdf","max_chars":100000}`).Text
+	if n := len([]rune(long)); n > toolgroups.MaxText || !strings.Contains(long, "pdf-text/long.txt") {
+		t.Errorf("large: %d characters, ends %q", n, long[len(long)-200:])
+	}
+	all, err := os.ReadFile(filepath.Join(d.dir, "pdf-text/long.txt"))
+	if err != nil || !strings.Contains(string(all), "the end") || strings.Count(string(all), "abcdefghij") != 2000 {
+		t.Errorf("the file has %d bytes, %v", len(all), err)
+	}
+}
+
+func TestRenderPage(t *testing.T) {
+	d := newDesk(t, pdf.Config{MaxPixels: 1_000_000})
+	p := numbered(2)
+	p.width, p.height = 200, 100
+	d.put(t, "a/b.c.pdf", p.bytes())
+	wide := text("wide")
+	wide.width, wide.height = 14400, 14400
+	d.put(t, "wide.pdf", wide.bytes())
+	thin := text("thin")
+	thin.width, thin.height = 14400, 1
+	d.put(t, "thin.pdf", thin.bytes())
+	for _, tc := range []struct {
+		name, args, file, size string
+		w, h                   int
+	}{
+		{"default", `{"path":"a/b.c.pdf","page":2}`, "b.c-page2.png", "416 x 208 pixels at 150 DPI", 416, 208},
+		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "b.c-page1.png", "833 x 416 pixels at 300 DPI", 833, 416},
+		{"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1.png",
+			"1000 x 1000 pixels at 5 DPI (not 300: the page is very large)", 1000, 1000},
+		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1.png", "30000 x 2 pixels at 150 DPI", 30000, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			res := d.must(t, "pdf_render_page", tc.args)
+			if !strings.HasPrefix(res.Text, "Saved: pdf-renders/"+tc.file+"\nSize: "+tc.size+"\nFile size: ") {
+				t.Errorf("text %q", res.Text)
+			}
+			if len(res.Files) != 1 || res.Files[0].Path != "pdf-renders/"+tc.file {
+				t.Fatalf("files %v", res.Files)
+			}
+			f, err := os.Open(filepath.Join(d.dir, res.Files[0].Path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			pic, err := png.Decode(f)
+			if err != nil || pic.Bounds().Dx() != tc.w || pic.Bounds().Dy() != tc.h {
+				t.Fatalf("picture %v, %v", pic.Bounds(), err)
+			}
+			if r, g, b, a := pic.At(0, 0).RGBA(); r != 0xFFFF || g != 0xFFFF || b != 0xFFFF || a != 0xFFFF {
+				t.Errorf("the background is %x %x %x %x", r, g, b, a)
+			}
+		})
+	}
+}
+
+// D-10: what a tool renders can be sent as an image.
+func TestD10RenderedPageIsDelivered(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
+	res := d.must(t, "pdf_render_page", `{"path":"x.pdf","page":1,"dpi":72}`)
+	if len(res.Files) != 1 || res.Files[0].Caption != "x.pdf, page 1" {
+		t.Fatalf("files %+v", res.Files)
+	}
+	f, err := os.Open(filepath.Join(d.dir, res.Files[0].Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	pic, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, g, b, _ := pic.At(300, 400).RGBA(); r != 0xFFFF || g != 0 || b != 0 {
+		t.Errorf("a red page is %x %x %x", r, g, b)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	d := newDesk(t, pdf.Config{MaxFile: 20_000})
+	outside := filepath.Join(t.TempDir(), "out.pdf")
+	if err := os.WriteFile(outside, numbered(1).bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(d.dir, "link.pdf")); err != nil {
+		t.Fatal(err)
+	}
+	locked, err := os.ReadFile("testdata/encrypted.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.put(t, "locked.pdf", locked)
+	d.put(t, "three.pdf", numbered(3).bytes())
+	d.put(t, "empty.pdf", nil)
+	d.put(t, "text.pdf", []byte("not a PDF at all"))
+	d.put(t, "cut.pdf", numbered(3).bytes()[:200])
+	d.put(t, "none.pdf", paper{}.bytes())
+	d.put(t, "huge.pdf", append(numbered(1).bytes(), make([]byte, 20_000)...))
+	d.put(t, "dir/x", nil)
+	for _, tc := range []struct{ name, tool, args, code, text string }{
+		{"no path", "pdf_info", `{}`, "validation_error", "'path' is missing"},
+		{"path of another type", "pdf_info", `{"path":3}`, "validation_error", "'path'"},
+		{"empty path", "pdf_info", `{"path":""}`, "validation_error", "'path' is empty"},
+		{"no page", "pdf_render_page", `{"path":"three.pdf"}`, "validation_error", "'page' is missing"},
+		{"missing", "pdf_info", `{"path":"nope.pdf"}`, "file_not_found", "'nope.pdf'"},
+		{"missing, text", "pdf_extract_text", `{"path":"nope.pdf"}`, "file_not_found", "'nope.pdf'"},
+		{"missing, picture", "pdf_render_page", `{"path":"nope.pdf","page":1}`, "file_not_found", "'nope.pdf'"},
+		{"dots", "pdf_info", `{"path":"../out.pdf"}`, "permission_denied", "outside the workspace"},
+		{"absolute", "pdf_info", fmt.Sprintf(`{"path":%q}`, outside), "permission_denied", "outside the workspace"},
+		{"link", "pdf_extract_text", `{"path":"link.pdf"}`, "permission_denied", "outside the workspace"},
+		{"link, picture", "pdf_render_page", `{"path":"link.pdf","page":1}`, "permission_denied", "outside the workspace"},
+		{"folder", "pdf_info", `{"path":"dir"}`, "pdf_error", "not a file"},
+		{"encrypted", "pdf_info", `{"path":"locked.pdf"}`, "pdf_error", "password-protected"},
+		{"encrypted, text", "pdf_extract_text", `{"path":"locked.pdf"}`, "pdf_error", "password-protected"},
+		{"empty", "pdf_info", `{"path":"empty.pdf"}`, "pdf_error", "is empty"},
+		{"other format", "pdf_info", `{"path":"text.pdf"}`, "pdf_error", "not a PDF"},
+		{"damaged", "pdf_info", `{"path":"cut.pdf"}`, "pdf_error", "damaged"},
+		{"no pages", "pdf_info", `{"path":"none.pdf"}`, "pdf_error", "no pages"},
+		{"too large", "pdf_info", `{"path":"huge.pdf"}`, "pdf_error", "limit of 20000 bytes"},
+		{"page range", "pdf_extract_text", `{"path":"three.pdf","pages":"2-4"}`, "invalid_page_range", "3 pages"},
+		{"page range of words", "pdf_extract_text", `{"path":"three.pdf","pages":"first"}`, "invalid_page_range", "3 pages"},
+		{"page", "pdf_render_page", `{"path":"three.pdf","page":4}`, "invalid_page", "3 pages"},
+		{"page zero", "pdf_render_page", `{"path":"three.pdf","page":0}`, "invalid_page", "3 pages"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			res, err := d.run(t.Context(), tc.tool, tc.args)
+			if err == nil || err.Code != tc.code || !strings.Contains(err.Message, tc.text) {
+				t.Fatalf("got %q, %+v; want %s with %q", res.Text, err, tc.code, tc.text)
+			}
+			if strings.Contains(err.Message, "wasm") {
+				t.Errorf("the model sees a trace: %s", err.Message)
+			}
+		})
+	}
+}
+
+// D-35: file paths of pdf_* are confined, for what they write as well.
+func TestD35RenderCannotWriteOutside(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "x.pdf", numbered(1).bytes())
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(d.dir, "pdf-renders")); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := d.run(t.Context(), "pdf_render_page", `{"path":"x.pdf","page":1}`); err == nil {
+		t.Errorf("written through a link: %q", res.Text)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside now holds %v, %v", entries, err)
+	}
+}
+
+// B-17: no array reaches a provider without items; here there are none.
+func TestB17SchemasAreComplete(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	for _, tool := range d.family.Group().Tools {
+		params, err := toolgroups.NormalizeParameters(tool.Parameters)
+		if err != nil || string(params) != string(tool.Parameters) {
+			t.Errorf("%s: %s, %v", tool.Name, tool.Parameters, err)
+		}
+	}
+}
+
+// A page that would take hours is stopped in the middle, and the tools work on.
+func TestBombIsStopped(t *testing.T) {
+	d := newDesk(t, pdf.Config{Workers: 1})
+	d.put(t, "bomb.pdf", bomb().bytes())
+	d.put(t, "good.pdf", numbered(1).bytes())
+	d.must(t, "pdf_info", `{"path":"good.pdf"}`)
+	for _, tool := range []string{"pdf_render_page", "pdf_extract_text"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		res, err := d.run(ctx, tool, `{"path":"bomb.pdf","page":1}`)
+		if err == nil || err.Code != toolgroups.CodeTimeout && err.Code != toolgroups.CodeCancelled {
+			t.Errorf("%s: %+v, %s", tool, err, res.Text)
+		}
+		cancel()
+		d.must(t, "pdf_info", `{"path":"good.pdf"}`)
+	}
+}
+
+// What was read when the time ends is returned.
+func TestLongDocumentStopsInTime(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	p := numbered(3)
+	b := bomb()
+	p.pages = append(p.pages, b.pages[0])
+	// The objects of the bomb move behind the four pages.
+	shift := strings.NewReplacer("/X 6 ", "/X 12 ", "/X 7 ", "/X 13 ", "/X 8 ", "/X 14 ", "/X 9 ", "/X 15 ",
+		"/X 10 ", "/X 16 ", "/X 11 ", "/X 17 ", "/X 12 ", "/X 18 ", "/X 13 ", "/X 19 ", "/X 14 ", "/X 20 ",
+		"/X 15 ", "/X 21 ", "/X 16 ", "/X 22 ", "/X 17 ", "/X 23 ")
+	p.resources = shift.Replace(b.resources)
+	for _, o := range b.objects {
+		p.objects = append(p.objects, shift.Replace(o))
+	}
+	d.put(t, "long.pdf", p.bytes())
+	d.must(t, "pdf_info", `{"path":"long.pdf"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	res, err := d.run(ctx, "pdf_extract_text", `{"path":"long.pdf"}`)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	if !strings.Contains(res.Text, "page 3 here") || !strings.Contains(res.Text, `because the time was over, at page 4; 1 of 4`) {
+		t.Errorf("got %s", res.Text)
+	}
+}
+
+func TestCancelledCall(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "x.pdf", numbered(1).bytes())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.run(ctx, "pdf_info", `{"path":"x.pdf"}`); err == nil || err.Code != toolgroups.CodeCancelled {
+		t.Errorf("%+v", err)
+	}
+}
+
+func TestConcurrentCalls(t *testing.T) {
+	d := newDesk(t, pdf.Config{Workers: 2, Idle: time.Nanosecond})
+	d.put(t, "x.pdf", numbered(4).bytes())
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			page := i%4 + 1
+			res, err := d.run(t.Context(), "pdf_extract_text", fmt.Sprintf(`{"path":"x.pdf","pages":"%d"}`, page))
+			if err != nil || !strings.Contains(res.Text, fmt.Sprintf("page %d here", page)) {
+				t.Errorf("page %d: %q, %+v", page, res.Text, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestClose(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "x.pdf", numbered(1).bytes())
+	d.must(t, "pdf_info", `{"path":"x.pdf"}`)
+	if err := d.family.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.run(t.Context(), "pdf_info", `{"path":"x.pdf"}`); err == nil || err.Code != toolgroups.CodeExecution {
+		t.Errorf("after Close: %+v", err)
+	}
+}
+
+func TestNewRefusesNegativeLimits(t *testing.T) {
+	for _, cfg := range []pdf.Config{{MaxFile: -1}, {Workers: -1}, {MaxMemory: 5 << 30}} {
+		if _, err := pdf.New(cfg); err == nil {
+			t.Errorf("%+v was accepted", cfg)
+		}
+	}
+}
+
+// A cache that cannot be written costs time, not the tool.
+func TestUnusableCache(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles PDFium")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	family, err := pdf.New(pdf.Config{CacheDir: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := family.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.pdf"), numbered(1).bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, fault := toolgroups.Run(t.Context(), nil, family.Group().Tools[0], toolgroups.Call{
+		Arguments: json.RawMessage(`{"path":"x.pdf"}`), Scope: toolgroups.Scope{Workspace: dir},
+	})
+	if fault != nil {
+		t.Errorf("%+v", fault)
+	}
+}

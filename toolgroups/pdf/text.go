@@ -1,0 +1,164 @@
+package pdf
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxChars is the most that is extracted by one call.
+	maxChars = 5_000_000
+	// noticeRoom is kept free in a result for its header and notices.
+	noticeRoom = 1_000
+	// inline is how much text a result holds; more goes into a file.
+	inline = toolgroups.MaxText - noticeRoom
+)
+
+// textArgs are the arguments of pdf_extract_text.
+type textArgs struct {
+	Path     string `json:"path"`
+	Pages    string `json:"pages"`
+	MaxChars int    `json:"max_chars"`
+}
+
+// extraction is the text of some pages as far as it was read.
+type extraction struct {
+	selected selection
+	count    int // pages of the document
+	limit    int // characters
+	body     strings.Builder
+	chars    int
+	blank    selection // pages without text
+	stopped  int       // the first page that is not or not wholly there; 0 means all are
+	late     bool      // it was stopped by time, not by length
+}
+
+func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs) (toolgroups.Result, error) {
+	s, err := p.load(call, in.Path)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	x := extraction{limit: limitChars(in.MaxChars)}
+	soft, cancel := inTime(ctx)
+	defer cancel()
+	err = p.read(soft, s, func(doc *document) error {
+		x.count = doc.count
+		if x.selected, err = parsePages(in.Pages, doc.count); err != nil {
+			return toolgroups.Errorf(CodeInvalidPageRange,
+				"'%s' is no valid selection of pages: '%s' has %d pages. Write it like 3, 1-5 or 1,3,5-7.",
+				oneLine(in.Pages), s.name(), doc.count)
+		}
+		return x.read(soft, doc)
+	})
+	switch {
+	case err == nil:
+	case soft.Err() == nil || ctx.Err() != nil:
+		return toolgroups.Result{}, err
+	case x.chars > 0:
+		// The time is nearly over; what was read is worth more than an error.
+		x.late = true
+	default:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
+			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
+	}
+	return x.result(call, s)
+}
+
+// limitChars is how many characters a call may extract. Up to what one result
+// holds nothing is written to a file.
+func limitChars(asked int) int {
+	if asked <= 0 || asked > inline && asked <= toolgroups.MaxText {
+		return inline
+	}
+	return min(asked, maxChars)
+}
+
+// inTime leaves a part of the time that ctx has for making the result.
+func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)*8/10)
+}
+
+// read collects the text page by page until the limit is reached.
+func (x *extraction) read(ctx context.Context, doc *document) error {
+	for page := range x.selected.pages() {
+		x.stopped = page
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		head := fmt.Sprintf("\n--- Page %d ---\n", page)
+		room := x.limit - x.chars - len(head)
+		if room <= 0 {
+			return nil
+		}
+		text, total, err := doc.text(page, room)
+		if err != nil {
+			return err
+		}
+		if text == "" && total <= room {
+			x.skip(page)
+			continue
+		}
+		x.body.WriteString(head + text + "\n")
+		x.chars += len(head) + utf8.RuneCountInString(text) + 1
+		if total > room {
+			return nil
+		}
+	}
+	x.stopped = 0
+	return nil
+}
+
+// skip notes a page without text.
+func (x *extraction) skip(page int) {
+	if n := len(x.blank); n > 0 && x.blank[n-1].last == page-1 {
+		x.blank[n-1].last = page
+		return
+	}
+	x.blank = append(x.blank, span{page, page})
+}
+
+// result puts the text together with what must be said about it.
+func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, error) {
+	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
+	body := x.body.String()
+	notices := x.notices()
+	if runes := []rune(body); len(runes) > inline {
+		name := "pdf-text/" + s.base() + ".txt"
+		if err := save(call, name, []byte(head+body+notices)); err != nil {
+			return toolgroups.Result{}, err
+		}
+		body = string(runes[:inline])
+		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, len(runes), name)
+	}
+	return toolgroups.Result{Text: head + body + notices}, nil
+}
+
+// notices says what is missing in the text.
+func (x *extraction) notices() string {
+	var b strings.Builder
+	if x.stopped > 0 {
+		why := fmt.Sprintf("after %d characters", x.chars)
+		if x.late {
+			why = "because the time was over"
+		}
+		rest := x.selected.from(x.stopped)
+		fmt.Fprintf(&b, "\n[Truncated %s, at page %d; %d of %d selected pages are missing or cut. Go on with pages %q.]",
+			why, x.stopped, rest.size(), x.selected.size(), oneLine(rest.String()))
+	}
+	switch {
+	case x.body.Len() == 0 && len(x.blank) > 0:
+		b.WriteString("\n[These pages have no text layer; they are probably scans. Use pdf_render_page to see them.]")
+	case len(x.blank) > 0:
+		fmt.Fprintf(&b, "\n[No text on pages %s; pdf_render_page shows them.]", oneLine(x.blank.String()))
+	}
+	return b.String()
+}

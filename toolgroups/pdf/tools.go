@@ -1,0 +1,266 @@
+package pdf
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"image/png"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/klippa-app/go-pdfium"
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
+
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of this family.
+const (
+	CodeFileNotFound     = "file_not_found"
+	CodePDF              = "pdf_error"
+	CodeInvalidPageRange = "invalid_page_range"
+	CodeInvalidPage      = "invalid_page"
+)
+
+// Resolutions of pictures.
+const (
+	minDPI     = 72
+	defaultDPI = 150
+	maxDPI     = 300
+)
+
+// maxName bounds the part of a file name that is taken from another one, in bytes.
+const maxName = 150
+
+// maxValue bounds a property of a document in a result, in characters.
+const maxValue = 300
+
+// build makes the group out of the manifest.
+func (p *PDF) build() error {
+	m, errs := toolgroups.ParseManifest("pdf", manifest, map[string]toolgroups.Handler{
+		"pdf_info":         toolgroups.Typed(p.info),
+		"pdf_extract_text": toolgroups.Typed(p.extractText),
+		"pdf_render_page":  toolgroups.Typed(p.renderPage),
+	}, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	p.group = *m.Group
+	return nil
+}
+
+// source is a PDF file of a workspace.
+type source struct {
+	rel  string // path in the workspace
+	data []byte
+}
+
+func (s source) name() string { return oneLine(path.Base(s.rel)) }
+
+// base is the name for files that are made of this one.
+func (s source) base() string {
+	base := strings.TrimSuffix(path.Base(s.rel), path.Ext(s.rel))
+	base = strings.ToValidUTF8(base[:min(len(base), maxName)], "")
+	return cmp.Or(base, "document")
+}
+
+// load reads the file that a call names.
+func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
+	root, err := workspace.Open(call.Workspace)
+	if err != nil {
+		return source{}, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	rel, err := root.Rel(name)
+	if err != nil {
+		return source{}, p.fileError(name, err)
+	}
+	data, err := root.ReadFile(rel, p.maxFile)
+	if err != nil {
+		return source{}, p.fileError(name, err)
+	}
+	s = source{rel: filepath.ToSlash(rel), data: data}
+	if len(data) == 0 {
+		return source{}, toolgroups.Errorf(CodePDF, "'%s' is empty, not a PDF.", s.name())
+	}
+	return s, nil
+}
+
+func (p *PDF) fileError(name string, err error) error {
+	name = oneLine(name)
+	switch {
+	case errors.Is(err, workspace.ErrEmptyPath):
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'path' is empty. Give the path of a PDF file.")
+	case errors.Is(err, workspace.ErrOutside):
+		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' is outside the workspace. Use a path inside it.", name)
+	case errors.Is(err, fs.ErrPermission):
+		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' may not be read.", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return toolgroups.Errorf(CodeFileNotFound, "There is no file '%s' in the workspace.", name)
+	case errors.Is(err, workspace.ErrNotFile):
+		return toolgroups.Errorf(CodePDF, "'%s' is not a file.", name)
+	case errors.Is(err, workspace.ErrTooLarge):
+		return toolgroups.Errorf(CodePDF, "'%s' is larger than the limit of %d bytes.", name, p.maxFile)
+	}
+	return toolgroups.Errorf(CodePDF, "'%s' could not be read: %v.", name, err)
+}
+
+// read opens the document and runs f with it.
+func (p *PDF) read(ctx context.Context, s source, f func(*document) error) error {
+	err := p.engine.use(ctx, func(instance pdfium.Pdfium) error {
+		doc, err := openDocument(instance, s.data)
+		if err != nil {
+			return err
+		}
+		if doc.count < 1 {
+			return toolgroups.Errorf(CodePDF, "'%s' has no pages.", s.name())
+		}
+		return f(doc)
+	})
+	return p.pdfError(ctx, s, err)
+}
+
+// pdfError keeps the traces of the WebAssembly code out of what the model reads.
+func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
+	var known *toolgroups.Error
+	switch {
+	case err == nil, errors.Is(err, errClosed), errors.Is(err, errStart), errors.As(err, &known):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, pdfiumerrors.ErrPassword):
+		return toolgroups.Errorf(CodePDF, "'%s' is password-protected and cannot be opened. Ask for a copy without a password.", s.name())
+	case errors.Is(err, pdfiumerrors.ErrSecurity):
+		return toolgroups.Errorf(CodePDF, "'%s' is encrypted in a way that is not supported.", s.name())
+	case errors.Is(err, pdfiumerrors.ErrFormat), errors.Is(err, pdfiumerrors.ErrFile):
+		return toolgroups.Errorf(CodePDF, "'%s' is not a PDF, or it is damaged.", s.name())
+	case errors.Is(err, pdfiumerrors.ErrPage):
+		return toolgroups.Errorf(CodePDF, "A page of '%s' is damaged.", s.name())
+	}
+	p.log.Warn("pdf could not be processed", "err", err)
+	return toolgroups.Errorf(CodePDF, "'%s' could not be processed: it is damaged, or needs more memory than allowed.", s.name())
+}
+
+// infoArgs are the arguments of pdf_info.
+type infoArgs struct {
+	Path string `json:"path"`
+}
+
+func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (toolgroups.Result, error) {
+	s, err := p.load(call, in.Path)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	var b strings.Builder
+	err = p.read(ctx, s, func(doc *document) error {
+		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.rel), doc.count, len(s.data))
+		for _, prop := range []struct{ label, tag string }{
+			{"Title", "Title"}, {"Author", "Author"}, {"Subject", "Subject"},
+			{"Creator", "Creator"}, {"Producer", "Producer"}, {"Created", "CreationDate"},
+		} {
+			value, err := doc.meta(prop.tag)
+			if err != nil {
+				return err
+			}
+			if prop.tag == "CreationDate" {
+				value = date(value)
+			}
+			if value = oneLine(value); value != "" {
+				fmt.Fprintf(&b, "\n%s: %s", prop.label, value)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	return toolgroups.Result{Text: b.String()}, nil
+}
+
+// date reads a date such as D:20260301093000+01'00' (ISO 32000, 7.9.4); what is
+// written otherwise stays as it is.
+func date(s string) string {
+	digits := strings.ReplaceAll(strings.TrimPrefix(s, "D:"), "'", "")
+	for _, layout := range []string{"20060102150405-0700", "20060102150405Z0000", "20060102150405Z"} {
+		if t, err := time.Parse(layout, digits); err == nil {
+			return t.Format(time.RFC3339)
+		}
+	}
+	if t, err := time.Parse("20060102150405", digits); err == nil {
+		return t.Format("2006-01-02T15:04:05")
+	}
+	if t, err := time.Parse("20060102", digits); err == nil {
+		return t.Format(time.DateOnly)
+	}
+	return s
+}
+
+// oneLine makes text from a file safe for one line of a result.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " ")
+	if r := []rune(s); len(r) > maxValue {
+		return string(r[:maxValue]) + "…"
+	}
+	return s
+}
+
+// renderArgs are the arguments of pdf_render_page.
+type renderArgs struct {
+	Path string `json:"path"`
+	Page int    `json:"page"`
+	DPI  int    `json:"dpi"`
+}
+
+func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArgs) (toolgroups.Result, error) {
+	s, err := p.load(call, in.Path)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	dpi := min(max(cmp.Or(in.DPI, defaultDPI), minDPI), maxDPI)
+	var picture bytes.Buffer
+	var size string
+	err = p.read(ctx, s, func(doc *document) error {
+		if in.Page < 1 || in.Page > doc.count {
+			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.count)
+		}
+		pic, used, err := doc.render(in.Page, dpi, p.maxPixels)
+		if err != nil {
+			return err
+		}
+		size = fmt.Sprintf("%d x %d pixels at %d DPI", pic.Rect.Dx(), pic.Rect.Dy(), used)
+		if used < dpi {
+			size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
+		}
+		return png.Encode(&picture, pic)
+	})
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
+	if err := save(call, name, picture.Bytes()); err != nil {
+		return toolgroups.Result{}, err
+	}
+	return toolgroups.Result{
+		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, picture.Len()),
+		Files: []toolgroups.File{{Path: name, Caption: fmt.Sprintf("%s, page %d", s.name(), in.Page)}},
+	}, nil
+}
+
+// save writes a file that a tool has made.
+func save(call toolgroups.Call, name string, data []byte) (err error) {
+	root, err := workspace.Open(call.Workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := root.WriteFile(name, data, false); err != nil {
+		return toolgroups.Errorf(CodePDF, "'%s' could not be written: %v.", name, err)
+	}
+	return nil
+}

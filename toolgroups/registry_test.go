@@ -1,0 +1,170 @@
+package toolgroups_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+)
+
+func TestAcceptance002CoreOrder(t *testing.T) {
+	want := []string{
+		"load_skill", "load_tool_group", "save_memory", "search_history", "exec", "js_eval", "webfetch",
+		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
+	}
+	if diff := cmp.Diff(want, names(house(t).Core())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptance024LoadToolGroupIsAlwaysCore(t *testing.T) {
+	for name, cfg := range map[string]toolgroups.RegistryConfig{
+		"given as core": {Core: []toolgroups.Tool{fake("load_tool_group")}},
+		"grouped":       {Groups: []toolgroups.Group{{Name: "g", Tools: []toolgroups.Tool{fake("load_tool_group")}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := toolgroups.NewRegistry(cfg); err == nil || !strings.Contains(err.Error(), "load_tool_group") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	reg := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledTools = []string{"load_tool_group"} })
+	if _, grouped := reg.GroupOf("load_tool_group"); grouped || reg.Disabled("load_tool_group") {
+		t.Error("load_tool_group is grouped or switched off")
+	}
+}
+
+func TestAcceptance026And045And048GroupedToolsAreNotCore(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{
+		Core: []toolgroups.Tool{fake("core_tool")},
+		Groups: []toolgroups.Group{
+			{Name: "config", Tools: []toolgroups.Tool{fake("a")}},
+			{Name: "mail", Source: "user", Tools: []toolgroups.Tool{fake("b")}},
+		},
+	})
+	if diff := cmp.Diff([]string{"load_tool_group", "core_tool"}, names(reg.Core())); diff != "" {
+		t.Error(diff)
+	}
+	for tool, want := range map[string]string{"a": "config", "b": "mail"} {
+		if got, ok := reg.GroupOf(tool); got != want || !ok {
+			t.Errorf("group of %s: %q", tool, got)
+		}
+	}
+	if _, ok := reg.GroupOf("core_tool"); ok {
+		t.Error("core_tool has a group")
+	}
+}
+
+func TestAcceptance046GroupTools(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+		{Name: "config", Tools: fakes("c", 2)}, {Name: "pdf", Tools: fakes("p", 1)},
+	}})
+	for name, want := range map[string]int{"config": 2, "pdf": 1, "nonexistent": 0} {
+		g, ok := reg.Group(name)
+		if len(g.Tools) != want || ok != (want > 0) {
+			t.Errorf("%s: %d tools, %v", name, len(g.Tools), ok)
+		}
+	}
+}
+
+func TestAcceptance047SameSourceReplaces(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+		{Name: "a", DisplayName: "Old", Description: "old", Tools: fakes("x", 2)},
+		{Name: "b", DisplayName: "B", Description: "b"},
+		{Name: "a", DisplayName: "New", Description: "new", Tools: fakes("y", 1)},
+	}})
+	if diff := cmp.Diff([]string{"a", "b"}, reg.GroupNames()); diff != "" {
+		t.Error(diff)
+	}
+	a := reg.Groups()[0]
+	if a.DisplayName != "New" || a.Description != "new" || len(a.Tools) != 1 {
+		t.Errorf("got %+v", a)
+	}
+	if _, ok := reg.Tool("x_00"); ok {
+		t.Error("a tool of the replaced group is still there")
+	}
+}
+
+func TestAcceptance038ClashesAreErrorsThatNameBoth(t *testing.T) {
+	group := func(name, source string, tools ...toolgroups.Tool) toolgroups.Group {
+		return toolgroups.Group{Name: name, Source: source, Tools: tools}
+	}
+	broken := fake("x")
+	broken.Run = nil
+	odd := fake("x")
+	odd.Parameters = json.RawMessage(`{"type":"string"}`)
+	for name, tc := range map[string]struct {
+		cfg  toolgroups.RegistryConfig
+		want []string
+	}{
+		"two sources": {toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+			group("pdf", "builtin"), group("pdf", "mcp:files"),
+		}}, []string{`"pdf"`, "builtin", "mcp:files"}},
+		"core and group": {toolgroups.RegistryConfig{
+			Core: []toolgroups.Tool{fake("x")}, Groups: []toolgroups.Group{group("g", "user", fake("x"))},
+		}, []string{`"x"`, "the core", `"g" (user)`}},
+		"two groups": {toolgroups.RegistryConfig{Groups: []toolgroups.Group{
+			group("g", "", fake("x")), group("h", "mcp:h", fake("x")),
+		}}, []string{`"x"`, `"g" (builtin)`, `"h" (mcp:h)`}},
+		"one group":       {toolgroups.RegistryConfig{Groups: []toolgroups.Group{group("g", "", fake("x"), fake("x"))}}, []string{`"x"`}},
+		"no function":     {toolgroups.RegistryConfig{Core: []toolgroups.Tool{broken}}, []string{`"x"`, "no function"}},
+		"no object":       {toolgroups.RegistryConfig{Core: []toolgroups.Tool{odd}}, []string{`"x"`, "object"}},
+		"name of a tool":  {toolgroups.RegistryConfig{Core: []toolgroups.Tool{fake("a b")}}, []string{`"a b"`}},
+		"name of a group": {toolgroups.RegistryConfig{Groups: []toolgroups.Group{group("", "")}}, []string{`group ""`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg, err := toolgroups.NewRegistry(tc.cfg)
+			if err == nil || reg != nil {
+				t.Fatalf("got %v, %v", reg, err)
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%v does not name %s", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestRegistryDoesNotChange(t *testing.T) {
+	reg := house(t)
+	reg.Core()[0].Name = "changed"
+	reg.Groups()[0].Tools[0].Name = "changed"
+	g, _ := reg.Group("pdf")
+	g.Tools[0].Name = "changed"
+	if diff := cmp.Diff(names(house(t).Core()), names(reg.Core())); diff != "" {
+		t.Error(diff)
+	}
+	for _, g := range reg.Groups() {
+		if g.Tools[0].Name == "changed" {
+			t.Errorf("%s was changed from outside", g.Name)
+		}
+	}
+}
+
+func TestSwitchesAreHandedOn(t *testing.T) {
+	reg := house(t, func(cfg *toolgroups.RegistryConfig) {
+		cfg.DisabledTools, cfg.DisabledGroups = []string{"gone", "exec"}, []string{"pdf"}
+	})
+	tools, groups := reg.Switches()
+	if diff := cmp.Diff([][]string{{"exec", "gone"}, {"pdf"}}, [][]string{tools, groups}); diff != "" {
+		t.Error(diff)
+	}
+	if !reg.Disabled("exec") || !reg.Disabled("pdf_00") || reg.Disabled("browser") || !reg.GroupDisabled("pdf") {
+		t.Error("switches are not what was given")
+	}
+}
+
+func TestAcceptance043SchemasStayAsTheyAre(t *testing.T) {
+	in := fake("x")
+	in.Parameters = json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer","description":"<b> & ü","minimum":1},` +
+		`"a":{"type":"array","items":{"type":"number"},"minItems":2}},"required":["b"]}`)
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "g", Tools: []toolgroups.Tool{in}}}})
+	got, _ := reg.Tool("x")
+	if string(got.Parameters) != string(in.Parameters) || got.Description != in.Description {
+		t.Errorf("got %s", got.Parameters)
+	}
+}

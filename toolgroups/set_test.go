@@ -1,0 +1,407 @@
+package toolgroups_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/toolgroups"
+)
+
+func newSet(t testing.TB, groups ...string) *toolgroups.Set {
+	t.Helper()
+	return toolgroups.NewSet(fixed(house(t)), groups)
+}
+
+func TestAcceptance001And011And067FirstRequestIsCoreOnly(t *testing.T) {
+	reg := house(t)
+	round := toolgroups.NewSet(fixed(reg), nil).Round()
+	if diff := cmp.Diff(names(reg.Core()), names(round.Tools())); diff != "" || len(round.Tools()) != 13 {
+		t.Error(diff)
+	}
+	if round.Registry() != reg {
+		t.Error("the round is of another registry")
+	}
+}
+
+func TestAcceptance005And052LoadAnswersWithAllTools(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
+		Name: "google_gmail", DisplayName: "Google Gmail", Tools: []toolgroups.Tool{fake("gmail_search"), fake("gmail_read")},
+	}}})
+	want := "Loaded 2 tools from group 'Google Gmail':\n- gmail_search: Does gmail_search\n- gmail_read: Does gmail_read"
+	set := toolgroups.NewSet(fixed(reg), nil)
+	if diff := cmp.Diff(want, load(t, set, "google_gmail")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"google_gmail"}, set.Loaded()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptance006And016And020NextRoundRunsThem(t *testing.T) {
+	set := newSet(t)
+	load(t, set, "pdf")
+	round := set.Round()
+	got := names(round.Tools())
+	if diff := cmp.Diff([]string{"pdf_00", "pdf_01", "pdf_02"}, got[13:]); diff != "" {
+		t.Error(diff)
+	}
+	for _, name := range append(got[13:], "exec", "http_request") {
+		if text, fault := call(t, round, name, `{}`, admin()); fault != nil || text != "ran "+name {
+			t.Errorf("%s: %q, %v", name, text, fault)
+		}
+	}
+}
+
+func TestAcceptance007And053UnknownGroup(t *testing.T) {
+	set := newSet(t)
+	_, fault := call(t, set.Round(), "load_tool_group", `{"group_name":"nonexistent"}`, admin())
+	wantFault(t, fault, "not_found", "Tool group 'nonexistent' not found. Available groups: config, pdf, scheduled_tasks, "+
+		"js_tool_management, google_gmail, google_gmail_settings, google_drive, google_calendar, google_contacts, "+
+		"google_docs, google_sheets, google_slides, google_forms, google_tasks")
+	if len(set.Loaded()) != 0 || len(set.Round().Tools()) != 13 {
+		t.Error("something was loaded")
+	}
+	_, fault = call(t, set.Round(), "load_tool_group", `{"group_name":"PDF"}`, admin())
+	if fault == nil || fault.Code != "not_found" {
+		t.Errorf("another case: %v", fault)
+	}
+}
+
+func TestAcceptance009TwoGroupsTogether(t *testing.T) {
+	set := newSet(t)
+	load(t, set, "google_gmail")
+	load(t, set, "google_drive")
+	if got := len(set.Round().Tools()); got != 13+25+15 {
+		t.Errorf("%d tools", got)
+	}
+}
+
+func TestAcceptance010And023And084LoadingAgainChangesNothing(t *testing.T) {
+	set := newSet(t, "pdf", "google_docs", "pdf")
+	before := names(set.Round().Tools())
+	first := load(t, set, "pdf")
+	if again := load(t, set, "pdf"); again != first || !strings.HasPrefix(again, "Loaded 3 tools from group 'PDF Tools':\n") {
+		t.Errorf("got %q", again)
+	}
+	if diff := cmp.Diff(before, names(set.Round().Tools())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptance012ConfigMakesThirty(t *testing.T) {
+	set := newSet(t)
+	load(t, set, "config")
+	if got := len(set.Round().Tools()); got != 30 {
+		t.Errorf("%d tools", got)
+	}
+}
+
+func TestAcceptance015And021And120BlockedCallNamesTheGroup(t *testing.T) {
+	_, fault := newSet(t).Round().Lookup("pdf_00", admin())
+	wantFault(t, fault, "tool_not_available",
+		`Tool 'pdf_00' is not available for this agent. Load its group first: load_tool_group(group_name="pdf").`)
+}
+
+func TestLookupOrder(t *testing.T) {
+	owner := fake("owned")
+	owner.Role = toolgroups.RoleOwner
+	build := func(off ...string) *toolgroups.Registry {
+		return registry(t, toolgroups.RegistryConfig{
+			Core: []toolgroups.Tool{owner, fake("exec")},
+			Groups: []toolgroups.Group{
+				{Name: "adm", Role: toolgroups.RoleAdmin, Tools: []toolgroups.Tool{fake("adm_a")}},
+				{Name: "pdf", Tools: []toolgroups.Tool{fake("pdf_a")}},
+			},
+			DisabledTools: off,
+		})
+	}
+	var now atomic.Pointer[toolgroups.Registry]
+	now.Store(build())
+	round := toolgroups.NewSet(now.Load, []string{"adm"}).Round()
+	now.Store(build("exec", "owned", "pdf_a"))
+	user := toolgroups.Scope{Role: toolgroups.RoleUser}
+	for _, tc := range []struct{ name, code, part string }{
+		{"nothing", "tool_not_found", "Tool 'nothing' not found"},
+		{"pdf_a", "tool_not_available", "Tool 'pdf_a' is not available for this agent. It is switched off"},
+		{"exec", "tool_globally_disabled", "switched off"},
+		{"owned", "tool_globally_disabled", "switched off"},
+		{"adm_a", "permission_denied", "Sorry, only administrators of this bot may use the tool 'adm_a'."},
+	} {
+		_, fault := round.Lookup(tc.name, user)
+		if fault == nil || fault.Code != tc.code || !strings.Contains(fault.Message, tc.part) {
+			t.Errorf("%s: %+v, want %s %q", tc.name, fault, tc.code, tc.part)
+		}
+	}
+	if _, fault := round.Lookup("adm_a", admin()); fault != nil {
+		t.Errorf("an administrator: %v", fault)
+	}
+	now.Store(build())
+	if _, fault := round.Lookup("owned", admin()); fault == nil || !strings.Contains(fault.Message, "only the owner") {
+		t.Errorf("owned: %v", fault)
+	}
+}
+
+func TestAcceptance022SetsKnowNothingOfEachOther(t *testing.T) {
+	reg := house(t)
+	a, b := toolgroups.NewSet(fixed(reg), nil), toolgroups.NewSet(fixed(reg), nil)
+	load(t, a, "pdf")
+	if len(b.Round().Tools()) != 13 {
+		t.Error("a load reached another conversation")
+	}
+}
+
+func TestAcceptance027MissingParameter(t *testing.T) {
+	round := newSet(t).Round()
+	for _, args := range []string{
+		``, `null`, `{}`, `{"group_name":null}`, `{"group_name":7}`, `{"group_name":["pdf"]}`, `{"group":"pdf"}`,
+		`{"name":"pdf"}`, `[]`, `{"group_name`, `"pdf"`, `{"GROUP_NAME":"pdf"}`,
+	} {
+		_, fault := call(t, round, "load_tool_group", args, admin())
+		wantFault(t, fault, "missing_parameter", "Required parameter 'group_name' is missing.")
+	}
+}
+
+func TestAcceptance080LoadArgument(t *testing.T) {
+	for _, tc := range []struct {
+		in, want string
+		ok       bool
+	}{
+		{`{"group_name":"pdf"}`, "pdf", true},
+		{`{"group_name":" pdf\n"}`, "pdf", true},
+		{`{"group_name":"pdf",}`, "pdf", true},
+		{`"{\"group_name\":\"pdf\"}"`, "pdf", true},
+		{`{"group_name":{"name":"pdf"}}`, "", false},
+		{`pdf`, "", false},
+		{`["pdf"]`, "", false},
+		{`{}`, "", false},
+	} {
+		if got, ok := toolgroups.LoadArgument(json.RawMessage(tc.in)); got != tc.want || ok != tc.ok {
+			t.Errorf("%s: %q, %v", tc.in, got, ok)
+		}
+	}
+}
+
+func TestAcceptance028And029And034EmptyGroups(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{
+		Groups: []toolgroups.Group{
+			{Name: "bare"}, {Name: "off", Tools: fakes("off", 2)}, {Name: "whole", Tools: fakes("whole", 2)},
+			{Name: "some", DisplayName: "Some", Tools: fakes("some", 3)},
+		},
+		DisabledTools: []string{"off_00", "off_01", "some_01"}, DisabledGroups: []string{"whole"},
+	})
+	set := toolgroups.NewSet(fixed(reg), nil)
+	for _, name := range []string{"bare", "off", "whole"} {
+		_, fault := call(t, set.Round(), "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, name), admin())
+		wantFault(t, fault, "empty_group", "Tool group '"+name+"' has no available tools.")
+	}
+	want := "Loaded 2 tools from group 'Some':\n- some_00: Does some_00\n- some_02: Does some_02"
+	if diff := cmp.Diff(want, load(t, set, "some")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"load_tool_group", "some_00", "some_02"}, names(set.Round().Tools())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptance030AllGroups(t *testing.T) {
+	set := newSet(t)
+	for _, g := range house(t).GroupNames() {
+		load(t, set, g)
+	}
+	got := names(set.Round().Tools())
+	slices.Sort(got)
+	if n := len(slices.Compact(got)); n != 154 {
+		t.Errorf("%d different tools", n)
+	}
+}
+
+func TestAcceptance031SingleTool(t *testing.T) {
+	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "one_tool", Tools: []toolgroups.Tool{fake("x")}}}})
+	set := toolgroups.NewSet(fixed(reg), nil)
+	if got := load(t, set, "one_tool"); got != "Loaded 1 tools from group 'One Tool':\n- x: Does x" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAcceptance032And033And089SwitchesActAtOnce(t *testing.T) {
+	on := house(t)
+	off := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledTools = []string{"pdf_01"} })
+	gone := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledGroups = []string{"pdf"} })
+	var now atomic.Pointer[toolgroups.Registry]
+	now.Store(on)
+	set := toolgroups.NewSet(now.Load, []string{"pdf"})
+	round := set.Round()
+	now.Store(off)
+	if _, fault := round.Lookup("pdf_01", admin()); fault == nil || fault.Code != "tool_globally_disabled" {
+		t.Errorf("got %v", fault)
+	}
+	if _, fault := round.Lookup("pdf_00", admin()); fault != nil {
+		t.Errorf("another tool of the group: %v", fault)
+	}
+	for _, step := range []struct {
+		reg  *toolgroups.Registry
+		want []string
+	}{
+		{off, []string{"pdf_00", "pdf_02"}},
+		{gone, []string{}},
+		{on, []string{"pdf_00", "pdf_01", "pdf_02"}},
+	} {
+		now.Store(step.reg)
+		if diff := cmp.Diff(step.want, names(set.Round().Tools())[13:]); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestAcceptance036And037ParallelLoads(t *testing.T) {
+	groups := []string{"google_docs", "pdf", "google_docs", "google_tasks", "pdf", "google_gmail"}
+	set := newSet(t)
+	round := set.Round()
+	tools := make([]toolgroups.Tool, len(groups))
+	for i := range groups {
+		tool, fault := round.Lookup("load_tool_group", admin())
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		tools[i] = tool
+	}
+	var wg sync.WaitGroup
+	// The last call begins first, so that the order of ends differs from that of calls.
+	for i := len(groups) - 1; i >= 0; i-- {
+		wg.Go(func() {
+			_, fault := toolgroups.Run(t.Context(), nil, tools[i], toolgroups.Call{
+				Name: "load_tool_group", Arguments: json.RawMessage(fmt.Sprintf(`{"group_name":%q}`, groups[i])), Scope: admin(),
+			})
+			if fault != nil {
+				t.Errorf("%s: %v", groups[i], fault)
+			}
+			set.Round().Tools()
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff([]string{"google_docs", "pdf", "google_tasks", "google_gmail"}, set.Loaded()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestD32AndAcceptance054And055LoadAndUseInOneMessage(t *testing.T) {
+	set := newSet(t)
+	round := set.Round()
+	loader, fault := round.Lookup("load_tool_group", admin())
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if _, err := loader.Run(context.Background(), toolgroups.Call{Arguments: json.RawMessage(`{"group_name":"pdf"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, fault = round.Lookup("pdf_00", admin()); fault == nil || fault.Code != "tool_not_available" {
+		t.Errorf("in the same round: %v", fault)
+	}
+	if len(round.Tools()) != 13 {
+		t.Error("the round has grown")
+	}
+	if text, fault := call(t, set.Round(), "pdf_00", `{}`, admin()); fault != nil || text != "ran pdf_00" {
+		t.Errorf("in the next round: %q, %v", text, fault)
+	}
+}
+
+func TestAcceptance054OfferedIsExecutable(t *testing.T) {
+	round := newSet(t, "pdf", "config").Round()
+	offered := names(round.Tools())
+	reg := round.Registry()
+	for _, g := range reg.Groups() {
+		for _, tool := range append(g.Tools, reg.Core()...) {
+			_, fault := round.Lookup(tool.Name, admin())
+			if (fault == nil) != slices.Contains(offered, tool.Name) {
+				t.Errorf("%s: %v", tool.Name, fault)
+			}
+		}
+	}
+}
+
+func TestAcceptance057ListingDoesNotDependOnLoads(t *testing.T) {
+	reg := house(t)
+	before := reg.Listing()
+	set := toolgroups.NewSet(fixed(reg), nil)
+	load(t, set, "pdf")
+	if set.Round().Registry().Listing() != before {
+		t.Error("the listing changed")
+	}
+}
+
+func TestAcceptance062And063RolesOfGroups(t *testing.T) {
+	set := newSet(t)
+	user := toolgroups.Scope{Role: toolgroups.RoleUser}
+	for _, name := range []string{"config", "js_tool_management"} {
+		_, fault := call(t, set.Round(), "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, name), user)
+		if fault == nil || fault.Code != "permission_denied" || !strings.Contains(fault.Message, "administrators") {
+			t.Errorf("%s: %v", name, fault)
+		}
+	}
+	if len(set.Loaded()) != 0 {
+		t.Errorf("loaded: %v", set.Loaded())
+	}
+	load(t, set, "config")
+	if _, fault := set.Round().Lookup("config_00", user); fault == nil || fault.Code != "permission_denied" {
+		t.Errorf("a user may use what an administrator has loaded: %v", fault)
+	}
+	if _, fault := call(t, set.Round(), "load_tool_group", `{"group_name":"pdf"}`, toolgroups.Scope{}); fault != nil {
+		t.Errorf("loading needs a role: %v", fault)
+	}
+}
+
+func TestAcceptance064AllGroupsFromTheStart(t *testing.T) {
+	if got := len(newSet(t, house(t).GroupNames()...).Round().Tools()); got != 154 {
+		t.Errorf("%d tools", got)
+	}
+}
+
+func TestAcceptance075And078And079RestoredNames(t *testing.T) {
+	set := newSet(t, "pdf", "gone", "pdf", "google_docs", "pdf")
+	if diff := cmp.Diff([]string{"pdf", "gone", "google_docs"}, set.Loaded()); diff != "" {
+		t.Error(diff)
+	}
+	if got := len(set.Round().Tools()); got != 13+3+8 {
+		t.Errorf("%d tools", got)
+	}
+}
+
+func TestAcceptance088FirstLoadOrderAndBytePrefix(t *testing.T) {
+	reg := house(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		set := toolgroups.NewSet(fixed(reg), nil)
+		var order []string
+		before := toolgroups.EncodeTools(set.Round().Tools())
+		for _, g := range rapid.SliceOfN(rapid.SampledFrom(append(reg.GroupNames(), "gone")), 0, 20).Draw(rt, "loads") {
+			_, fault := call(t, set.Round(), "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, g), admin())
+			if (fault == nil) != (g != "gone") {
+				rt.Fatalf("load %s: %v", g, fault)
+			}
+			if fault == nil && !slices.Contains(order, g) {
+				order = append(order, g)
+			}
+			after := toolgroups.EncodeTools(set.Round().Tools())
+			if !json.Valid(after) || !bytes.HasPrefix(after, before[:len(before)-1]) {
+				rt.Fatalf("after %s the former array is no prefix", g)
+			}
+			before = after
+		}
+		if diff := cmp.Diff(order, set.Loaded()); len(order) > 0 && diff != "" {
+			rt.Error(diff)
+		}
+		restored := toolgroups.NewSet(fixed(reg), set.Loaded())
+		if !bytes.Equal(before, toolgroups.EncodeTools(restored.Round().Tools())) {
+			rt.Error("a restored set encodes differently")
+		}
+	})
+}
