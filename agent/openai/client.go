@@ -1,0 +1,222 @@
+// Package openai speaks to language models over the Chat Completions API, which
+// most servers have beside OpenAI's own: hosted ones, gateways, and local ones.
+//
+// Servers differ in what they make of that API, so a reply counts only when it is
+// whole: a stream that ends without a finish reason, stalls, or carries an error is
+// a failure, and is asked for again. What can not help by repeating it (a wrong
+// key, a wrong request) is reported at once.
+package openai
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	api "github.com/sashabaranov/go-openai"
+
+	"oneclaw/agent"
+)
+
+// Defaults of [Config].
+const (
+	DefaultBaseURL      = "https://api.openai.com/v1"
+	DefaultFirstTimeout = 120 * time.Second
+	DefaultStallTimeout = 60 * time.Second
+	DefaultTimeout      = 10 * time.Minute
+	DefaultMaxAttempts  = 4
+	DefaultMaxWait      = time.Minute
+	// DefaultMaxTools is the largest tools array that OpenAI documents.
+	DefaultMaxTools = 128
+)
+
+// Config is what a [Client] is made of.
+type Config struct {
+	// BaseURL is the address in front of /chat/completions. Empty means
+	// [DefaultBaseURL].
+	BaseURL string
+	// APIKey may be empty for servers that want none.
+	APIKey string
+	// Model is the name of the model. It is required.
+	Model string
+	// HTTPClient sends the requests. Nil means a plain http.Client.
+	HTTPClient *http.Client
+	// FirstTimeout bounds the wait for the first byte of a reply. 0 means
+	// [DefaultFirstTimeout].
+	FirstTimeout time.Duration
+	// StallTimeout bounds the wait for each further piece. 0 means
+	// [DefaultStallTimeout].
+	StallTimeout time.Duration
+	// Timeout bounds one attempt. 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
+	MaxAttempts int
+	// MaxWait bounds the time spent waiting between the attempts of one request. A
+	// server that asks for a longer wait is not asked again. 0 means
+	// [DefaultMaxWait].
+	MaxWait time.Duration
+	// MaxTools is the largest tools array that the server takes; what is behind it
+	// is not sent. 0 means [DefaultMaxTools].
+	MaxTools int
+	// ContextTokens is the size of the model's context; 0 if unknown.
+	ContextTokens int
+	// ReasoningEffort is sent as it stands; empty leaves it to the server.
+	ReasoningEffort string
+	// Logger is told about repeated requests. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Client is a model behind a Chat Completions API. It may be used concurrently. It
+// starts no goroutines that outlive a call.
+type Client struct {
+	cfg    Config
+	log    *slog.Logger
+	hosted bool // by OpenAI itself
+	arrays arrays
+	capped sync.Once
+}
+
+var (
+	_ agent.Model        = (*Client)(nil)
+	_ agent.ContextSizer = (*Client)(nil)
+)
+
+// New makes a client. It sends nothing.
+func New(cfg Config) (*Client, error) {
+	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
+	cfg.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), "/")
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("openai: the base URL must look like https://host/v1")
+	}
+	if cfg.Model == "" {
+		return nil, errors.New("openai: no model is named")
+	}
+	if min(cfg.FirstTimeout, cfg.StallTimeout, cfg.Timeout, cfg.MaxWait) < 0 ||
+		min(cfg.MaxAttempts, cfg.MaxTools, cfg.ContextTokens) < 0 {
+		return nil, errors.New("openai: a bound is negative")
+	}
+	cfg.FirstTimeout = cmp.Or(cfg.FirstTimeout, DefaultFirstTimeout)
+	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, DefaultStallTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.MaxAttempts = cmp.Or(cfg.MaxAttempts, DefaultMaxAttempts)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
+	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = &http.Client{}
+	}
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	host := u.Hostname()
+	return &Client{cfg: cfg, log: log, hosted: host == "openai.com" || strings.HasSuffix(host, ".openai.com")}, nil
+}
+
+// ContextTokens returns the size of the model's context; 0 if unknown.
+func (c *Client) ContextTokens() int { return c.cfg.ContextTokens }
+
+// Complete sends one request and returns the whole reply. It repeats what may pass
+// (rate limits, server errors, broken and stalled streams) with growing pauses, or
+// those that the server asks for. An error is a *[agent.ModelError], or the cause
+// for which ctx ended.
+func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	p := c.payload(req)
+	pauses := backoff.NewExponentialBackOff()
+	pauses.MaxInterval = 20 * time.Second
+	left := c.cfg.MaxWait
+	for attempt := 1; ; attempt++ {
+		reply, streamed, fault := c.try(ctx, p, onDelta)
+		if fault == nil {
+			return reply, nil
+		}
+		if ctx.Err() != nil {
+			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
+		}
+		pause := max(pauses.NextBackOff(), fault.failure.RetryAfter)
+		if !fault.passing || attempt >= c.cfg.MaxAttempts || pause > left {
+			return agent.Reply{}, fault.failure
+		}
+		left -= pause
+		c.log.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
+		if !sleep(ctx, pause) {
+			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
+		}
+		if streamed && onDelta != nil {
+			onDelta(agent.Delta{Restart: true})
+		}
+	}
+}
+
+// sleep waits; false means that ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try sends the request once. streamed reports whether onDelta was given anything.
+func (c *Client) try(ctx context.Context, p payload, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *fault) {
+	ctx, end := context.WithTimeoutCause(ctx, c.cfg.Timeout, errSlow)
+	defer end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(c.cfg.FirstTimeout, func() { cancel(errStalled) })
+	defer watch.Stop()
+	d := &doer{
+		client: c.cfg.HTTPClient, payload: p,
+		alive: func() { watch.Reset(c.cfg.StallTimeout) },
+	}
+	cfg := api.DefaultConfig(c.cfg.APIKey)
+	cfg.BaseURL = c.cfg.BaseURL
+	cfg.HTTPClient = d
+	// Comment lines that keep a connection alive count as empty messages. The size
+	// of a reply is bounded instead.
+	cfg.EmptyMessagesLimit = maxReply
+	stream, err := api.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, c.skeleton(p))
+	if err != nil {
+		return agent.Reply{}, false, c.judge(ctx, err, d)
+	}
+	defer func() { _ = stream.Close() }()
+	a := accumulator{onDelta: onDelta}
+	for {
+		raw, err := stream.RecvRaw()
+		if err == nil {
+			err = a.add(raw)
+		}
+		if err != nil {
+			reply, err = a.end(err)
+			if err != nil {
+				return agent.Reply{}, a.streamed, c.judge(ctx, err, d)
+			}
+			return reply, a.streamed, nil
+		}
+	}
+}
+
+// skeleton is the request without the parts that the payload holds encoded.
+func (c *Client) skeleton(p payload) api.ChatCompletionRequest {
+	req := api.ChatCompletionRequest{
+		Model:           c.cfg.Model,
+		Stream:          true,
+		StreamOptions:   &api.StreamOptions{IncludeUsage: true},
+		ReasoningEffort: c.cfg.ReasoningEffort,
+	}
+	if len(p.tools) > 0 {
+		// The library checks what a model takes by whether there are tools.
+		req.Tools = []api.Tool{{Type: api.ToolTypeFunction}}
+	}
+	return req
+}

@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+)
+
+// payload is what of a request is encoded here and not by the library: the large
+// parts, which would be encoded several times over, and byte for byte as
+// toolgroups has them; and a field that the library does not know.
+type payload struct {
+	messages []byte
+	tools    []byte
+	cacheKey string
+}
+
+func (c *Client) payload(req agent.Request) payload {
+	tools := req.Tools
+	if len(tools) > c.cfg.MaxTools {
+		c.capped.Do(func() {
+			c.log.Warn("tools behind the limit of the provider are not sent", "model", c.cfg.Model,
+				"limit", c.cfg.MaxTools, "tools", len(tools))
+		})
+		tools = tools[:c.cfg.MaxTools]
+	}
+	p := payload{messages: encodeMessages(req.System, req.Messages)}
+	if len(tools) > 0 {
+		p.tools = c.arrays.encode(tools)
+	}
+	if c.hosted && req.CacheKey != "" {
+		// OpenAI bounds the key to 64 characters, and needs not know our ids.
+		sum := sha256.Sum256([]byte(req.CacheKey))
+		p.cacheKey = hex.EncodeToString(sum[:16])
+	}
+	return p
+}
+
+// fill puts the payload in place of what the library encoded.
+func (p payload) fill(skeleton []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(skeleton, &fields); err != nil {
+		return nil, fmt.Errorf("decode the request: %w", err)
+	}
+	delete(fields, "messages")
+	delete(fields, "tools")
+	if p.cacheKey != "" {
+		fields["prompt_cache_key"] = json.RawMessage(`"` + p.cacheKey + `"`)
+	}
+	head, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	body := make([]byte, 0, len(head)+len(p.tools)+len(p.messages)+32)
+	body = append(body, bytes.TrimSuffix(head, []byte("}"))...)
+	if len(p.tools) > 0 {
+		body = append(append(body, `,"tools":`...), p.tools...)
+	}
+	body = append(append(body, `,"messages":`...), p.messages...)
+	return append(body, '}'), nil
+}
+
+// arrays remembers how the last few tools arrays are encoded.
+type arrays struct {
+	mu   sync.Mutex
+	last []array
+}
+
+type array struct {
+	tools   []toolgroups.Tool
+	encoded []byte
+}
+
+// maxArrays is how many are remembered.
+const maxArrays = 16
+
+func (a *arrays) encode(tools []toolgroups.Tool) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.last {
+		if slices.EqualFunc(a.last[i].tools, tools, sameTool) {
+			return a.last[i].encoded
+		}
+	}
+	encoded := toolgroups.EncodeTools(tools)
+	if len(a.last) == maxArrays {
+		a.last = slices.Delete(a.last, 0, 1)
+	}
+	a.last = append(a.last, array{tools, encoded})
+	return encoded
+}
+
+func sameTool(a, b toolgroups.Tool) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
+}
+
+// encodeMessages encodes the system prompt and the messages. User messages that
+// follow each other become one, because some servers insist that the roles
+// alternate.
+func encodeMessages(system string, messages []agent.Message) []byte {
+	size := len(system) + 64
+	for i := range messages {
+		size += len(messages[i].Text) + len(messages[i].Text)/16 + 96
+	}
+	e := encoder{buf: make([]byte, 0, size)}
+	e.raw(`[`)
+	if system != "" {
+		e.message("system", system)
+	}
+	turn := lastUser(messages)
+	for i := 0; i < len(messages); i++ {
+		m := &messages[i]
+		switch m.Role {
+		case agent.RoleUser, agent.RoleSummary:
+			text := userText(m)
+			for i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
+				i++
+				text += "\n\n" + userText(&messages[i])
+			}
+			e.message("user", text)
+		case agent.RoleAssistant:
+			e.assistant(m, i > turn)
+		case agent.RoleTool:
+			e.result(m)
+		}
+	}
+	e.raw(`]`)
+	return e.buf
+}
+
+func lastUser(messages []agent.Message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == agent.RoleUser {
+			return i
+		}
+	}
+	return -1
+}
+
+// userText is what the model reads of a user message: "[Ann] text" in shared chats,
+// and a line "[file: path]" for each file.
+func userText(m *agent.Message) string {
+	if m.Role == agent.RoleSummary {
+		return "[Summary of the conversation so far]\n" + m.Text
+	}
+	text := m.Text
+	if name := senderName(m.Sender); name != "" {
+		text = "[" + name + "] " + text
+	}
+	for _, f := range m.Files {
+		text = strings.TrimPrefix(text+"\n[file: "+f.Path+"]", "\n")
+	}
+	return orEmpty(text)
+}
+
+// maxSender bounds a name, in characters.
+const maxSender = 64
+
+// senderName takes out of a name what could be read as the end of it.
+func senderName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '[' || r == ']' || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, name)
+	name = strings.Join(strings.Fields(name), " ")
+	if r := []rune(name); len(r) > maxSender {
+		name = string(r[:maxSender])
+	}
+	return name
+}
+
+// orEmpty stands in for no text, which many servers refuse.
+func orEmpty(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "(empty)"
+	}
+	return text
+}

@@ -1,0 +1,198 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"oneclaw/agent"
+)
+
+// Bounds of one reply.
+const (
+	// maxReply is how many bytes of a reply are read.
+	maxReply = 16 << 20
+	// maxCalls is how many calls a reply can hold; more are not looked at.
+	maxCalls = 1024
+)
+
+var (
+	errIncomplete = errors.New("the stream ended without a finish reason")
+	errFiltered   = errors.New("the provider's content filter withheld the answer")
+	errBroken     = errors.New("the provider reported an error in its reply")
+)
+
+// chunk is one event of a stream, or the whole reply of a server that does not
+// stream: then choices have a message in place of a delta.
+type chunk struct {
+	Model   string
+	Choices []choice
+	Usage   *api.Usage
+	Error   *api.APIError
+}
+
+type choice struct {
+	Index        int
+	Delta        delta
+	Message      delta
+	FinishReason string `json:"finish_reason"`
+}
+
+// delta is a piece of a reply. Reasoning has two names in the wild.
+type delta struct {
+	Content          string
+	Refusal          string
+	ReasoningContent string `json:"reasoning_content"`
+	Reasoning        string
+	ToolCalls        []api.ToolCall `json:"tool_calls"`
+}
+
+// accumulator puts the pieces of a reply together.
+type accumulator struct {
+	onDelta   func(agent.Delta)
+	streamed  bool
+	text      strings.Builder
+	refusal   strings.Builder
+	reasoning strings.Builder
+	calls     []*call
+	finish    string
+	usage     *api.Usage
+	model     string
+}
+
+type call struct {
+	index     int
+	id, name  string
+	arguments strings.Builder
+}
+
+// add takes one event.
+func (a *accumulator) add(raw []byte) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	var c chunk
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return fmt.Errorf("decode a piece of the reply: %w", err)
+	}
+	if c.Error != nil {
+		return c.Error
+	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
+	if c.Usage != nil {
+		a.usage = c.Usage
+	}
+	for i := range c.Choices {
+		if c.Choices[i].Index != 0 {
+			continue
+		}
+		a.addDelta(&c.Choices[i].Delta)
+		a.addDelta(&c.Choices[i].Message)
+		if f := c.Choices[i].FinishReason; f != "" && f != string(api.FinishReasonNull) {
+			a.finish = f
+		}
+	}
+	return nil
+}
+
+func (a *accumulator) addDelta(d *delta) {
+	if d.Content != "" {
+		a.text.WriteString(d.Content)
+		if a.onDelta != nil {
+			a.streamed = true
+			a.onDelta(agent.Delta{Text: d.Content})
+		}
+	}
+	a.refusal.WriteString(d.Refusal)
+	a.reasoning.WriteString(d.ReasoningContent)
+	if d.ReasoningContent == "" {
+		a.reasoning.WriteString(d.Reasoning)
+	}
+	for i := range d.ToolCalls {
+		a.addCall(&d.ToolCalls[i])
+	}
+}
+
+func (a *accumulator) addCall(t *api.ToolCall) {
+	c := a.find(t)
+	if c == nil {
+		if len(a.calls) >= maxCalls {
+			return
+		}
+		c = &call{index: -1, id: t.ID}
+		if t.Index != nil {
+			c.index = *t.Index
+		}
+		a.calls = append(a.calls, c)
+	}
+	if c.id == "" {
+		c.id = t.ID
+	}
+	if c.name == "" {
+		c.name = t.Function.Name
+	}
+	c.arguments.WriteString(t.Function.Arguments)
+}
+
+// find returns the call that a piece continues, or nil for the first piece of one.
+// The index decides, but some servers leave it out and send whole calls, and some
+// give every call the index 0: a piece with a name and another id is a new call.
+func (a *accumulator) find(t *api.ToolCall) *call {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		c := a.calls[i]
+		if t.Index != nil && c.index != *t.Index {
+			continue
+		}
+		begins := t.Function.Name != "" && (t.Index == nil || t.ID != "") && c.name != ""
+		if begins && (t.ID != c.id || t.ID == "") {
+			return nil
+		}
+		if t.Index == nil && t.ID != "" && c.id != t.ID {
+			continue
+		}
+		return c
+	}
+	return nil
+}
+
+// end returns the reply when the stream has ended with err.
+func (a *accumulator) end(err error) (agent.Reply, error) {
+	var reported *api.APIError
+	switch {
+	case errors.As(err, &reported):
+		return agent.Reply{}, err
+	case a.finish == "" && errors.Is(err, io.EOF):
+		return agent.Reply{}, errIncomplete
+	case a.finish == "":
+		return agent.Reply{}, err
+	case a.finish == "error":
+		return agent.Reply{}, errBroken
+	}
+	r := agent.Reply{
+		Text: a.text.String(), Reasoning: a.reasoning.String(), Model: a.model,
+		Truncated: a.finish == string(api.FinishReasonLength) || a.finish == string(api.FinishReasonContentFilter),
+	}
+	if r.Text == "" {
+		r.Text = a.refusal.String()
+	}
+	for _, c := range a.calls {
+		r.Calls = append(r.Calls, agent.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
+	}
+	if a.finish == string(api.FinishReasonContentFilter) && r.Text == "" {
+		return agent.Reply{}, errFiltered
+	}
+	if u := a.usage; u != nil {
+		r.Usage.Input, r.Usage.Output = u.PromptTokens, u.CompletionTokens
+		if u.PromptTokensDetails != nil {
+			r.Usage.Cached = u.PromptTokensDetails.CachedTokens
+		}
+	}
+	return r, nil
+}
