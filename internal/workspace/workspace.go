@@ -1,0 +1,205 @@
+// Package workspace confines the paths that the model names to the folder of one
+// owner's files.
+//
+// A path is relative to the folder, or absolute and inside it. Nothing outside can
+// be reached: not with "..", not through a symbolic link, not by a link that is
+// swapped in between a check and its use, because every file is opened through an
+// [os.Root].
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Errors that callers tell apart, besides [fs.ErrNotExist] and [fs.ErrPermission].
+var (
+	// ErrOutside is returned for a path that leaves the workspace.
+	ErrOutside = errors.New("path is outside the workspace")
+	// ErrNotFile is returned where a regular file is needed and the path names
+	// something else: a directory, a pipe, a device.
+	ErrNotFile = errors.New("not a regular file")
+	// ErrTooLarge is returned by [Root.ReadFile] for a file above the limit.
+	ErrTooLarge = errors.New("file is too large")
+	// ErrEmptyPath is returned for a path of no characters.
+	ErrEmptyPath = errors.New("path is empty")
+)
+
+// Permissions of what is created: the owner's alone.
+const (
+	dirMode  fs.FileMode = 0o700
+	fileMode fs.FileMode = 0o600
+)
+
+// Root is an open workspace. It must be closed. It can be used concurrently.
+type Root struct {
+	dir  string
+	root *os.Root
+}
+
+// Open opens the workspace in dir, which must exist.
+func Open(dir string) (*Root, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("workspace: %w", ErrEmptyPath)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	return &Root{dir: abs, root: root}, nil
+}
+
+// Close releases the folder.
+func (r *Root) Close() error { return r.root.Close() }
+
+// Dir is the absolute path of the folder.
+func (r *Root) Dir() string { return r.dir }
+
+// Rel turns path into one relative to the workspace, by its letters alone:
+// symbolic links are judged when the path is opened.
+func (r *Root) Rel(path string) (string, error) {
+	if path == "" {
+		return "", ErrEmptyPath
+	}
+	if strings.ContainsRune(path, 0) {
+		return "", ErrOutside
+	}
+	if filepath.IsAbs(path) {
+		rel, ok := r.inside(path)
+		if !ok {
+			return "", ErrOutside
+		}
+		path = rel
+	}
+	path = filepath.Clean(path)
+	if !filepath.IsLocal(path) {
+		return "", ErrOutside
+	}
+	return path, nil
+}
+
+// inside accepts the folder as it was named and as the system resolves it.
+func (r *Root) inside(path string) (string, bool) {
+	dirs := []string{r.dir}
+	if real, err := filepath.EvalSymlinks(r.dir); err == nil && real != r.dir {
+		dirs = append(dirs, real)
+	}
+	for _, dir := range dirs {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// Open opens a regular file for reading.
+func (r *Root) Open(path string) (*os.File, error) {
+	return r.open(path, os.O_RDONLY)
+}
+
+// open opens a regular file without waiting for the other end of a pipe.
+func (r *Root) open(path string, flag int) (*os.File, error) {
+	rel, err := r.Rel(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.root.OpenFile(rel, flag|syscall.O_NONBLOCK, fileMode)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = ErrNotFile
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// ReadFile returns the bytes of a regular file of at most limit bytes.
+func (r *Root) ReadFile(path string, limit int64) (data []byte, err error) {
+	f, err := r.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, mapError(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, ErrTooLarge
+	}
+	return data, nil
+}
+
+// WriteFile replaces or extends a file and makes the folders above it.
+func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
+	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if extend {
+		flag = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	rel, err := r.Rel(path)
+	if err != nil {
+		return err
+	}
+	if err := r.root.MkdirAll(filepath.Dir(rel), dirMode); err != nil {
+		return mapError(err)
+	}
+	f, err := r.open(rel, flag)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(data); err != nil {
+		return mapError(err)
+	}
+	return nil
+}
+
+// Stat describes what path names, following links inside the workspace.
+func (r *Root) Stat(path string) (fs.FileInfo, error) {
+	rel, err := r.Rel(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := r.root.Stat(rel)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	return info, nil
+}
+
+// mapError keeps the host's paths out of errors and gives what callers tell apart
+// its name.
+func mapError(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
+	switch {
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENXIO):
+		return ErrNotFile
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST):
+		return fmt.Errorf("a part of the path is a file, not a folder: %w", ErrNotFile)
+	case errors.Is(err, syscall.ELOOP), escapes(err):
+		return ErrOutside
+	}
+	return err
+}
+
+// escapes reports the refusal of os.Root, which has no exported value.
+func escapes(err error) bool {
+	return strings.Contains(err.Error(), "path escapes from parent")
+}

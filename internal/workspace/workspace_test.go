@@ -1,0 +1,151 @@
+package workspace_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/workspace"
+)
+
+// house is a workspace with a secret beside it.
+func house(t *testing.T) (*workspace.Root, string) {
+	t.Helper()
+	base := t.TempDir()
+	dir := filepath.Join(base, "ws")
+	must(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
+	must(t, os.WriteFile(filepath.Join(base, "secret"), []byte("secret"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
+	must(t, os.Symlink("../secret", filepath.Join(dir, "out")))
+	must(t, os.Symlink("..", filepath.Join(dir, "up")))
+	must(t, os.Symlink("/etc", filepath.Join(dir, "etc")))
+	must(t, os.Symlink("a.txt", filepath.Join(dir, "in")))
+	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	root, err := workspace.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, root.Close()) })
+	return root, dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPathsAreConfined(t *testing.T) {
+	root, dir := house(t)
+	for _, tc := range []struct {
+		name, path string
+		want       error
+	}{
+		{"relative", "a.txt", nil},
+		{"absolute inside", filepath.Join(dir, "a.txt"), nil},
+		{"dots that stay inside", "sub/../a.txt", nil},
+		{"link that stays inside", "in", nil},
+		{"empty", "", workspace.ErrEmptyPath},
+		{"dots", "../secret", workspace.ErrOutside},
+		{"dots within", "sub/../../secret", workspace.ErrOutside},
+		{"absolute", "/etc/passwd", workspace.ErrOutside},
+		{"absolute with the folder's name as prefix", dir + "x/a", workspace.ErrOutside},
+		{"absolute with dots", dir + "/../secret", workspace.ErrOutside},
+		{"link to a file outside", "out", workspace.ErrOutside},
+		{"link to a folder outside", "up/secret", workspace.ErrOutside},
+		{"absolute link", "etc/passwd", workspace.ErrOutside},
+		{"link to itself", "loop", workspace.ErrOutside},
+		{"nul", "a.txt\x00b", workspace.ErrOutside},
+		{"missing", "none", fs.ErrNotExist},
+		{"folder", "sub", workspace.ErrNotFile},
+		{"the workspace itself", dir, workspace.ErrNotFile},
+		{"pipe", "pipe", workspace.ErrNotFile},
+		{"file as folder", "a.txt/b", workspace.ErrNotFile},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			data, err := root.ReadFile(tc.path, 100)
+			if !errors.Is(err, tc.want) || tc.want == nil && string(data) != "hello" {
+				t.Errorf("ReadFile(%q) = %q, %v; want error %v", tc.path, data, err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), filepath.Dir(dir)) {
+				t.Errorf("error shows a path of the host: %v", err)
+			}
+		})
+	}
+}
+
+func TestWritesAreConfined(t *testing.T) {
+	root, dir := house(t)
+	for _, path := range []string{"../x", "up/x", "out", "etc/x", "/tmp/x", "up/new/x"} {
+		if err := root.WriteFile(path, []byte("x"), false); !errors.Is(err, workspace.ErrOutside) {
+			t.Errorf("WriteFile(%q) = %v, want ErrOutside", path, err)
+		}
+	}
+	secret, err := os.ReadFile(filepath.Join(dir, "..", "secret"))
+	if must(t, err); string(secret) != "secret" {
+		t.Errorf("the file outside now holds %q", secret)
+	}
+	for _, path := range []string{"sub", "pipe", "a.txt/x"} {
+		if err := root.WriteFile(path, []byte("x"), false); !errors.Is(err, workspace.ErrNotFile) {
+			t.Errorf("WriteFile(%q) = %v, want ErrNotFile", path, err)
+		}
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	root, _ := house(t)
+	must(t, root.WriteFile("new/deep/f", []byte("one"), false))
+	must(t, root.WriteFile("new/deep/f", []byte("two"), true))
+	if got, err := root.ReadFile("new/deep/f", 6); err != nil || string(got) != "onetwo" {
+		t.Errorf("after append: %q, %v", got, err)
+	}
+	must(t, root.WriteFile("new/deep/f", []byte("3"), false))
+	if got, err := root.ReadFile("new/deep/f", 6); err != nil || string(got) != "3" {
+		t.Errorf("after overwrite: %q, %v", got, err)
+	}
+	info, err := root.Stat("new/deep/f")
+	if must(t, err); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+func TestReadFileStopsAtTheLimit(t *testing.T) {
+	root, _ := house(t)
+	if _, err := root.ReadFile("a.txt", 5); err != nil {
+		t.Errorf("exactly the limit: %v", err)
+	}
+	if _, err := root.ReadFile("a.txt", 4); !errors.Is(err, workspace.ErrTooLarge) {
+		t.Errorf("one above the limit: %v", err)
+	}
+}
+
+func TestOpenNeedsTheFolder(t *testing.T) {
+	if _, err := workspace.Open(""); err == nil {
+		t.Error("an empty folder name was accepted")
+	}
+	if _, err := workspace.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing folder: %v", err)
+	}
+}
+
+func FuzzRel(f *testing.F) {
+	for _, s := range []string{"a", "../a", "/etc/passwd", "a/../../b", "\x00", "."} {
+		f.Add(s)
+	}
+	dir := f.TempDir()
+	root, err := workspace.Open(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = root.Close() })
+	f.Fuzz(func(t *testing.T, path string) {
+		rel, err := root.Rel(path)
+		if err == nil && !filepath.IsLocal(rel) {
+			t.Errorf("Rel(%q) = %q", path, rel)
+		}
+	})
+}
