@@ -205,40 +205,33 @@ func typeOf(v any) string {
 
 // mend reads a value as a type where there is only one way to.
 func mend(t string, v any) (any, bool) {
-	text, isText := v.(string)
+	if n, ok := v.(json.Number); ok && t == "integer" {
+		return integer(n)
+	}
+	text, ok := v.(string)
+	if !ok {
+		return nil, false
+	}
 	text = strings.TrimSpace(text)
-	number, isNumber := v.(json.Number)
 	switch t {
 	case "integer":
-		if isText {
-			number = json.Number(text)
-		}
-		return integer(number, isText || isNumber)
-	case "number":
-		if n, err := decode([]byte(text)); err == nil && isText && typeOf(n) == t && json.Valid([]byte(text)) {
-			return n, true
-		}
+		return integer(json.Number(text))
 	case "boolean":
-		if b, err := strconv.ParseBool(text); err == nil && (strings.EqualFold(text, "true") || strings.EqualFold(text, "false")) {
-			return b, true
-		}
-	case "object", "array":
-		if !isText || !json.Valid([]byte(text)) {
+		yes := strings.EqualFold(text, "true")
+		return yes, yes || strings.EqualFold(text, "false")
+	case "number", "object", "array":
+		if !json.Valid([]byte(text)) {
 			return nil, false
 		}
-		if inner, err := decode([]byte(text)); err == nil && typeOf(inner) == t {
-			return inner, true
-		}
+		inner, err := decode([]byte(text))
+		return inner, err == nil && typeOf(inner) == t
 	}
 	return nil, false
 }
 
 // integer accepts whole numbers however they are written, up to where a float is
 // exact.
-func integer(n json.Number, ok bool) (any, bool) {
-	if !ok {
-		return nil, false
-	}
+func integer(n json.Number) (any, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return json.Number(strconv.FormatInt(i, 10)), true
 	}

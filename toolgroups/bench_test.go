@@ -1,0 +1,62 @@
+package toolgroups_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"oneclaw/toolgroups"
+)
+
+func BenchmarkListing(b *testing.B) {
+	base, err := toolgroups.BuiltinGroups()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: base})
+		if err != nil || reg.Listing() == "" {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	reg := house(b)
+	args := json.RawMessage(`{"group_name":"google_gmail"}`)
+	for b.Loop() {
+		tool, fault := toolgroups.NewSet(fixed(reg), nil).Round().Lookup(toolgroups.LoadToolGroup, admin())
+		if fault != nil {
+			b.Fatal(fault)
+		}
+		if _, fault = toolgroups.Run(b.Context(), nil, tool, toolgroups.Call{Arguments: args}); fault != nil {
+			b.Fatal(fault)
+		}
+	}
+}
+
+func BenchmarkRoundAllGroups(b *testing.B) {
+	reg := house(b)
+	set := toolgroups.NewSet(fixed(reg), reg.GroupNames())
+	for b.Loop() {
+		if len(set.Round().Tools()) != 154 {
+			b.Fatal("not all tools")
+		}
+	}
+}
+
+func BenchmarkEncodeAllGroups(b *testing.B) {
+	reg := house(b)
+	tools := toolgroups.NewSet(fixed(reg), reg.GroupNames()).Round().Tools()
+	for b.Loop() {
+		toolgroups.EncodeTools(tools)
+	}
+}
+
+func BenchmarkValidateArguments(b *testing.B) {
+	tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(wide)}
+	for b.Loop() {
+		if _, fault := toolgroups.ValidateArguments(tool, json.RawMessage(`{"s":"x","i":"5","rows":[["a",1]]}`)); fault != nil {
+			b.Fatal(fault)
+		}
+	}
+}
