@@ -100,6 +100,18 @@ func TestEngineKeepsTheHostOut(t *testing.T) {
 	}
 }
 
+// A cache that cannot be written costs time, not the tools.
+func TestUnusableCache(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{cacheDir: file, log: slog.New(slog.DiscardHandler)}
+	if cache := e.openCache(); cache != nil {
+		t.Error("a file was taken for a folder")
+	}
+}
+
 func TestScale(t *testing.T) {
 	for _, tc := range []struct {
 		width, height float64
