@@ -1,0 +1,215 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// method is one method of the Bot API. It locks the server itself.
+type method func(ctx context.Context, s *Server, p *params) (any, *apiError)
+
+// methods lists the methods by their lower-case names: the service does not mind
+// the case.
+func methods() map[string]method {
+	return map[string]method{
+		"getme":                  getMe,
+		"getupdates":             getUpdates,
+		"setwebhook":             setWebhook,
+		"deletewebhook":          deleteWebhook,
+		"getwebhookinfo":         getWebhookInfo,
+		"setmycommands":          setMyCommands,
+		"getmycommands":          getMyCommands,
+		"deletemycommands":       deleteMyCommands,
+		"sendmessage":            sendMessage,
+		"sendphoto":              sendPhoto,
+		"senddocument":           sendDocument,
+		"sendchataction":         sendChatAction,
+		"sendmessagedraft":       sendMessageDraft,
+		"editmessagetext":        editMessageText,
+		"editmessagereplymarkup": editMessageReplyMarkup,
+		"deletemessage":          deleteMessage,
+		"setmessagereaction":     setMessageReaction,
+		"answercallbackquery":    answerCallbackQuery,
+		"getfile":                getFile,
+		"getchat":                getChat,
+		"getchatmember":          getChatMember,
+		"getchatadministrators":  getChatAdministrators,
+	}
+}
+
+// apiError is a refusal as the service words it.
+type apiError struct {
+	code        int
+	description string
+	retryAfter  int
+	migrateTo   int64
+}
+
+func errorf(code int, format string, args ...any) *apiError {
+	return &apiError{code: code, description: fmt.Sprintf(format, args...)}
+}
+
+// badRequest is a 400 with the prefix the service puts before it.
+func badRequest(format string, args ...any) *apiError {
+	return errorf(400, "Bad Request: "+format, args...)
+}
+
+func tooMany(seconds int) *apiError {
+	e := errorf(429, "Too Many Requests: retry after %d", seconds)
+	e.retryAfter = seconds
+	return e
+}
+
+// response is the envelope of every answer.
+type response struct {
+	OK          bool                `json:"ok"`
+	Result      any                 `json:"result,omitempty"`
+	ErrorCode   int                 `json:"error_code,omitempty"`
+	Description string              `json:"description,omitempty"`
+	Parameters  *responseParameters `json:"parameters,omitempty"`
+}
+
+type responseParameters struct {
+	MigrateToChatID int64 `json:"migrate_to_chat_id,omitempty"`
+	RetryAfter      int   `json:"retry_after,omitempty"`
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	body := response{ErrorCode: e.code, Description: e.description}
+	if e.retryAfter > 0 || e.migrateTo != 0 {
+		body.Parameters = &responseParameters{MigrateToChatID: e.migrateTo, RetryAfter: e.retryAfter}
+	}
+	if e.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	writeJSON(w, e.code, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	// A client that has gone away is its own affair.
+	_, _ = w.Write(body)
+}
+
+// serveMethod runs one method between the faults that come before it and those
+// that come after it.
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
+	p, err := readParams(w, r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	fault := s.fire(name, p.int("chat_id"))
+	s.count(name, p.int("chat_id"), fault)
+	if s.before(w, r, fault) {
+		return
+	}
+	run, ok := s.methods[name]
+	if !ok {
+		writeError(w, errorf(404, "Not Found: method not found"))
+		return
+	}
+	result, refused := run(r.Context(), s, p)
+	s.log.Debug("bot api call", "method", name, "refused", refused != nil)
+	if refused != nil {
+		writeError(w, refused)
+		return
+	}
+	s.after(w, fault, result)
+}
+
+// before does what a fault does before the request is accepted, and reports
+// whether that was all.
+func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
+	if f == nil {
+		return false
+	}
+	if f.Delay > 0 && !s.sleep(r.Context(), f.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	switch f.Effect {
+	case TooManyRequests:
+		writeError(w, tooMany(max(f.RetryAfter, 1)))
+	case Conflict:
+		writeError(w, errorf(409, conflictPoll))
+	case ServerError:
+		gatewayPage(w, f.Status)
+	case CutBefore:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		s.sleep(r.Context(), 0)
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+// after answers an accepted request, unless a fault spoils the answer.
+func (s *Server) after(w http.ResponseWriter, f *Fault, result any) {
+	if f != nil {
+		switch f.Effect {
+		case CutAfter:
+			s.markCut(result)
+			panic(http.ErrAbortHandler)
+		case BadJSON:
+			s.markCut(result)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"ok":true,"result":{"message_id":`)
+			return
+		case Duplicate:
+			s.repeat(result)
+		}
+	}
+	writeJSON(w, http.StatusOK, response{OK: true, Result: result})
+}
+
+// sleep waits for d, or without end where d is 0. It reports false where the
+// client or the server went away first.
+func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-timer:
+		return true
+	case <-ctx.Done():
+	case <-s.done:
+	}
+	return false
+}
+
+// gatewayPage is what the proxy in front of the service answers when the service
+// does not: HTML, not JSON.
+func gatewayPage(w http.ResponseWriter, status int) {
+	if status < 500 {
+		status = http.StatusBadGateway
+	}
+	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<html>\r\n<head><title>%[1]s</title></head>\r\n<body>\r\n"+
+		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
+}
+
+// isTooLarge tells a body over the limit from one that is broken.
+func isTooLarge(err error) bool {
+	var tooLarge *http.MaxBytesError
+	return errors.As(err, &tooLarge)
+}

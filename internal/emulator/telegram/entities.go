@@ -1,0 +1,182 @@
+package telegram
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// special finds what apps and service mark in plain text without being asked.
+var special = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
+
+// detect returns the mentions, commands, links and hashtags of a plain text.
+func detect(text string) []Entity {
+	if !strings.ContainsAny(text, "@/#") {
+		return nil
+	}
+	var found []Entity
+	units, from := 0, 0
+	for _, at := range special.FindAllStringIndex(text, -1) {
+		units += utf16Len(text[from:at[0]])
+		from = at[0]
+		match := text[at[0]:at[1]]
+		if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); at[0] > 0 && !startsWord(before) {
+			continue
+		}
+		e := Entity{Offset: units, Length: utf16Len(match)}
+		switch match[0] {
+		case '@':
+			e.Type = "mention"
+		case '#':
+			e.Type = "hashtag"
+		case '/':
+			e.Type = "bot_command"
+		default:
+			e.Type = "url"
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
+// startsWord says whether a mark after r begins a word of its own.
+func startsWord(r rune) bool {
+	return strings.ContainsRune(" \t\n\r([{\"'.,;:!?-—", r)
+}
+
+// utf16Len counts UTF-16 code units, the measure of all lengths in the API.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeUnits(r)
+	}
+	return n
+}
+
+// formatted is a text as the server keeps it.
+type formatted struct {
+	text     string
+	entities []Entity
+	source   string // as the bot sent it
+	mode     string
+}
+
+// formattedText reads a text parameter with its parse mode or entities.
+func formattedText(p *params, name, entities string) (formatted, *apiError) {
+	f := formatted{source: p.text(name), mode: strings.ToLower(p.text("parse_mode"))}
+	if len(f.source) > maxRawText {
+		return f, badRequest("text is too long")
+	}
+	if !utf8.ValidString(f.source) {
+		return f, badRequest("strings must be encoded in UTF-8")
+	}
+	f.text = f.source
+	switch f.mode {
+	case "", "none":
+		if _, err := p.json(entities, &f.entities); err != nil {
+			return f, badRequest("can't parse entities JSON object")
+		}
+	case "html":
+		var err error
+		if f.text, f.entities, err = parseHTML(f.source); err != nil {
+			return f, badRequest("can't parse entities: %v", err)
+		}
+	case "markdown", "markdownv2":
+		return f, badRequest("the emulator does not parse %s: use HTML", f.mode)
+	default:
+		return f, badRequest("unsupported parse_mode")
+	}
+	f.trim()
+	return f, nil
+}
+
+// trim cuts the white space around a text, as the service does, and moves the
+// entities along.
+func (f *formatted) trim() {
+	kept := strings.TrimRight(f.text, " \t\r\n")
+	lead := utf16Len(kept) - utf16Len(strings.TrimLeft(kept, " \t\r\n"))
+	f.text = strings.TrimLeft(kept, " \t\r\n")
+	size := utf16Len(f.text)
+	var entities []Entity
+	for _, e := range f.entities {
+		start, end := max(e.Offset-lead, 0), min(e.Offset+e.Length-lead, size)
+		if end > start {
+			e.Offset, e.Length = start, end-start
+			entities = append(entities, e)
+		}
+	}
+	f.entities = entities
+}
+
+// keyboard reads reply_markup. It returns nothing where there is none, and an
+// empty keyboard where the markup is of another kind.
+func keyboard(p *params) (*wireMarkup, *apiError) {
+	var markup struct {
+		InlineKeyboard json.RawMessage `json:"inline_keyboard"`
+	}
+	there, err := p.json("reply_markup", &markup)
+	if err != nil {
+		return nil, badRequest("can't parse reply keyboard markup JSON object")
+	}
+	if !there || markup.InlineKeyboard == nil {
+		return nil, nil
+	}
+	var rows [][]json.RawMessage
+	if err := json.Unmarshal(markup.InlineKeyboard, &rows); err != nil {
+		return nil, badRequest(`field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays`)
+	}
+	n := 0
+	for _, row := range rows {
+		if len(row) > 8 {
+			return nil, badRequest("BUTTON_ROW_TOO_LONG")
+		}
+		for _, raw := range row {
+			if n++; n > 100 {
+				return nil, badRequest("reply markup is too long")
+			}
+			if err := checkButton(raw); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	return &wireMarkup{InlineKeyboard: rows}, nil
+}
+
+// checkButton refuses a button that the service would refuse.
+func checkButton(raw json.RawMessage) *apiError {
+	var b struct {
+		Text           *string `json:"text"`
+		CallbackData   *string `json:"callback_data"`
+		URL            string  `json:"url"`
+		SwitchInline   *string `json:"switch_inline_query"`
+		SwitchInlineIn *string `json:"switch_inline_query_current_chat"`
+		WebApp         any     `json:"web_app"`
+		CopyText       any     `json:"copy_text"`
+	}
+	if json.Unmarshal(raw, &b) != nil {
+		return badRequest("can't parse inline keyboard button: InlineKeyboardButton must be an Object")
+	}
+	switch {
+	case b.Text == nil:
+		return badRequest(`can't parse inline keyboard button: Can't find field "text"`)
+	case *b.Text == "":
+		return badRequest("inline keyboard button text must be non-empty")
+	case b.URL != "":
+		if checkedLink(b.URL) == "" {
+			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL)
+		}
+		return nil
+	case b.CallbackData != nil && *b.CallbackData != "":
+		if len(*b.CallbackData) > 64 {
+			return badRequest("BUTTON_DATA_INVALID")
+		}
+		return nil
+	case b.SwitchInline != nil, b.SwitchInlineIn != nil, b.WebApp != nil, b.CopyText != nil:
+		return nil
+	}
+	return badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+}

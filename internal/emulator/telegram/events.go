@@ -1,0 +1,136 @@
+package telegram
+
+import (
+	"net/http"
+	"sync"
+)
+
+// Kinds of events.
+const (
+	EventMessage  = "message"
+	EventEdit     = "edit"
+	EventDelete   = "delete"
+	EventReaction = "reaction"
+	EventAction   = "action"
+	EventDraft    = "draft"
+	EventAnswer   = "callback_answer"
+	EventUpdate   = "update"
+	EventPoll     = "poll"
+	EventConfirm  = "confirmed"
+	EventCall     = "call"
+	EventFault    = "fault"
+	EventCut      = "cut"
+)
+
+// Event is something that happened.
+type Event struct {
+	// Kind is one of the Event constants.
+	Kind string `json:"kind"`
+	// Chat, Message and Update name what it happened to, where there is such.
+	Chat    int64 `json:"chat,omitempty"`
+	Message int64 `json:"message,omitempty"`
+	Update  int64 `json:"update,omitempty"`
+	// Action is the chat action; Text the kind of an update, the method of a call,
+	// the effect of a fault, or the text of a callback's answer.
+	Action string `json:"action,omitempty"`
+	Text   string `json:"text,omitempty"`
+	// Snapshot is the message after the event.
+	Snapshot *Message `json:"snapshot,omitempty"`
+	// Missed counts the events lost just before this one, because the subscriber
+	// did not keep up.
+	Missed int `json:"missed,omitempty"`
+}
+
+// watch is who looks on. Guarded by Server.mu.
+type watch struct {
+	change      chan struct{}
+	subscribers map[*subscriber]struct{}
+	calls       map[string]int
+	cuts        int
+}
+
+type subscriber struct {
+	events chan Event
+	missed int
+}
+
+func newWatch() watch {
+	return watch{subscribers: map[*subscriber]struct{}{}, calls: map[string]int{}}
+}
+
+// changed wakes those who wait for a condition.
+func (w *watch) changed() {
+	if w.change != nil {
+		close(w.change)
+		w.change = nil
+	}
+}
+
+func (w *watch) close() {
+	w.changed()
+	for sub := range w.subscribers {
+		close(sub.events)
+	}
+	clear(w.subscribers)
+}
+
+// emit tells everyone who looks on. A message is shown as it is now.
+func (s *Server) emit(e Event, c *chat, m *message) {
+	s.changed()
+	if len(s.subscribers) == 0 {
+		return
+	}
+	if m != nil {
+		shown := m.observed(c)
+		e.Snapshot = &shown
+	}
+	for sub := range s.subscribers {
+		e.Missed = sub.missed
+		select {
+		case sub.events <- e:
+			sub.missed = 0
+		default:
+			sub.missed++
+		}
+	}
+}
+
+// Subscribe returns the events from now on. At most buffer of them wait; what does
+// not fit is dropped and counted in the next one. The channel is closed by cancel,
+// which must be called, and by [Server.Close].
+func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
+	sub := &subscriber{events: make(chan Event, max(buffer, 1))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		close(sub.events)
+		return sub.events, func() {}
+	}
+	s.subscribers[sub] = struct{}{}
+	return sub.events, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.subscribers[sub]; ok {
+			delete(s.subscribers, sub)
+			close(sub.events)
+		}
+	})
+}
+
+// maxMethods bounds the names counted, which a client could make up.
+const maxMethods = 200
+
+// count notes a call and the fault it met.
+func (s *Server) count(name string, chat int64, f *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.calls[name]; known || len(s.calls) < maxMethods {
+		s.calls[name]++
+	}
+	s.emit(Event{Kind: EventCall, Chat: chat, Text: name}, nil, nil)
+	if f != nil {
+		s.emit(Event{Kind: EventFault, Chat: chat, Text: string(f.Effect)}, nil, nil)
+	}
+}
+
+var _ http.Handler = (*Server)(nil)

@@ -1,0 +1,169 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	_ "image/gif"  // formats the service takes as photos
+	_ "image/jpeg" // "
+	_ "image/png"  // "
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Kinds of files.
+const (
+	KindDocument = "document"
+	KindPhoto    = "photo"
+	KindVoice    = "voice"
+)
+
+type file struct {
+	id, unique string
+	kind       string
+	name, mime string
+	path       string
+	data       []byte
+	size       int
+	width      int
+	height     int
+}
+
+// fileStore keeps files up to a number of bytes; the oldest go first.
+type fileStore struct {
+	byID  map[string]*file
+	order []*file
+	bytes int
+	next  int
+}
+
+// put keeps a file. A size larger than the data stands for a file too large to be
+// worth keeping.
+func (st *fileStore) put(kind, name, mime string, data []byte, size, limit int) *file {
+	st.next++
+	ext := path.Ext(name)
+	if kind == KindPhoto && ext == "" {
+		ext = ".jpg"
+	}
+	f := &file{
+		id:     fmt.Sprintf("BQACAgIAAxkBAAE%08dAAI", st.next),
+		unique: fmt.Sprintf("AgAD%08d", st.next),
+		kind:   kind, name: name, mime: mime, data: data, size: max(size, len(data)),
+		path: kind + "s/file_" + strconv.Itoa(st.next) + ext,
+	}
+	st.byID[f.id] = f
+	st.order = append(st.order, f)
+	st.bytes += len(data)
+	for st.bytes > limit && len(st.order) > 1 {
+		old := st.order[0]
+		st.order = st.order[1:]
+		st.bytes -= len(old.data)
+		delete(st.byID, old.id)
+	}
+	return f
+}
+
+func (f *file) wire() wireFile {
+	return wireFile{
+		FileID: f.id, FileUniqueID: f.unique, FileName: f.name, MimeType: f.mime, FileSize: f.size,
+		Width: f.width, Height: f.height,
+	}
+}
+
+// getFile tells where a file is fetched from. Files over 20 MB are refused.
+func getFile(_ context.Context, s *Server, p *params) (any, *apiError) {
+	id := p.text("file_id")
+	if id == "" {
+		return nil, badRequest("file_id not specified")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files.byID[id]
+	switch {
+	case f == nil:
+		return nil, badRequest("invalid file_id")
+	case f.size > maxDownload:
+		return nil, badRequest("file is too big")
+	}
+	return wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}, nil
+}
+
+// serveFile answers /file/bot<token>/<path>.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
+	token, name, _ := strings.Cut(rest, "/")
+	if err := s.authorize(token); err != nil {
+		writeError(w, err)
+		return
+	}
+	fault := s.fire("file", 0)
+	if s.before(w, r, fault) {
+		return
+	}
+	s.mu.Lock()
+	var found *file
+	for _, f := range s.files.order {
+		if f.path == name {
+			found = f
+		}
+	}
+	s.mu.Unlock()
+	if found == nil || found.size > maxDownload {
+		writeError(w, errorf(404, "Not Found"))
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(found.data)))
+	if fault != nil && fault.Effect == CutAfter {
+		_, _ = w.Write(found.data[:len(found.data)/2])
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(found.data)
+}
+
+// media reads the file of a send: uploaded, or by the id of one the server has.
+func (s *Server) media(p *params, kind string) (*file, *apiError) {
+	up, uploaded := p.file(kind)
+	value := p.text(kind)
+	switch {
+	case uploaded:
+		return s.uploaded(up, kind)
+	case value == "":
+		return nil, badRequest("there is no %s in the request", kind)
+	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"):
+		return nil, badRequest("failed to get HTTP URL content")
+	}
+	f := s.files.byID[value]
+	if f == nil {
+		return nil, badRequest("wrong remote file identifier specified: can't unserialize it. Wrong last symbol")
+	}
+	if f.kind != kind {
+		return nil, badRequest("type of file mismatch")
+	}
+	return f, nil
+}
+
+func (s *Server) uploaded(up upload, kind string) (*file, *apiError) {
+	switch {
+	case len(up.data) == 0:
+		return nil, badRequest("file must be non-empty")
+	case len(up.data) > maxUpload, kind == KindPhoto && len(up.data) > maxPhoto:
+		return nil, errorf(413, "Request Entity Too Large")
+	}
+	width, height := 0, 0
+	if kind == KindPhoto {
+		conf, _, err := image.DecodeConfig(bytes.NewReader(up.data))
+		if err != nil {
+			return nil, badRequest("IMAGE_PROCESS_FAILED")
+		}
+		width, height = conf.Width, conf.Height
+		if width+height > 10_000 || width > 20*height || height > 20*width {
+			return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
+		}
+	}
+	f := s.files.put(kind, up.name, up.mime, up.data, 0, s.cfg.MaxFiles)
+	f.width, f.height = width, height
+	return f, nil
+}

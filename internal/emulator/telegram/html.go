@@ -1,0 +1,384 @@
+package telegram
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// htmlParser reads the HTML dialect of the Bot API: a fixed set of tags, strictly
+// nested, four named character references. Its refusals name byte offsets as the
+// service does.
+type htmlParser struct {
+	src      string
+	pos      int
+	out      strings.Builder
+	units    int // UTF-16 code units of out
+	open     []openTag
+	entities []Entity
+}
+
+// openTag is a start tag that waits for its end.
+type openTag struct {
+	name  string
+	arg   string // href, language, emoji id, or "1" of an expandable quote
+	unit  int
+	start int // byte offset in out
+}
+
+// syntaxError words a refusal as the service does, capital letter included.
+func syntaxError(format string, args ...any) error {
+	return fmt.Errorf(format, args...)
+}
+
+// parseHTML returns the plain text and the entities of an HTML text.
+func parseHTML(src string) (string, []Entity, error) {
+	p := &htmlParser{src: src}
+	for p.pos < len(src) {
+		if err := p.step(); err != nil {
+			return "", nil, err
+		}
+	}
+	if n := len(p.open); n > 0 {
+		return "", nil, syntaxError("Can't find end tag corresponding to start tag %q", p.open[n-1].name)
+	}
+	sortEntities(p.entities)
+	text := p.out.String()
+	if !utf8.ValidString(text) {
+		return "", nil, syntaxError("Text contains invalid Unicode characters after decoding HTML entities, check for unmatched surrogate code units")
+	}
+	return text, p.entities, nil
+}
+
+// step reads one tag, reference or character.
+func (p *htmlParser) step() error {
+	switch p.src[p.pos] {
+	case '<':
+		if strings.HasPrefix(p.src[p.pos:], "</") {
+			return p.endTag()
+		}
+		return p.startTag()
+	case '&':
+		if r, n := reference(p.src[p.pos:]); n > 0 {
+			p.pos += n
+			if r >= 0xd800 && r <= 0xdfff {
+				p.out.WriteByte(0xff) // half a surrogate pair is refused at the end
+				p.units++
+				return nil
+			}
+			p.write(r)
+			return nil
+		}
+	}
+	r, n := utf8.DecodeRuneInString(p.src[p.pos:])
+	p.pos += n
+	p.write(r)
+	return nil
+}
+
+func (p *htmlParser) write(r rune) {
+	p.out.WriteRune(r)
+	p.units += runeUnits(r)
+}
+
+// reference decodes the character reference at the start of s and returns its
+// length, 0 where there is none that is known. The semicolon may be missing.
+func reference(s string) (rune, int) {
+	var r rune
+	end := 1
+	if strings.HasPrefix(s, "&#") {
+		base, digits := 10, "0123456789"
+		end = 2
+		if strings.HasPrefix(s, "&#x") {
+			base, digits, end = 16, "0123456789abcdefABCDEF", 3
+		}
+		start := end
+		for end < len(s) && strings.IndexByte(digits, s[end]) >= 0 {
+			end++
+		}
+		n, err := strconv.ParseInt(s[start:end], base, 32)
+		if err != nil || n == 0 || n >= 0x10ffff || end >= 10 {
+			return 0, 0
+		}
+		r = rune(n)
+	} else {
+		for end < len(s) && isAlpha(s[end]) {
+			end++
+		}
+		r = map[string]rune{"lt": '<', "gt": '>', "amp": '&', "quot": '"'}[s[1:end]]
+		if r == 0 {
+			return 0, 0
+		}
+	}
+	if end < len(s) && s[end] == ';' {
+		end++
+	}
+	return r, end
+}
+
+func knownTag(name string) bool {
+	switch name {
+	case "a", "b", "strong", "i", "em", "s", "strike", "del", "u", "ins", "tg-spoiler", "tg-emoji",
+		"tg-time", "span", "pre", "code", "blockquote":
+		return true
+	}
+	return false
+}
+
+func (p *htmlParser) startTag() error {
+	begin := p.pos
+	i := begin + 1
+	for i < len(p.src) && !isSpace(p.src[i]) && p.src[i] != '>' {
+		i++
+	}
+	if i == len(p.src) {
+		return syntaxError("Unclosed start tag at byte offset %d", begin)
+	}
+	tag := openTag{name: strings.ToLower(p.src[begin+1 : i]), unit: p.units, start: p.out.Len()}
+	if !knownTag(tag.name) {
+		return syntaxError("Unsupported start tag %q at byte offset %d", tag.name, begin)
+	}
+	p.pos = i
+	for {
+		p.skipSpace()
+		if p.pos < len(p.src) && p.src[p.pos] == '>' {
+			break
+		}
+		if err := p.attribute(&tag, begin); err != nil {
+			return err
+		}
+	}
+	p.pos++
+	if tag.name == "span" && tag.arg != "spoiler" {
+		return syntaxError(`Tag "span" must have class "tg-spoiler" at byte offset %d`, begin)
+	}
+	p.open = append(p.open, tag)
+	return nil
+}
+
+// attribute reads one attribute with its value into the tag.
+func (p *htmlParser) attribute(tag *openTag, begin int) error {
+	start := p.pos
+	for p.pos < len(p.src) && !isSpace(p.src[p.pos]) && strings.IndexByte(`=>/"'`, p.src[p.pos]) < 0 {
+		p.pos++
+	}
+	name := p.src[start:p.pos]
+	if name == "" {
+		return syntaxError("Empty attribute name in the tag %q at byte offset %d", tag.name, begin)
+	}
+	p.skipSpace()
+	if p.pos < len(p.src) && p.src[p.pos] != '=' {
+		if tag.name == "blockquote" && name == "expandable" {
+			tag.arg = "1"
+		}
+		return nil
+	}
+	p.pos++
+	p.skipSpace()
+	if p.pos >= len(p.src) {
+		return syntaxError("Unclosed start tag %q at byte offset %d", tag.name, begin)
+	}
+	value, err := p.attributeValue()
+	if err != nil {
+		return err
+	}
+	if p.pos >= len(p.src) {
+		return syntaxError("Unclosed start tag at byte offset %d", begin)
+	}
+	tag.set(name, value)
+	return nil
+}
+
+func (p *htmlParser) attributeValue() (string, error) {
+	quote := p.src[p.pos]
+	if quote != '"' && quote != '\'' {
+		start := p.pos
+		for p.pos < len(p.src) && isNameToken(p.src[p.pos]) {
+			p.pos++
+		}
+		if p.pos < len(p.src) && !isSpace(p.src[p.pos]) && p.src[p.pos] != '>' {
+			return "", syntaxError("Unexpected end of name token at byte offset %d", start)
+		}
+		return strings.ToLower(p.src[start:p.pos]), nil
+	}
+	p.pos++
+	var value strings.Builder
+	for p.pos < len(p.src) && p.src[p.pos] != quote {
+		if r, n := reference(p.src[p.pos:]); p.src[p.pos] == '&' && n > 0 {
+			value.WriteRune(r)
+			p.pos += n
+			continue
+		}
+		value.WriteByte(p.src[p.pos])
+		p.pos++
+	}
+	p.pos++
+	return value.String(), nil
+}
+
+// set keeps the attributes that mean something.
+func (t *openTag) set(name, value string) {
+	switch {
+	case t.name == "a" && name == "href", t.name == "tg-emoji" && name == "emoji-id":
+		t.arg = value
+	case t.name == "code" && name == "class" && strings.HasPrefix(value, "language-"):
+		t.arg = value[len("language-"):]
+	case t.name == "span" && name == "class" && strings.HasPrefix(value, "tg-"):
+		t.arg = value[len("tg-"):]
+	case t.name == "blockquote" && name == "expandable":
+		t.arg = "1"
+	}
+}
+
+func (p *htmlParser) endTag() error {
+	begin := p.pos
+	if len(p.open) == 0 {
+		return syntaxError("Unexpected end tag at byte offset %d", begin)
+	}
+	i := begin + 2
+	for i < len(p.src) && !isSpace(p.src[i]) && p.src[i] != '>' {
+		i++
+	}
+	name := strings.ToLower(p.src[begin+2 : i])
+	p.pos = i
+	p.skipSpace()
+	if p.pos >= len(p.src) || p.src[p.pos] != '>' {
+		return syntaxError("Unclosed end tag at byte offset %d", begin)
+	}
+	p.pos++
+	tag := p.open[len(p.open)-1]
+	if name != "" && name != tag.name {
+		return syntaxError(`Unmatched end tag at byte offset %d, expected "</%s>", found "</%s>"`, begin, tag.name, name)
+	}
+	p.open = p.open[:len(p.open)-1]
+	if p.units == tag.unit {
+		return nil
+	}
+	return p.close(tag)
+}
+
+// close adds the entity of a finished tag.
+func (p *htmlParser) close(tag openTag) error {
+	e := Entity{Offset: tag.unit, Length: p.units - tag.unit, Type: entityType(tag)}
+	switch tag.name {
+	case "tg-emoji":
+		if id, err := strconv.ParseInt(tag.arg, 10, 64); err != nil || id == 0 {
+			return syntaxError("Invalid custom emoji identifier specified")
+		}
+		e.CustomEmojiID = tag.arg
+	case "a":
+		e.URL = checkedLink(cmp.Or(tag.arg, p.out.String()[tag.start:]))
+		if e.URL == "" {
+			return nil // the service drops a link it cannot use and keeps the text
+		}
+	case "code":
+		e.Language = tag.arg // meaningful only inside pre
+	}
+	if p.mergeCode(tag, e) {
+		return nil
+	}
+	if tag.name == "tg-time" {
+		return nil
+	}
+	p.entities = append(p.entities, e)
+	return nil
+}
+
+// mergeCode makes one entity with a language of pre around code and the reverse.
+func (p *htmlParser) mergeCode(tag openTag, e Entity) bool {
+	if len(p.entities) == 0 {
+		return false
+	}
+	last := &p.entities[len(p.entities)-1]
+	if last.Offset != e.Offset || last.Length != e.Length {
+		return false
+	}
+	switch {
+	case tag.name == "pre" && last.Type == "code" && last.Language != "":
+		last.Type = "pre"
+		return true
+	case tag.name == "code" && last.Type == "pre" && tag.arg != "":
+		last.Language = tag.arg
+		return true
+	}
+	return false
+}
+
+func entityType(tag openTag) string {
+	switch tag.name {
+	case "b", "strong":
+		return "bold"
+	case "i", "em":
+		return "italic"
+	case "s", "strike", "del":
+		return "strikethrough"
+	case "u", "ins":
+		return "underline"
+	case "tg-spoiler", "span":
+		return "spoiler"
+	case "tg-emoji":
+		return "custom_emoji"
+	case "a":
+		return "text_link"
+	case "blockquote":
+		if tag.arg != "" {
+			return "expandable_blockquote"
+		}
+	}
+	return tag.name
+}
+
+// checkedLink returns a usable link or nothing.
+func checkedLink(link string) string {
+	link = strings.TrimSpace(link)
+	if scheme, rest, ok := strings.Cut(link, ":"); ok {
+		switch strings.ToLower(scheme) {
+		case "http", "https", "tg", "ton", "tonsite":
+			if strings.Trim(rest, "/") != "" {
+				return link
+			}
+		}
+		return ""
+	}
+	if strings.Contains(link, ".") && !strings.ContainsAny(link, " \n") {
+		return "http://" + link + "/"
+	}
+	return ""
+}
+
+// sortEntities orders entities as the service does: by place, the longer first.
+// A language is kept only where it shows.
+func sortEntities(entities []Entity) {
+	for i := range entities {
+		if entities[i].Type != "pre" {
+			entities[i].Language = ""
+		}
+	}
+	slices.SortStableFunc(entities, func(a, b Entity) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length))
+	})
+}
+
+func (p *htmlParser) skipSpace() {
+	for p.pos < len(p.src) && isSpace(p.src[p.pos]) {
+		p.pos++
+	}
+}
+
+func isSpace(c byte) bool {
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'
+}
+
+func isAlpha(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func isNameToken(c byte) bool { return isAlpha(c) || c >= '0' && c <= '9' || c == '.' || c == '-' }
+
+func runeUnits(r rune) int {
+	if r > 0xffff {
+		return 2
+	}
+	return 1
+}

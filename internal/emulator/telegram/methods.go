@@ -1,0 +1,227 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// wireBot is the answer of getMe.
+type wireBot struct {
+	User
+	CanJoinGroups           bool `json:"can_join_groups"`
+	CanReadAllGroupMessages bool `json:"can_read_all_group_messages"`
+	SupportsInlineQueries   bool `json:"supports_inline_queries"`
+	HasMainWebApp           bool `json:"has_main_web_app"`
+	HasTopicsEnabled        bool `json:"has_topics_enabled"`
+}
+
+func getMe(_ context.Context, s *Server, _ *params) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	topics := slices.ContainsFunc(s.order, func(id int64) bool {
+		return s.chats[id].kind == Private && s.chats[id].forum
+	})
+	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: true, HasTopicsEnabled: topics}, nil
+}
+
+var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+func setMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+	var commands []struct {
+		Command     string `json:"command"`
+		Description string `json:"description"`
+	}
+	if _, err := p.json("commands", &commands); err != nil {
+		return nil, badRequest("can't parse commands JSON object")
+	}
+	if len(commands) > 100 {
+		return nil, badRequest("BOT_COMMANDS_TOO_MUCH")
+	}
+	for i := range commands {
+		c := &commands[i]
+		c.Command = strings.TrimPrefix(c.Command, "/")
+		if !commandName.MatchString(c.Command) {
+			return nil, badRequest("BOT_COMMAND_INVALID")
+		}
+		if n := utf8.RuneCountInString(c.Description); n < 1 || n > 256 {
+			return nil, badRequest("BOT_COMMAND_DESCRIPTION_INVALID")
+		}
+	}
+	kept, err := json.Marshal(commands)
+	if err != nil {
+		return nil, badRequest("can't parse commands JSON object")
+	}
+	scope, refused := commandScope(p)
+	if refused != nil {
+		return nil, refused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands[scope] = kept
+	s.changed()
+	return true, nil
+}
+
+// commandScope is the key of a scope and language: the scope as compact JSON.
+func commandScope(p *params) (string, *apiError) {
+	scope := map[string]any{}
+	if _, err := p.json("scope", &scope); err != nil {
+		return "", badRequest("can't parse BotCommandScope JSON object")
+	}
+	kind, _ := scope["type"].(string)
+	switch kind {
+	case "", "default":
+		kind = "default"
+		scope = map[string]any{}
+	case "all_private_chats", "all_group_chats", "all_chat_administrators", "chat", "chat_administrators", "chat_member":
+	default:
+		return "", badRequest("can't parse BotCommandScope: Unsupported type specified")
+	}
+	rest, _ := json.Marshal(scope)
+	return kind + "|" + string(rest) + "|" + p.text("language_code"), nil
+}
+
+func getMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+	scope, err := commandScope(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept, ok := s.commands[scope]; ok {
+		return kept, nil
+	}
+	return []string{}, nil
+}
+
+func deleteMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+	scope, err := commandScope(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.commands, scope)
+	return true, nil
+}
+
+// maxActions bounds the actions kept for a chat.
+const maxActions = 1000
+
+func sendChatAction(_ context.Context, s *Server, p *params) (any, *apiError) {
+	action := p.text("action")
+	switch action {
+	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice",
+		"upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note":
+	default:
+		return nil, badRequest("wrong parameter action in request")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.thread(p, true); err != nil {
+		return nil, err
+	}
+	a := Action{Chat: c.id, Thread: p.int("message_thread_id"), Action: action, At: s.cfg.Now()}
+	if len(c.actions) >= maxActions {
+		c.actions = c.actions[1:]
+	}
+	c.actions = append(c.actions, a)
+	s.emit(Event{Kind: EventAction, Chat: c.id, Action: action}, nil, nil)
+	return true, nil
+}
+
+func sendMessageDraft(_ context.Context, s *Server, p *params) (any, *apiError) {
+	body, err := formattedText(p, "text", "entities")
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, err
+	}
+	thread, err := c.thread(p, false)
+	if err != nil {
+		return nil, err
+	}
+	id := p.int("draft_id")
+	switch {
+	case c.kind != Private:
+		return nil, badRequest("TEXTDRAFT_PEER_INVALID")
+	case id == 0:
+		return nil, badRequest("RANDOM_ID_INVALID")
+	case utf16Len(body.text) > maxText:
+		return nil, badRequest("message is too long")
+	}
+	if len(c.drafts) >= 100 {
+		clear(c.drafts)
+	}
+	c.drafts[id] = Draft{ID: id, Thread: thread, Text: body.text, At: s.cfg.Now()}
+	s.emit(Event{Kind: EventDraft, Chat: c.id, Message: id}, nil, nil)
+	return true, nil
+}
+
+// reactions are the emoji that anyone may react with (Bot API, ReactionTypeEmoji).
+const reactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
+
+func knownReaction(emoji string) bool {
+	return emoji != "" && slices.Contains(strings.Fields(reactions), emoji)
+}
+
+func setMessageReaction(_ context.Context, s *Server, p *params) (any, *apiError) {
+	var list []wireReaction
+	if _, err := p.json("reaction", &list); err != nil {
+		return nil, badRequest("can't parse reaction types JSON object")
+	}
+	if len(list) > 1 {
+		return nil, badRequest("REACTIONS_TOO_MANY")
+	}
+	var emoji []string
+	for _, r := range list {
+		if r.Type != "emoji" && r.Type != "custom_emoji" {
+			return nil, badRequest("can't parse ReactionType: invalid reaction type specified")
+		}
+		if r.Type != "emoji" || !knownReaction(r.Emoji) {
+			return nil, badRequest("REACTION_INVALID")
+		}
+		emoji = append(emoji, r.Emoji)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, false)
+	if err != nil {
+		return nil, err
+	}
+	m := c.byID[p.int("message_id")]
+	if m == nil || m.deleted {
+		return nil, badRequest("message to react not found")
+	}
+	m.react = emoji
+	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
+	return true, nil
+}
+
+// answerCallbackQuery ends a press of a button. Each is answered once.
+func answerCallbackQuery(_ context.Context, s *Server, p *params) (any, *apiError) {
+	if utf16Len(p.text("text")) > 200 {
+		return nil, badRequest("MESSAGE_TOO_LONG")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.callbacks[p.text("callback_query_id")]
+	if q == nil || q.Answered {
+		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
+	}
+	q.Answered, q.Text, q.Alert = true, p.text("text"), p.bool("show_alert")
+	s.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
+	return true, nil
+}

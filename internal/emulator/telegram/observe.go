@@ -1,0 +1,219 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Message is a message as an observer sees it. Slices and Data are not to be
+// changed.
+type Message struct {
+	Chat      int64      `json:"chat"`
+	ID        int64      `json:"id"`
+	Thread    int64      `json:"thread,omitempty"`
+	From      int64      `json:"from"`
+	FromBot   bool       `json:"from_bot"`
+	Date      time.Time  `json:"date"`
+	Text      string     `json:"text"`
+	HTML      string     `json:"html,omitempty"`
+	Entities  []Entity   `json:"entities,omitempty"`
+	ReplyTo   int64      `json:"reply_to,omitempty"`
+	Album     string     `json:"album,omitempty"`
+	Buttons   [][]Button `json:"buttons,omitempty"`
+	File      *File      `json:"file,omitempty"`
+	Edits     []Edit     `json:"edits,omitempty"`
+	Reactions []string   `json:"reactions,omitempty"`
+	Silent    bool       `json:"silent,omitempty"`
+	Deleted   bool       `json:"deleted,omitempty"`
+	// Cut counts how often the bot was not told that this message, or an edit of
+	// it, was accepted.
+	Cut int `json:"cut,omitempty"`
+}
+
+// File is a file of a message.
+type File struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	MIME string `json:"mime"`
+	Size int    `json:"size"`
+	Data []byte `json:"-"`
+}
+
+// Edit is what a message was before an edit.
+type Edit struct {
+	At      time.Time  `json:"at"`
+	Text    string     `json:"text"`
+	Buttons [][]Button `json:"buttons,omitempty"`
+}
+
+// Action is a chat action such as typing.
+type Action struct {
+	Chat   int64     `json:"chat"`
+	Thread int64     `json:"thread,omitempty"`
+	Action string    `json:"action"`
+	At     time.Time `json:"at"`
+}
+
+// Draft is a text that streams into a private chat.
+type Draft struct {
+	ID     int64     `json:"id"`
+	Thread int64     `json:"thread,omitempty"`
+	Text   string    `json:"text"`
+	At     time.Time `json:"at"`
+}
+
+// Callback is a press of a button and what the bot answered.
+type Callback struct {
+	ID            string
+	Chat, Message int64
+	User          int64
+	Data          string
+	Answered      bool
+	Text          string
+	Alert         bool
+}
+
+// State is a look at the server while it stands still. It is valid only inside the
+// function it is given to, which must not call the server.
+type State struct{ s *Server }
+
+// Chats lists the chats as they were made.
+func (st State) Chats() []int64 { return slices.Clone(st.s.order) }
+
+// Messages returns the messages of a chat in order, deleted ones included.
+func (st State) Messages(chat int64) []Message {
+	return st.pick(chat, func(*message) bool { return true })
+}
+
+// Answers returns the messages of the bot in a chat that are not deleted.
+func (st State) Answers(chat int64) []Message {
+	return st.pick(chat, func(m *message) bool { return m.from.IsBot && !m.deleted })
+}
+
+func (st State) pick(chat int64, keep func(*message) bool) []Message {
+	c := st.s.chats[chat]
+	if c == nil {
+		return nil
+	}
+	var out []Message
+	for _, m := range c.messages {
+		if keep(m) {
+			out = append(out, m.observed(c))
+		}
+	}
+	return out
+}
+
+// CountAnswers counts the messages of the bot in a chat that stand, at no cost. Chat
+// 0 means all chats.
+func (st State) CountAnswers(chat int64) int {
+	if chat == 0 {
+		return st.s.answers
+	}
+	if c := st.s.chats[chat]; c != nil {
+		return c.answers
+	}
+	return 0
+}
+
+// Message returns one message.
+func (st State) Message(chat, id int64) (Message, bool) {
+	c := st.s.chats[chat]
+	if c == nil || c.byID[id] == nil {
+		return Message{}, false
+	}
+	return c.byID[id].observed(c), true
+}
+
+// Actions returns the chat actions of a chat in order.
+func (st State) Actions(chat int64) []Action {
+	if c := st.s.chats[chat]; c != nil {
+		return slices.Clone(c.actions)
+	}
+	return nil
+}
+
+// Drafts returns the drafts that are live in a chat, by id.
+func (st State) Drafts(chat int64) map[int64]Draft {
+	if c := st.s.chats[chat]; c != nil {
+		return maps.Clone(c.drafts)
+	}
+	return nil
+}
+
+// Callback returns a press of a button.
+func (st State) Callback(id string) (Callback, bool) {
+	q, ok := st.s.callbacks[id]
+	if !ok {
+		return Callback{}, false
+	}
+	return *q, true
+}
+
+// Confirmed says whether the offset has moved past an update.
+func (st State) Confirmed(update int64) bool { return update > 0 && update <= st.s.confirmed }
+
+// Pending counts the updates that are not confirmed.
+func (st State) Pending() int { return len(st.s.updates) }
+
+// Polls counts the calls of getUpdates.
+func (st State) Polls() int { return st.s.polls }
+
+// Polling says whether a getUpdates waits now.
+func (st State) Polling() bool { return st.s.poll != nil }
+
+// Calls counts the calls of a method by its lower-case name, refused ones included.
+func (st State) Calls(method string) int { return st.s.calls[method] }
+
+// Cuts counts the accepted calls whose answer was dropped.
+func (st State) Cuts() int { return st.s.cuts }
+
+// Commands returns the commands set for the default scope, as JSON.
+func (st State) Commands() json.RawMessage { return slices.Clone(st.s.commands["default|{}|"]) }
+
+// View looks at the state.
+func (s *Server) View(look func(State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look(State{s})
+}
+
+// Messages is [State.Messages] of the present moment.
+func (s *Server) Messages(chat int64) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return State{s}.Messages(chat)
+}
+
+// ErrClosed is returned by [Server.WaitFor] when the server is closed.
+var ErrClosed = errors.New("telegram emulator: closed")
+
+// WaitFor returns once cond holds, which it looks at after every change. It must
+// not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
+func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
+	for {
+		s.mu.Lock()
+		if cond(State{s}) {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.change == nil {
+			s.change = make(chan struct{})
+		}
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return fmt.Errorf("telegram emulator: wait: %w", context.Cause(ctx))
+		case <-s.done:
+			return ErrClosed
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// remoteCall is the body of a POST to the control side: the fields of whichever
+// act it is.
+type remoteCall struct {
+	SayOptions
+	Chat    int64  `json:"chat"`
+	User    int64  `json:"user"`
+	Message int64  `json:"message"`
+	Text    string `json:"text"`
+	Data    string `json:"data"`
+	Forge   bool   `json:"forge"`
+	Blocked bool   `json:"blocked"`
+	Status  string `json:"status"`
+	ID      int    `json:"id"`
+}
+
+// serveControl lets another process, or a person with curl, act as people would:
+//
+//	POST /emulator/users      User                          → User
+//	POST /emulator/chats      ChatSpec                      → {"chat": id}
+//	POST /emulator/topics     {chat, text}                  → {"topic": id}
+//	POST /emulator/say        {chat, user, text, …}         → Sent
+//	POST /emulator/edit       {chat, message, text}         → Sent
+//	POST /emulator/press      {chat, message, user, data}   → Sent
+//	POST /emulator/block      {user, blocked}               → Sent
+//	POST /emulator/bot        {chat, user, status}          → Sent
+//	POST /emulator/migrate    {chat, user}                  → {"chat": id}
+//	POST /emulator/faults     Fault (delay in nanoseconds)  → {"id": n}
+//	POST /emulator/unfault    {id}                          → {"fired": n}
+//	GET  /emulator/messages?chat=ID[&answers=N&seconds=S]   → messages, once the bot wrote N
+//	GET  /emulator/state                                    → counters
+//
+// Bodies must be application/json, which a foreign web page cannot send unasked.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
+	var result any
+	var err error
+	switch {
+	case r.Method == http.MethodGet && act == "messages":
+		result, err = s.remoteMessages(r)
+	case r.Method == http.MethodGet && act == "state":
+		result = s.remoteState()
+	case r.Method != http.MethodPost:
+		err = errors.New("unknown act")
+	default:
+		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+			writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
+			return
+		}
+		result, err = s.remoteAct(act, json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUpload)))
+	}
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	writeJSON(w, http.StatusOK, result)
+}
+
+// remoteAct runs one act.
+func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
+	switch act {
+	case "users":
+		var u User
+		if err := body.Decode(&u); err != nil {
+			return nil, fmt.Errorf("decode user: %w", err)
+		}
+		return s.AddUser(u), nil
+	case "chats":
+		var spec ChatSpec
+		if err := body.Decode(&spec); err != nil {
+			return nil, fmt.Errorf("decode chat: %w", err)
+		}
+		id, err := s.AddChat(spec)
+		return map[string]int64{"chat": id}, err
+	case "faults":
+		var f Fault
+		if err := body.Decode(&f); err != nil {
+			return nil, fmt.Errorf("decode fault: %w", err)
+		}
+		id, err := s.Inject(f)
+		return map[string]int{"id": id}, err
+	}
+	var c remoteCall
+	if err := body.Decode(&c); err != nil {
+		return nil, fmt.Errorf("decode act: %w", err)
+	}
+	return s.remoteCall(act, c)
+}
+
+func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
+	switch act {
+	case "say":
+		return s.Say(c.Chat, c.User, c.Text, &c.SayOptions)
+	case "edit":
+		return s.Edit(c.Chat, c.Message, c.Text)
+	case "press":
+		return s.Press(c.Chat, c.Message, c.User, c.Data, c.Forge)
+	case "block":
+		return s.SetBlocked(c.User, c.Blocked)
+	case "bot":
+		return s.SetBot(c.Chat, c.User, c.Status)
+	case "topics":
+		id, err := s.AddTopic(c.Chat, c.Text)
+		return map[string]int64{"topic": id}, err
+	case "migrate":
+		id, err := s.Migrate(c.Chat, c.User)
+		return map[string]int64{"chat": id}, err
+	case "unfault":
+		return map[string]int{"fired": s.Remove(c.ID)}, nil
+	}
+	return nil, fmt.Errorf("unknown act %q", act)
+}
+
+// remoteMessages lists a chat, after waiting for a number of answers where asked.
+func (s *Server) remoteMessages(r *http.Request) (any, error) {
+	chat, err := strconv.ParseInt(r.FormValue("chat"), 10, 64)
+	if err != nil {
+		return nil, errors.New("chat must be a number")
+	}
+	want, _ := strconv.Atoi(r.FormValue("answers"))
+	seconds, _ := strconv.Atoi(r.FormValue("seconds"))
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(min(max(seconds, 1), 600))*time.Second)
+	defer cancel()
+	err = s.WaitFor(ctx, func(st State) bool { return want <= 0 || st.CountAnswers(chat) >= want })
+	if err != nil {
+		return nil, err
+	}
+	return s.Messages(chat), nil
+}
+
+func (s *Server) remoteState() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := make(map[string]int, len(s.calls))
+	for name, n := range s.calls {
+		calls[name] = n
+	}
+	return map[string]any{
+		"bot": s.bot, "chats": s.order, "pending": len(s.updates), "confirmed": s.confirmed,
+		"polls": s.polls, "polling": s.poll != nil, "cuts": s.cuts, "lost": s.lost, "calls": calls,
+	}
+}

@@ -1,0 +1,253 @@
+package telegram
+
+import (
+	"context"
+	"time"
+)
+
+func sendMessage(_ context.Context, s *Server, p *params) (any, *apiError) {
+	if p.text("text") == "" {
+		return nil, badRequest("message text is empty")
+	}
+	body, err := formattedText(p, "text", "entities")
+	if err != nil {
+		return nil, err
+	}
+	return s.send(p, body, "")
+}
+
+func sendPhoto(_ context.Context, s *Server, p *params) (any, *apiError) {
+	return sendMedia(s, p, KindPhoto)
+}
+
+func sendDocument(_ context.Context, s *Server, p *params) (any, *apiError) {
+	return sendMedia(s, p, KindDocument)
+}
+
+func sendMedia(s *Server, p *params, kind string) (any, *apiError) {
+	body, err := formattedText(p, "caption", "caption_entities")
+	if err != nil {
+		return nil, err
+	}
+	if utf16Len(body.text) > maxCaption {
+		return nil, badRequest("message caption is too long")
+	}
+	return s.send(p, body, kind)
+}
+
+// send accepts a message of the bot: with a file of a kind, or text alone.
+func (s *Server) send(p *params, body formatted, kind string) (any, *apiError) {
+	markup, err := keyboard(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "" {
+		if err := checkText(body); err != nil {
+			return nil, err
+		}
+	}
+	m := &message{from: s.bot, body: body, markup: markup, silent: p.bool("disable_notification")}
+	if m.thread, err = c.thread(p, false); err != nil {
+		return nil, err
+	}
+	if m.replyTo, err = c.replied(p); err != nil {
+		return nil, err
+	}
+	if m.replyTo != nil && m.thread == 0 {
+		m.thread = m.replyTo.thread
+	}
+	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+		return nil, err
+	}
+	if kind != "" {
+		if m.file, err = s.media(p, kind); err != nil {
+			return nil, err
+		}
+	}
+	clear(c.drafts) // a real message takes the place of what was being typed
+	s.add(c, m)
+	return m.wire(c, true), nil
+}
+
+// checkText refuses texts that are empty or too long once entities are parsed.
+// The service counts code points; counting UTF-16 units is what its documents
+// say and never the laxer.
+func checkText(body formatted) *apiError {
+	switch n := utf16Len(body.text); {
+	case n == 0:
+		return badRequest("text must be non-empty")
+	case n > maxText:
+		return badRequest("message is too long")
+	}
+	return nil
+}
+
+// replied finds the message that reply_parameters (or the older
+// reply_to_message_id) names.
+func (c *chat) replied(p *params) (*message, *apiError) {
+	var reply struct {
+		MessageID int64 `json:"message_id"`
+		Without   bool  `json:"allow_sending_without_reply"`
+	}
+	there, err := p.json("reply_parameters", &reply)
+	if err != nil {
+		return nil, badRequest("can't parse reply parameters JSON object")
+	}
+	if !there {
+		reply.MessageID = p.int("reply_to_message_id")
+		reply.Without = p.bool("allow_sending_without_reply")
+	}
+	if reply.MessageID == 0 {
+		return nil, nil
+	}
+	m := c.byID[reply.MessageID]
+	if m == nil || m.deleted {
+		if reply.Without {
+			return nil, nil
+		}
+		return nil, badRequest("message to be replied not found")
+	}
+	return m, nil
+}
+
+// own finds a message of the bot that may be edited.
+func (s *Server) own(p *params) (*chat, *message, *apiError) {
+	if p.text("chat_id") == "" && p.int("message_id") == 0 {
+		return nil, nil, badRequest("message identifier is not specified")
+	}
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := c.byID[p.int("message_id")]
+	switch {
+	case m == nil || m.deleted:
+		return nil, nil, badRequest("message to edit not found")
+	case m.from.ID != s.bot.ID:
+		return nil, nil, badRequest("message can't be edited")
+	}
+	return c, m, nil
+}
+
+const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
+
+func editMessageText(_ context.Context, s *Server, p *params) (any, *apiError) {
+	if p.text("text") == "" {
+		return nil, badRequest("message text is empty")
+	}
+	body, err := formattedText(p, "text", "entities")
+	if err != nil {
+		return nil, err
+	}
+	markup, err := keyboard(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, m, err := s.own(p)
+	if err != nil {
+		return nil, err
+	}
+	if m.file != nil {
+		return nil, badRequest("there is no text in the message to edit")
+	}
+	if err := checkText(body); err != nil {
+		return nil, err
+	}
+	if m.body.same(body) && sameKeyboard(m.markup, markup) {
+		return nil, badRequest(notModified)
+	}
+	return s.edit(c, m, body, markup)
+}
+
+func editMessageReplyMarkup(_ context.Context, s *Server, p *params) (any, *apiError) {
+	markup, err := keyboard(p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, m, err := s.own(p)
+	if err != nil {
+		return nil, err
+	}
+	if sameKeyboard(m.markup, markup) {
+		return nil, badRequest(notModified)
+	}
+	return s.edit(c, m, m.body, markup)
+}
+
+// maxEdits bounds the history kept of one message; a long streamed answer has some
+// hundred edits.
+const maxEdits = 1000
+
+// edit changes a message of the bot and keeps what it was. Edits count against the
+// limit of a group.
+func (s *Server) edit(c *chat, m *message, body formatted, markup *wireMarkup) (any, *apiError) {
+	if err := s.flood.take(c, s.cfg.Now()); err != nil {
+		return nil, err
+	}
+	if len(m.edits) < maxEdits {
+		m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.body.text, Buttons: m.markup.buttons()})
+	}
+	m.body, m.markup, m.edited = body, markup, s.cfg.Now()
+	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.id}, c, m)
+	return m.wire(c, true), nil
+}
+
+func (f formatted) same(g formatted) bool {
+	if f.text != g.text || len(f.entities) != len(g.entities) {
+		return false
+	}
+	for i, e := range f.entities {
+		if o := g.entities[i]; e.Type != o.Type || e.Offset != o.Offset || e.Length != o.Length || e.URL != o.URL || e.Language != o.Language {
+			return false
+		}
+	}
+	return true
+}
+
+func deleteMessage(_ context.Context, s *Server, p *params) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.find(p, true)
+	if err != nil {
+		return nil, err
+	}
+	m := c.byID[p.int("message_id")]
+	switch {
+	case m == nil || m.deleted:
+		return nil, badRequest("message to delete not found")
+	case m.from.ID != s.bot.ID && c.kind != Private && !c.botAdmin,
+		s.cfg.Now().Sub(m.date) > 48*time.Hour && !c.botAdmin:
+		return nil, badRequest("message can't be deleted")
+	}
+	s.tally(c, m, -1)
+	m.deleted = true
+	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
+	return true, nil
+}
+
+// markCut notes on the message a call made or changed that its sender did not hear
+// of it.
+func (s *Server) markCut(result any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cuts++
+	w, ok := result.(*wireMessage)
+	if !ok {
+		return
+	}
+	c := s.chats[w.Chat.ID]
+	if m := c.byID[w.MessageID]; m != nil {
+		m.cut++
+		s.emit(Event{Kind: EventCut, Chat: c.id, Message: m.id}, c, m)
+	}
+}

@@ -1,0 +1,227 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultToken       = "123456:EMULATOR-token-for-tests-only"
+	DefaultUsername    = "oneclaw_bot"
+	DefaultName        = "OneClaw"
+	DefaultMaxMessages = 5000
+	DefaultMaxUpdates  = 100_000
+	DefaultMaxFiles    = 256 << 20
+)
+
+// Limits of the hosted service (core.telegram.org/bots/api).
+const (
+	maxUpload   = 50 << 20 // sendDocument
+	maxPhoto    = 10 << 20 // sendPhoto
+	maxDownload = 20 << 20 // getFile
+	maxRawText  = 1 << 15  // bytes before entities are parsed
+	maxText     = 4096
+	maxCaption  = 1024
+	maxPoll     = 50 * time.Second
+)
+
+// Config says how a [Server] behaves. The zero value is a well-behaved server with
+// a default bot.
+type Config struct {
+	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
+	Token string
+	// Username and Name are the bot's. Empty means the defaults.
+	Username, Name string
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Seed makes faults with a probability repeatable.
+	Seed uint64
+	// Limits turns on flood control. Nil means none.
+	Limits *Limits
+	// Control serves the control side over HTTP under /emulator/. It asks for no
+	// token, so it is off unless set.
+	Control bool
+	// MaxMessages bounds the messages kept for each chat, MaxUpdates the updates
+	// that wait, MaxFiles the bytes of files kept. 0 means the defaults.
+	MaxMessages, MaxUpdates, MaxFiles int
+	// Logger gets one line a request at Debug. Nil means no log.
+	Logger *slog.Logger
+}
+
+// Server is a Bot API server. All its methods may be called concurrently.
+type Server struct {
+	cfg     Config
+	bot     User
+	methods map[string]method
+	done    chan struct{}
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	closed  bool
+	active  sync.WaitGroup
+	serving []*http.Server
+	world
+	queue
+	faults
+	watch
+	flood flood
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
+	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
+	cfg.Name = cmp.Or(cfg.Name, DefaultName)
+	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
+	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
+	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	id, _, ok := strings.Cut(cfg.Token, ":")
+	botID, err := strconv.ParseInt(id, 10, 64)
+	if !ok || err != nil || botID <= 0 {
+		return nil, errors.New("telegram emulator: token must be <id>:<secret>")
+	}
+	if cfg.MaxMessages < 1 || cfg.MaxUpdates < 1 || cfg.MaxFiles < 1 {
+		return nil, errors.New("telegram emulator: bounds must be positive")
+	}
+	s := &Server{
+		cfg:   cfg,
+		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
+		done:  make(chan struct{}),
+		log:   cfg.Logger,
+		world: newWorld(),
+		queue: newQueue(),
+		faults: faults{
+			rand: rand.New(rand.NewPCG(cfg.Seed, 0)),
+		},
+		watch: newWatch(),
+		flood: newFlood(cfg.Limits),
+	}
+	s.methods = methods()
+	return s, nil
+}
+
+// Bot returns the bot as getMe does.
+func (s *Server) Bot() User { return s.bot }
+
+// Token returns the bot's token.
+func (s *Server) Token() string { return s.cfg.Token }
+
+// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
+// until [Server.Close]. It returns the address to give a bot as its API URL.
+func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
+	at := "127.0.0.1:0"
+	if len(addr) > 0 {
+		at = addr[0]
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return "", fmt.Errorf("telegram emulator: listen on %s: %w", at, err)
+	}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return "", errors.Join(errors.New("telegram emulator: closed"), ln.Close())
+	}
+	s.serving = append(s.serving, hs)
+	s.active.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.active.Done()
+		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("emulator stopped serving", "err", err)
+		}
+	}()
+	return "http://" + ln.Addr().String(), nil
+}
+
+// Close ends every request, also long polls and hanging ones, closes the
+// subscriptions and waits until nothing runs any more.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.active.Wait()
+		return nil
+	}
+	s.closed = true
+	close(s.done)
+	serving := s.serving
+	s.watch.close()
+	s.mu.Unlock()
+	var errs []error
+	for _, hs := range serving {
+		errs = append(errs, hs.Close())
+	}
+	s.active.Wait()
+	return errors.Join(errs...)
+}
+
+// enter counts a request in, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active.Add(1)
+	return true
+}
+
+// ServeHTTP answers the bot, and the control side where it is on.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.active.Done()
+	path := r.URL.Path
+	switch {
+	case strings.HasPrefix(path, "/file/bot"):
+		s.serveFile(w, r, strings.TrimPrefix(path, "/file/bot"))
+	case strings.HasPrefix(path, "/bot"):
+		token, name, ok := strings.Cut(strings.TrimPrefix(path, "/bot"), "/")
+		if !ok || name == "" {
+			writeError(w, errorf(404, "Not Found"))
+			return
+		}
+		if err := s.authorize(token); err != nil {
+			writeError(w, err)
+			return
+		}
+		s.serveMethod(w, r, strings.ToLower(name))
+	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
+		s.serveControl(w, r)
+	default:
+		writeError(w, errorf(404, "Not Found"))
+	}
+}
+
+// authorize refuses every token but the bot's.
+func (s *Server) authorize(token string) *apiError {
+	switch {
+	case token == s.cfg.Token:
+		return nil
+	case len(token) > 80, !strings.Contains(token, ":"):
+		return errorf(401, "Unauthorized: invalid token specified")
+	}
+	return errorf(401, "Unauthorized")
+}

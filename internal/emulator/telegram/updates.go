@@ -1,0 +1,276 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The refusals of a second consumer.
+const (
+	conflictPoll    = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+	conflictWebhook = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
+	conflictSet     = "Conflict: terminated by setWebhook request"
+)
+
+// queue is what waits for the bot. Guarded by Server.mu.
+type queue struct {
+	updates   []update
+	last      int64 // id of the newest update
+	confirmed int64 // all up to here are gone for good
+	again     []update
+	allowed   []string // nil: all but those that must be asked for
+	poll      *poll
+	polls     int
+	lost      int
+	webhook   webhook
+}
+
+func newQueue() queue {
+	// The service starts at a number of its own, too.
+	return queue{last: 500_000_000, confirmed: 500_000_000}
+}
+
+type update struct {
+	id   int64
+	body json.RawMessage
+}
+
+// poll is a getUpdates that waits. Whoever takes it away says why in conflict and
+// closes wake.
+type poll struct {
+	wake     chan struct{}
+	woken    bool
+	conflict string
+}
+
+func (p *poll) ring() {
+	if !p.woken {
+		p.woken = true
+		close(p.wake)
+	}
+}
+
+type webhook struct {
+	URL            string   `json:"url"`
+	HasCertificate bool     `json:"has_custom_certificate"`
+	Pending        int      `json:"pending_update_count"`
+	AllowedUpdates []string `json:"allowed_updates,omitempty"`
+}
+
+// push queues an update of a kind and wakes the poller. It returns 0 where the bot
+// did not ask for that kind.
+func (s *Server) push(kind string, v any) int64 {
+	if !s.wanted(kind) {
+		return 0
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only our own structs come here
+	}
+	s.last++
+	text := make([]byte, 0, len(body)+len(kind)+40)
+	text = append(text, `{"update_id":`...)
+	text = strconv.AppendInt(text, s.last, 10)
+	text = append(text, `,"`+kind+`":`...)
+	text = append(append(text, body...), '}')
+	s.updates = append(s.updates, update{id: s.last, body: text})
+	if len(s.updates) > s.cfg.MaxUpdates {
+		s.updates = s.updates[1:]
+		s.lost++
+	}
+	if s.poll != nil {
+		s.poll.ring()
+	}
+	s.emit(Event{Kind: EventUpdate, Update: s.last, Text: kind}, nil, nil)
+	return s.last
+}
+
+// wanted says whether an update of a kind reaches the bot. Some kinds come only
+// when named.
+func (s *Server) wanted(kind string) bool {
+	if s.allowed == nil {
+		return kind != "chat_member" && kind != "message_reaction" && kind != "message_reaction_count"
+	}
+	return slices.Contains(s.allowed, kind)
+}
+
+// allow takes over allowed_updates, which holds from now on until named again.
+func (s *Server) allow(p *params) {
+	var kinds []string
+	there, err := p.json("allowed_updates", &kinds)
+	if !there || err != nil {
+		return
+	}
+	s.allowed = kinds
+	if len(kinds) == 0 {
+		s.allowed = nil
+	}
+}
+
+func getUpdates(ctx context.Context, s *Server, p *params) (any, *apiError) {
+	limit := 100
+	if p.text("limit") != "" {
+		limit = int(min(max(p.int("limit"), 1), 100))
+	}
+	wait := min(max(time.Duration(p.int("timeout")), 0)*time.Second, maxPoll)
+	s.mu.Lock()
+	if s.webhook.URL != "" {
+		s.mu.Unlock()
+		return nil, errorf(409, conflictWebhook)
+	}
+	s.allow(p)
+	s.polls++
+	s.confirm(p.int("offset"))
+	s.emit(Event{Kind: EventPoll}, nil, nil)
+	ready := s.take(limit)
+	if len(ready) > 0 || wait == 0 {
+		s.mu.Unlock()
+		return ready, nil
+	}
+	if s.poll != nil {
+		s.poll.conflict = conflictPoll
+		s.poll.ring()
+	}
+	mine := &poll{wake: make(chan struct{})}
+	s.poll = mine
+	s.mu.Unlock()
+	return s.await(ctx, mine, limit, wait)
+}
+
+// await holds a long poll until something comes, its time is over, or another
+// poller takes its place.
+func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Duration) (any, *apiError) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-mine.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.done:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.poll == mine {
+		s.poll = nil
+		s.changed()
+	}
+	if mine.conflict != "" {
+		return nil, errorf(409, "%s", mine.conflict)
+	}
+	if ctx.Err() != nil {
+		return []json.RawMessage{}, nil // nobody listens: hand nothing out
+	}
+	return s.take(limit), nil
+}
+
+// confirm drops the updates below offset for good. A negative offset keeps only
+// that many of the last; one far in the future is ignored.
+func (s *Server) confirm(offset int64) {
+	n := 0
+	switch {
+	case offset < 0:
+		n = max(len(s.updates)+int(offset), 0)
+	case offset == 0 || offset > s.last+11:
+		return
+	default:
+		for n < len(s.updates) && s.updates[n].id < offset {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	s.confirmed = s.updates[n-1].id
+	clear(s.updates[:n])
+	s.updates = s.updates[n:]
+	s.emit(Event{Kind: EventConfirm, Update: s.confirmed}, nil, nil)
+}
+
+// take lists what is to be delivered. Nothing is removed: that is up to the next
+// offset.
+func (s *Server) take(limit int) []json.RawMessage {
+	out := make([]json.RawMessage, 0, min(limit, len(s.updates)+len(s.again)))
+	for _, u := range s.again {
+		out = append(out, u.body)
+	}
+	s.again = nil
+	for _, u := range s.updates {
+		if len(out) >= limit {
+			break
+		}
+		out = append(out, u.body)
+	}
+	return out
+}
+
+// repeat makes the next poll deliver once more what this one did, whatever the
+// offset says.
+func (s *Server) repeat(result any) {
+	bodies, ok := result.([]json.RawMessage)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range bodies {
+		s.again = append(s.again, update{body: b})
+	}
+	if s.poll != nil && len(bodies) > 0 {
+		s.poll.ring()
+	}
+}
+
+var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
+
+// setWebhook records a webhook. Nothing is delivered to it; it exists so that
+// polling meets the conflict it would meet.
+func setWebhook(_ context.Context, s *Server, p *params) (any, *apiError) {
+	raw := p.text("url")
+	u, err := url.Parse(raw)
+	secret := p.text("secret_token")
+	switch {
+	case raw == "":
+		return deleteWebhook(context.Background(), s, p)
+	case err != nil || u.Scheme != "https" || u.Host == "":
+		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook")
+	case len(secret) > 256:
+		return nil, badRequest("secret token is too long")
+	case !secretToken.MatchString(secret):
+		return nil, badRequest("secret token contains unallowed characters")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allow(p)
+	s.webhook.URL = raw
+	if s.poll != nil {
+		s.poll.conflict = conflictSet
+		s.poll.ring()
+	}
+	s.changed()
+	return true, nil
+}
+
+func deleteWebhook(_ context.Context, s *Server, p *params) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.webhook.URL = ""
+	if p.bool("drop_pending_updates") {
+		s.confirm(s.last + 1)
+	}
+	s.changed()
+	return true, nil
+}
+
+func getWebhookInfo(_ context.Context, s *Server, _ *params) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.webhook
+	w.Pending = len(s.updates)
+	w.AllowedUpdates = s.allowed
+	return w, nil
+}
