@@ -170,6 +170,7 @@ type Administrators interface {
 
 // Announcer is a platform that shows a list of the bot's commands.
 type Announcer interface {
+	// Announce shows these commands, in this order, instead of what was shown before.
 	Announce(ctx context.Context, commands []CommandInfo) error
 }
 

@@ -42,59 +42,59 @@ func builtin() []Group {
 	return []Group{
 		{
 			Name: "config", DisplayName: "Configuration", Role: RoleAdmin,
-			Description: "Set up this bot: providers, models, agents, settings, environment variables, tool switches",
+			Description: "Manage providers, models, agents, app settings, environment variables, and tool states",
 		},
 		{
 			Name: "pdf", DisplayName: "PDF Tools",
-			Description: "PDF files: properties, text, page images",
+			Description: "Extract text, get info, and render pages from PDF files",
 		},
 		{
 			Name: "scheduled_tasks", DisplayName: "Scheduled Tasks",
-			Description: "Plan tasks for later or repeating times and manage them",
+			Description: "Create, list, run, update, and delete scheduled tasks",
 		},
 		{
 			Name: "js_tool_management", DisplayName: "JS Tool Management", Role: RoleAdmin,
-			Description: "Write and manage user tools in JavaScript",
+			Description: "Create, list, update, and delete user JavaScript tools",
 		},
 		{
 			Name: "google_gmail", DisplayName: "Google Gmail",
-			Description: "Email: search, read, send, reply, draft, label, archive, trash",
+			Description: "Email management: search, read, send, draft, label, archive, and manage Gmail messages",
 		},
 		{
 			Name: "google_gmail_settings", DisplayName: "Google Gmail Settings",
-			Description: "Email settings: vacation reply, filters, forwarding, IMAP, language",
+			Description: "Gmail settings: manage filters, labels, forwarding, signatures, and vacation responders",
 		},
 		{
 			Name: "google_drive", DisplayName: "Google Drive",
-			Description: "Files: search, upload, download, export, organize, share",
+			Description: "File storage: list, search, upload, download, share, and manage Google Drive files and folders",
 		},
 		{
 			Name: "google_calendar", DisplayName: "Google Calendar",
-			Description: "Events and calendars: find, create, change, delete, respond, free times",
+			Description: "Calendar management: list, create, update, delete events, and manage Google Calendar",
 		},
 		{
 			Name: "google_contacts", DisplayName: "Google Contacts",
-			Description: "Contacts: search, create, update, delete; company directory",
+			Description: "Contact management: search, list, create, update, and delete Google Contacts",
 		},
 		{
 			Name: "google_docs", DisplayName: "Google Docs",
-			Description: "Documents: create, read, write and format text",
+			Description: "Document editing: create, read, update, and format Google Docs documents",
 		},
 		{
 			Name: "google_sheets", DisplayName: "Google Sheets",
-			Description: "Spreadsheets: create, read, write and format cells",
+			Description: "Spreadsheet management: create, read, update cells, format, and manage Google Sheets",
 		},
 		{
 			Name: "google_slides", DisplayName: "Google Slides",
-			Description: "Presentations: create, read and edit slides",
+			Description: "Presentation management: create, update, add slides, and manage Google Slides presentations",
 		},
 		{
 			Name: "google_forms", DisplayName: "Google Forms",
-			Description: "Forms: create, add questions, read responses",
+			Description: "Form management: create forms, add questions, get responses, and manage Google Forms",
 		},
 		{
 			Name: "google_tasks", DisplayName: "Google Tasks",
-			Description: "To-do lists: create, update, complete, delete tasks",
+			Description: "Task management: list, create, update, complete, and delete Google Tasks",
 		},
 	}
 }

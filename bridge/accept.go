@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"oneclaw/toolgroups"
+)
+
+// acceptWrites bounds the jobs of one Accept that are written at the same time; the
+// engine joins them into few disk writes.
+const acceptWrites = 128
+
+// Accept implements [Inbox].
+func (b *Bridge) Accept(ctx context.Context, messages ...Message) error {
+	var chats []Chat
+	byChat := make(map[Chat][]Message)
+	for _, m := range messages {
+		if err := b.check(m); err != nil {
+			// Giving it again would not help, and it must not block the ones behind it.
+			b.log.Error("message dropped", "err", err)
+			continue
+		}
+		if byChat[m.Chat] == nil {
+			chats = append(chats, m.Chat)
+		}
+		byChat[m.Chat] = append(byChat[m.Chat], m)
+	}
+	var group errgroup.Group
+	group.SetLimit(acceptWrites)
+	for _, chat := range chats {
+		group.Go(func() error { return b.acceptChat(ctx, chat, byChat[chat]) })
+	}
+	return group.Wait()
+}
+
+// check refuses what no platform should hand over.
+func (b *Bridge) check(m Message) error {
+	if b.platforms[m.Chat.Platform] == nil {
+		return fmt.Errorf("accept: no platform is named %q", m.Chat.Platform)
+	}
+	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
+		if id == "" || strings.ContainsAny(id, "/: \n") {
+			return fmt.Errorf("accept: %s message %q of user %q in chat %q: bad id", m.Chat.Platform, m.ID, m.User, m.Chat.ID)
+		}
+	}
+	return nil
+}
+
+// acceptChat takes messages of one chat, in order.
+func (b *Bridge) acceptChat(ctx context.Context, chat Chat, messages []Message) error {
+	l := b.lane(chat)
+	defer b.leave(l)
+	l.accepting.Lock()
+	defer l.accepting.Unlock()
+	for _, m := range messages {
+		if err := b.acceptOne(ctx, l, m); err != nil {
+			return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
+		}
+	}
+	return nil
+}
+
+func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
+	if m.Kind == KindEdit {
+		return b.amend(ctx, l, m)
+	}
+	j := &Job{Message: m, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
+	if b.cfg.Access.Role(m.Chat.Platform, m.User) == toolgroups.RoleStranger {
+		if !b.meetStranger(m) {
+			return nil
+		}
+		j.Notice = strangerNotice(m)
+	} else if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
+		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
+			"Please send it again later, or send /stop to drop the waiting ones.", waiting)
+	}
+	added, err := b.jobs.add(ctx, j)
+	if err != nil {
+		return err
+	}
+	if added {
+		b.queue(j)
+	}
+	return nil
+}
+
+// nextSeq grows across restarts, because it follows the clock where it can.
+func (b *Bridge) nextSeq() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lastSeq = max(b.lastSeq+1, b.cfg.Now().UnixNano())
+	return b.lastSeq
+}
+
+// amend gives a message that still waits its new text. An edit of one that is being
+// answered or was answered changes nothing.
+func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.messages.waiting {
+		if j.Message.ID != edit.ID || j.Message.User != edit.User {
+			continue
+		}
+		before := j.Message.Text
+		j.Message.Text = edit.Text
+		if err := b.jobs.save(ctx, j); err != nil {
+			j.Message.Text = before
+			return err
+		}
+	}
+	return nil
+}
+
+// A stranger is told once in this time how to be let in; what else they send is
+// dropped unanswered. At most maxStrangers are remembered.
+const (
+	strangerInterval = 24 * time.Hour
+	maxStrangers     = 10_000
+)
+
+// meetStranger reports whether the stranger is to be answered now.
+func (b *Bridge) meetStranger(m Message) bool {
+	now := b.cfg.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := m.Chat.Platform + ":" + m.User
+	if at, met := b.strange[id]; met && now.Sub(at) < strangerInterval {
+		return false
+	}
+	if len(b.strange) >= maxStrangers {
+		clear(b.strange)
+	}
+	b.strange[id] = now
+	return true
+}
+
+func strangerNotice(m Message) string {
+	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
+		"If you should be one of them, ask my operator to allow `%s:%s`.", m.Chat.Platform, m.User)
+}
+
+// Moved implements [Inbox]: the session of a chat goes on under its new id.
+func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
+	if from.Platform != to.Platform || from.ID == to.ID {
+		return errors.New("bridge: moved: want two chats of one platform")
+	}
+	l := b.lane(to)
+	defer b.leave(l)
+	l.accepting.Lock()
+	defer l.accepting.Unlock()
+	if err := b.move(ctx, from, to); err != nil {
+		return fmt.Errorf("move %s to %s: %w", from, to, err)
+	}
+	b.log.Info("chat moved", "from", from.String(), "to", to.String())
+	return nil
+}

@@ -1,0 +1,276 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"oneclaw/agent"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Agent answers turns. *[agent.Agent] is one.
+type Agent interface {
+	// Run yields each message that becomes part of the conversation before it acts on
+	// it; an error is yielded alone and last.
+	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
+}
+
+// Config is what a [Bridge] is made of.
+type Config struct {
+	// Store keeps jobs, sessions and conversations.
+	Store storage.Store
+	// Agent answers.
+	Agent Agent
+	// Tools returns the present registry.
+	Tools func() *toolgroups.Registry
+	// Platforms deliver messages and take answers. Their names differ.
+	Platforms []Platform
+	// Access says who may talk to the bot. Its zero value lets nobody in.
+	Access Access
+	// Prompt is the static part of the system prompt.
+	Prompt string
+	// DataDir holds the folder of workspaces.
+	DataDir string
+	// WindowTokens bounds the part of a conversation that is read for a turn, by the
+	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
+	WindowTokens int
+	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
+	MaxWaiting int
+	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
+	TurnTimeout time.Duration
+	// DrainTimeout is how long running turns may go on when the bridge is stopped.
+	// What is not finished then goes on after the next start. 0 means
+	// [DefaultDrainTimeout], a negative value no time at all.
+	DrainTimeout time.Duration
+	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
+	Observe func(Chat, agent.Event)
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Defaults of [Config].
+const (
+	DefaultWindowTokens = 96_000
+	DefaultMaxWaiting   = 100
+	DefaultTurnTimeout  = 15 * time.Minute
+	DefaultDrainTimeout = 10 * time.Second
+)
+
+// Bridge carries messages from platforms to the agent and answers back. It has one
+// goroutine for each chat with messages to answer, one for each chat with commands to
+// answer, one for each platform, and one that prunes; [Bridge.Run] waits for all.
+type Bridge struct {
+	cfg       Config
+	log       *slog.Logger
+	store     storage.Store
+	jobs      jobs
+	platforms map[string]Platform
+	commands  []command
+	history   *historyCache
+	begun     time.Time
+
+	// work is what lanes run under: it outlives the context of Run by the time of
+	// the drain.
+	work    context.Context //nolint:containedctx // owned by Run, which ends it; lanes are started by Accept, whose context ends with the platform's call
+	endWork context.CancelCauseFunc
+	lanes   sync.WaitGroup
+
+	mu      sync.Mutex
+	byChat  map[Chat]*lane
+	lastSeq int64
+	closing bool // no lane begins another job
+	strange map[string]time.Time
+}
+
+// New checks the configuration and returns a bridge that is ready to run.
+func New(cfg Config) (*Bridge, error) {
+	switch {
+	case cfg.Store == nil || cfg.Agent == nil || cfg.Tools == nil:
+		return nil, errors.New("bridge: a store, an agent and a registry are needed")
+	case cfg.DataDir == "":
+		return nil, errors.New("bridge: a data directory is needed")
+	}
+	if err := cfg.Access.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
+	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	b := &Bridge{
+		cfg:       cfg,
+		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		store:     cfg.Store,
+		jobs:      jobs{kv: cfg.Store},
+		platforms: make(map[string]Platform),
+		commands:  commandTable(),
+		begun:     cfg.Now(),
+		byChat:    make(map[Chat]*lane),
+		strange:   make(map[string]time.Time),
+	}
+	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
+	for _, p := range cfg.Platforms {
+		if _, twice := b.platforms[p.Name()]; twice {
+			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
+		}
+		b.platforms[p.Name()] = p
+	}
+	b.work, b.endWork = context.WithCancelCause(context.Background())
+	return b, nil
+}
+
+// errShutdown is the cause with which the work of a bridge that ends is cancelled:
+// the jobs stay open and go on after the next start.
+var errShutdown = errors.New("bridge: shutting down")
+
+// Run continues what an earlier run left open, then receives and answers until ctx
+// ends. It then stops receiving, gives running turns the time of the drain, and
+// returns when everything it started has ended. It is called once.
+//
+// A platform that gives up (a wrong token) is logged and does not touch the others;
+// when the last one has given up, Run returns its error.
+func (b *Bridge) Run(ctx context.Context) error {
+	defer b.endWork(errShutdown)
+	if err := b.resume(ctx); err != nil {
+		return err
+	}
+	receiving, stopReceiving := context.WithCancel(ctx)
+	defer stopReceiving()
+	var background sync.WaitGroup
+	background.Go(func() { b.prune(receiving) })
+	for _, p := range b.platforms {
+		background.Go(func() { b.announce(receiving, p) })
+	}
+	err := b.receive(receiving)
+	stopReceiving()
+	background.Wait()
+	b.drain()
+	return err
+}
+
+// receive runs the platforms until ctx ends or none is left.
+func (b *Bridge) receive(ctx context.Context) error {
+	var group errgroup.Group
+	errs := make(chan error, len(b.platforms))
+	for name, p := range b.platforms {
+		group.Go(func() error {
+			err := p.Run(ctx, b)
+			if err != nil && ctx.Err() == nil {
+				b.log.Error("platform has given up", "platform", name, "err", err)
+				errs <- fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	close(errs)
+	if ctx.Err() != nil {
+		return nil
+	}
+	var all error
+	for err := range errs {
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// drain lets running turns end, then cancels what is left.
+func (b *Bridge) drain() {
+	b.mu.Lock()
+	b.closing = true
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() { b.lanes.Wait(); close(done) }()
+	if b.cfg.DrainTimeout > 0 {
+		timer := time.NewTimer(b.cfg.DrainTimeout)
+		defer timer.Stop()
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+			b.log.Info("turns still running at the end of the drain go on after the next start")
+		}
+	}
+	b.endWork(errShutdown)
+	<-done
+}
+
+// resume queues the jobs that a former run left open.
+func (b *Bridge) resume(ctx context.Context) error {
+	open, err := b.jobs.open(ctx, func(key string, err error) {
+		b.log.Error("open job can not be read and is left alone", "key", key, "err", err)
+	})
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	for _, j := range open {
+		b.lastSeq = max(b.lastSeq, j.Seq)
+	}
+	for _, j := range open {
+		b.queue(j)
+	}
+	if len(open) > 0 {
+		b.log.Info("resuming open jobs", "count", len(open))
+	}
+	return nil
+}
+
+// pruneInterval is how often receipts that are too old are looked for.
+const pruneInterval = time.Hour
+
+func (b *Bridge) prune(ctx context.Context) {
+	tick := time.NewTicker(pruneInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		n, err := b.jobs.prune(ctx, b.cfg.Now().Add(-ReceiptAge))
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("receipts could not be pruned", "err", err)
+		} else if n > 0 {
+			b.log.Debug("receipts pruned", "count", n)
+		}
+	}
+}
+
+func (b *Bridge) announce(ctx context.Context, p Platform) {
+	announcer, ok := p.(Announcer)
+	if !ok {
+		return
+	}
+	if err := announcer.Announce(ctx, b.commandInfos()); err != nil && ctx.Err() == nil {
+		b.log.Warn("commands could not be announced", "platform", p.Name(), "err", err)
+	}
+}
+
+// Health returns nil when every platform receives, or what is wrong with which.
+func (b *Bridge) Health() error {
+	var all error
+	for name, p := range b.platforms {
+		if m, ok := p.(Monitor); ok {
+			if err := m.Health(); err != nil {
+				all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	return all
+}
+
+var _ Inbox = (*Bridge)(nil)

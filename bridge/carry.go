@@ -1,0 +1,115 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// storeTimeout bounds a write that must happen although its job was interrupted.
+const storeTimeout = 30 * time.Second
+
+// How long to wait before a job is tried again that could not be carried on, because
+// the store or the platform was out of order.
+const (
+	minRetry = 500 * time.Millisecond
+	maxRetry = time.Minute
+)
+
+// carry brings a job to its end, or leaves it open where the bridge shuts down.
+func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		err := b.attempt(ctx, l, j)
+		if err == nil {
+			return
+		}
+		switch cause := context.Cause(ctx); {
+		case b.work.Err() != nil:
+			return
+		case errors.Is(err, errCleared) || errors.Is(cause, errCleared):
+			if b.settle(j, StateCleared) == nil {
+				return
+			}
+		case errors.Is(cause, errStopped):
+			if b.stopTurn(j) == nil && b.settle(j, StateStopped) == nil {
+				return
+			}
+		default:
+			b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-b.work.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// attempt answers and delivers. Whatever panics on the way becomes an answer that
+// says so, with the incident in the log.
+func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
+	if j.Parts == nil {
+		stop := b.showTyping(ctx, j.address())
+		answer, err := b.respond(ctx, l, j)
+		stop()
+		if err != nil {
+			return err
+		}
+		j.Parts = b.render(j, answer)
+	}
+	return b.deliver(ctx, j)
+}
+
+func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
+		}
+	}()
+	if j.Notice != "" {
+		return j.Notice, nil
+	}
+	if c, args, ok := b.commandOf(j); ok {
+		return c.run(ctx, b, l, j, args)
+	}
+	return b.answer(ctx, j)
+}
+
+// settle closes a job without an answer.
+func (b *Bridge) settle(j *Job, state State) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	defer cancel()
+	j.State, j.Closed = state, b.cfg.Now()
+	if err := b.jobs.close(ctx, j); err != nil {
+		b.log.Error("job can not be closed, trying again", "job", j.Key(), "err", err)
+		return err
+	}
+	return nil
+}
+
+// role is what the sender of a message may do now.
+func (b *Bridge) role(m Message) toolgroups.Role { return b.cfg.Access.Role(m.Chat.Platform, m.User) }
+
+// mayClear reports whether the sender may clear the chat of a message: in a direct
+// chat its user; in a shared one configured admins, whoever began the thread, and
+// those the platform calls administrators.
+func (b *Bridge) mayClear(ctx context.Context, m Message) bool {
+	if m.Direct || b.role(m) >= toolgroups.RoleAdmin || (m.Opener != "" && m.Opener == m.User) {
+		return true
+	}
+	admins, ok := b.platforms[m.Chat.Platform].(Administrators)
+	if !ok {
+		return false
+	}
+	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
+	if err != nil {
+		b.log.Warn("administrators can not be asked for", "chat", m.Chat.String(), "err", err)
+	}
+	return is && err == nil
+}

@@ -1,0 +1,207 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// command is something that a person asks of the bot itself, not of the model.
+type command struct {
+	CommandInfo
+	// hidden ones are understood and not listed.
+	hidden bool
+	run    func(ctx context.Context, b *Bridge, l *lane, j *Job, args string) (string, error)
+}
+
+func commandTable() []command {
+	return []command{
+		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
+		{CommandInfo: CommandInfo{"clear", "Forget this conversation and begin a new one"}, run: clearChat},
+		{CommandInfo: CommandInfo{"new", "Begin a new conversation"}, run: clearChat},
+		{CommandInfo: CommandInfo{"stop", "Stop what I am doing and drop waiting messages"}, run: stop},
+		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
+		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
+		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
+		{CommandInfo: CommandInfo{"start", "Hello"}, hidden: true, run: help},
+	}
+}
+
+func (b *Bridge) commandInfos() []CommandInfo {
+	var infos []CommandInfo
+	for _, c := range b.commands {
+		if !c.hidden {
+			infos = append(infos, c.CommandInfo)
+		}
+	}
+	return infos
+}
+
+var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
+
+// commandOf returns the command of a job. A job with a notice has none, and neither
+// has a text that only looks like one.
+func (b *Bridge) commandOf(j *Job) (command, string, bool) {
+	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
+	if match == nil || j.Notice != "" {
+		return command{}, "", false
+	}
+	i := slices.IndexFunc(b.commands, func(c command) bool { return c.Name == match[1] })
+	if i < 0 {
+		return command{}, "", false
+	}
+	return b.commands[i], match[2], true
+}
+
+func (b *Bridge) isCommand(j *Job) bool {
+	_, _, is := b.commandOf(j)
+	return is
+}
+
+func help(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
+	var text strings.Builder
+	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
+		"I load the ones I need as we go.\n\n")
+	if !j.Message.Direct {
+		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
+	}
+	for _, c := range b.commandInfos() {
+		fmt.Fprintf(&text, "- /%s – %s\n", c.Name, c.Description)
+	}
+	return text.String(), nil
+}
+
+func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	if !b.mayClear(ctx, j.Message) {
+		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
+	}
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	empty := true
+	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			break // a record that can not be read is one more reason to begin anew
+		}
+		empty = false
+	}
+	// First the new session, then the end of what belongs to the old one: a crash in
+	// between leaves jobs that are older than the session, and those are closed.
+	if _, err := session.clear(ctx, b.store, j.Seq, empty); err != nil {
+		return "", err
+	}
+	running, waiting := l.interrupt(j.Seq, errCleared)
+	for _, old := range waiting {
+		if err := b.settle(old, StateCleared); err != nil {
+			return "", err
+		}
+	}
+	return "Conversation cleared. We begin anew; your files are kept." + ended(running, len(waiting)), nil
+}
+
+// ended says what a command has cut short.
+func ended(running bool, waiting int) string {
+	var text string
+	if running {
+		text += " I stopped what I was doing."
+	}
+	switch waiting {
+	case 0:
+	case 1:
+		text += " One waiting message was dropped."
+	default:
+		text += fmt.Sprintf(" %d waiting messages were dropped.", waiting)
+	}
+	return text
+}
+
+func stop(_ context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	running, waiting := l.interrupt(j.Seq, errStopped)
+	for _, old := range waiting {
+		if err := b.settle(old, StateStopped); err != nil {
+			return "", err
+		}
+	}
+	if !running && len(waiting) == 0 {
+		return "There is nothing to stop.", nil
+	}
+	return strings.TrimSpace("Stopped." + ended(false, len(waiting))), nil
+}
+
+func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	groups, err := LoadedGroups(ctx, b.store, session.Log())
+	if err != nil {
+		return "", err
+	}
+	said := 0
+	for m, err := range Messages(ctx, b.store, session.Log()) {
+		if err == nil && m.Role == agent.RoleUser {
+			said++
+		}
+	}
+	waiting, running := l.load()
+	state := "I am idle here."
+	if running {
+		state = fmt.Sprintf("I am working on an answer; %d more waiting.", waiting)
+	}
+	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",
+		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
+	if err := b.Health(); err != nil && b.role(j.Message) >= toolgroups.RoleAdmin {
+		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return text, nil
+}
+
+func listOr(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return strings.Join(names, ", ")
+}
+
+func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	loaded, err := LoadedGroups(ctx, b.store, session.Log())
+	if err != nil {
+		return "", err
+	}
+	registry := b.cfg.Tools()
+	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Round().Tools()
+	all := toolgroups.NewSet(b.cfg.Tools, registry.GroupNames()).Round().Tools()
+	var text strings.Builder
+	fmt.Fprintf(&text, "The model is offered %d of %d tools here: about %d tokens a request instead of %d.\n\n",
+		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
+	for _, g := range registry.Groups() {
+		mark := "○"
+		if slices.Contains(loaded, g.Name) {
+			mark = "●"
+		}
+		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), g.Description)
+	}
+	text.WriteString("● loaded in this conversation, ○ loaded when needed. /clear unloads them.")
+	return text.String(), nil
+}
+
+func whoami(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
+	role := "You may talk to me."
+	if b.role(j.Message) >= toolgroups.RoleAdmin {
+		role = "You are one of my administrators."
+	}
+	return fmt.Sprintf("You are `%s:%s`. %s\n\nThis chat is `%s`.", j.Message.Chat.Platform, j.Message.User, role, j.Message.Chat), nil
+}

@@ -1,0 +1,150 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// sendTimeout bounds one try to send a part.
+const sendTimeout = time.Minute
+
+// maxUnknown bounds how often a part is sent whose fate is unknown each time.
+const maxUnknown = 5
+
+// render makes the parts of an answer. Where the platform's renderer fails, the
+// answer goes out as it is (B-04).
+func (b *Bridge) render(j *Job, answer string) (parts []SentPart) {
+	defer func() {
+		if r := recover(); r != nil {
+			b.log.Error("answer can not be rendered and goes out plain", "job", j.Key(), "panic", r)
+			parts = []SentPart{{Part: Part{Plain: answer}, State: PartPending}}
+		}
+	}()
+	for _, p := range b.platforms[j.Message.Chat.Platform].Render(answer) {
+		parts = append(parts, SentPart{Part: p, State: PartPending})
+	}
+	if parts == nil {
+		parts = []SentPart{}
+	}
+	return parts
+}
+
+// deliver sends the parts that have not been sent, in order, and closes the job. An
+// error means that it has to go on later; the job then says where.
+func (b *Bridge) deliver(ctx context.Context, j *Job) error {
+	to := j.address()
+	for i := range j.Parts {
+		if err := b.deliverPart(ctx, j, to, &j.Parts[i]); err != nil {
+			return err
+		}
+	}
+	state := StateDone
+	for _, p := range j.Parts {
+		if p.State == PartFailed {
+			state = StateFailed
+		}
+	}
+	return b.settle(j, state)
+}
+
+// deliverPart tries until the part is sent or refused. Waiting can be interrupted;
+// a try that has begun is not.
+func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPart) error {
+	unknown := 0
+	for wait := minRetry; p.State != PartSent && p.State != PartFailed; wait = min(2*wait, maxRetry) {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := b.try(j, to, p)
+		var failure *SendError
+		switch {
+		case err == nil:
+			continue
+		case !errors.As(err, &failure):
+			return err
+		case failure.Outcome == Unknown:
+			if unknown++; unknown >= maxUnknown {
+				p.State = PartFailed
+				b.log.Error("answer given up: its sending breaks each time", "job", j.Key(), "err", err)
+				continue
+			}
+		case failure.Outcome == Refused:
+			b.log.Error("answer refused by the platform", "job", j.Key(), "err", err)
+			continue
+		case failure.MovedTo != "":
+			to.Chat.ID, j.MovedTo = failure.MovedTo, failure.MovedTo
+		}
+		b.log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
+		if err := pause(ctx, max(wait, failure.RetryAfter), failure.RetryAfter > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try sends a part once and keeps its state on disk: sending before the platform has
+// the whole request, pending again where it said that it did not take it.
+func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
+	ctx, cancel := context.WithTimeout(b.work, sendTimeout)
+	defer cancel()
+	// The state on disk may be of a former life: what was being sent may have arrived.
+	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
+	before, begun := p.State, false
+	var unsaved error
+	id, err := b.platforms[to.Chat.Platform].Send(ctx, to, p.Part, func() error {
+		p.State, begun = PartSending, true
+		unsaved = b.jobs.save(ctx, j)
+		return unsaved
+	})
+	if unsaved != nil {
+		p.State = before
+		return fmt.Errorf("record that a part is being sent: %w", unsaved)
+	}
+	if err == nil {
+		p.State, p.ID, p.Error = PartSent, id, ""
+		return nil
+	}
+	p.Error = err.Error()
+	var failure *SendError
+	if !errors.As(err, &failure) {
+		failure = &SendError{Outcome: Unknown, Err: err}
+	}
+	switch failure.Outcome {
+	case Refused:
+		p.State = PartFailed
+	case Later:
+		// Not arrived this time; a former try that may have is remembered by Repeat.
+		p.State = PartPending
+	case Unknown:
+		p.State = PartUnknown
+	}
+	if begun && b.work.Err() == nil {
+		if saveErr := b.saveAlways(j); saveErr != nil {
+			return fmt.Errorf("record that a part was not sent: %w", saveErr)
+		}
+	}
+	return failure
+}
+
+func (b *Bridge) saveAlways(j *Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	defer cancel()
+	return b.jobs.save(ctx, j)
+}
+
+// pause waits. A wait that the platform asked for is kept to the letter.
+func pause(ctx context.Context, d time.Duration, exact bool) error {
+	if !exact {
+		d = min(d, maxRetry)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,58 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+)
+
+// failed logs why a job has no answer and returns what its sender is told: a sentence
+// from a closed set, and the incident under which the log has the rest.
+func (b *Bridge) failed(j *Job, err error) string {
+	j.Incident = newIncident()
+	b.log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
+	return fmt.Sprintf("%s\n\n_Incident %s_", sentence(err, b.cfg.TurnTimeout), j.Incident)
+}
+
+func newIncident() string {
+	var id [4]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	return strings.ToUpper(hex.EncodeToString(id[:]))
+}
+
+// sentence says in words what a person can know and do about a failed turn.
+func sentence(err error, timeout time.Duration) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout)
+	}
+	var failure *agent.ModelError
+	if !errors.As(err, &failure) {
+		return "Something went wrong inside me, and I could not answer. Please try again; if it happens again, tell my operator the incident number."
+	}
+	switch failure.Kind {
+	case agent.KindAuth:
+		return "I can not answer: the language model refuses my key. My operator has to mend that."
+	case agent.KindRateLimit:
+		if failure.RetryAfter > 0 {
+			return fmt.Sprintf("The language model is over its limit. Please try again in %s.", failure.RetryAfter.Round(time.Second))
+		}
+		return "The language model is over its limit. Please try again in a minute or two."
+	case agent.KindUnavailable:
+		return "I could not reach the language model. Please try again in a minute."
+	case agent.KindOverflow:
+		return "This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept."
+	case agent.KindRejected:
+		return "The language model did not accept my request. My operator finds the reason in the log."
+	case agent.KindRounds:
+		return "I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step."
+	case agent.KindBudget:
+		return "The budget for this does not allow another answer now."
+	}
+	return "I could not answer. Please try again."
+}

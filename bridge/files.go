@@ -1,0 +1,170 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"oneclaw/toolgroups"
+)
+
+// inbox is the folder of a workspace where files from the chat are saved.
+const inbox = "inbox"
+
+// MaxFile bounds a file that is taken from a chat (Telegram hands out 20 MB, Slack more).
+const MaxFile = 100 << 20
+
+// fetchTimeout bounds the fetching of one file.
+const fetchTimeout = 2 * time.Minute
+
+// fetchFiles saves what came with a message in the workspace. What could not be had is
+// named in notes, in words for the user; the message is answered all the same.
+func (b *Bridge) fetchFiles(ctx context.Context, j *Job, workspace string) (files []toolgroups.File, notes []string) {
+	if len(j.Message.Files) == 0 {
+		return nil, nil
+	}
+	fetcher, ok := b.platforms[j.Message.Chat.Platform].(Fetcher)
+	for i, a := range j.Message.Files {
+		name := safeName(a.Name, i)
+		if !ok {
+			notes = append(notes, name+": files can not be read here")
+			continue
+		}
+		saved, err := b.fetchFile(ctx, fetcher, a, workspace, name)
+		if err != nil {
+			b.log.Warn("file not fetched", "job", j.Key(), "err", err)
+			notes = append(notes, fileNote(name, err))
+			continue
+		}
+		files = append(files, toolgroups.File{Path: saved})
+	}
+	return files, notes
+}
+
+func fileNote(name string, err error) string {
+	if errors.Is(err, ErrTooLarge) {
+		return name + ": the file is too large for me"
+	}
+	return name + ": the file could not be fetched"
+}
+
+// fetchFile saves a file under a free name and returns its path in the workspace. A
+// file that is there already, with the same bytes, is not saved twice.
+func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, workspace, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return "", fmt.Errorf("open workspace: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.MkdirAll(inbox, 0o700); err != nil {
+		return "", fmt.Errorf("make inbox: %w", err)
+	}
+	temp := path.Join(inbox, ".incoming-"+newIncident())
+	defer func() { _ = root.Remove(temp) }()
+	if err := download(ctx, f, a, root, temp); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		target := path.Join(inbox, numbered(name, n))
+		switch same, err := sameFile(root, temp, target); {
+		case errors.Is(err, os.ErrNotExist):
+			if err := root.Rename(temp, target); err != nil {
+				return "", fmt.Errorf("save file: %w", err)
+			}
+			return target, nil
+		case err != nil:
+			return "", err
+		case same:
+			return target, nil
+		}
+	}
+}
+
+func download(ctx context.Context, f Fetcher, a Attachment, root *os.Root, temp string) (err error) {
+	out, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("create file: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	return f.Fetch(ctx, a, &limitWriter{w: out, left: MaxFile})
+}
+
+// limitWriter refuses what is too large while it comes.
+type limitWriter struct {
+	w    io.Writer
+	left int64
+}
+
+// Write implements io.Writer.
+func (l *limitWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > l.left {
+		return 0, ErrTooLarge
+	}
+	l.left -= int64(len(p))
+	return l.w.Write(p)
+}
+
+// sameFile reports whether two files have the same bytes; fs.ErrNotExist where the
+// second does not exist.
+func sameFile(root *os.Root, a, b string) (bool, error) {
+	infoB, err := root.Stat(b)
+	if err != nil {
+		return false, err
+	}
+	infoA, err := root.Stat(a)
+	if err != nil || !infoB.Mode().IsRegular() || infoA.Size() != infoB.Size() {
+		return false, err
+	}
+	dataA, err := root.ReadFile(a)
+	if err != nil {
+		return false, err
+	}
+	dataB, err := root.ReadFile(b)
+	return bytes.Equal(dataA, dataB), err
+}
+
+// numbered makes report.pdf, report-2.pdf, report-3.pdf.
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	ext := path.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+}
+
+// maxName bounds a file name in bytes, with room for a number (most systems take 255).
+const maxName = 120
+
+// safeName makes a plain file name of whatever a sender called the file.
+func safeName(name string, index int) string {
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	name = strings.TrimLeft(name, ". ")
+	ext := path.Ext(name)
+	for len(name) > maxName {
+		stem := []rune(strings.TrimSuffix(name, ext))
+		if len(stem) < 2 {
+			name, ext = string([]rune(name)[:maxName/4]), ""
+			break
+		}
+		name = string(stem[:len(stem)-1]) + ext
+	}
+	if name == "" || name == "/" {
+		return fmt.Sprintf("file-%d", index+1)
+	}
+	return name
+}

@@ -1,0 +1,191 @@
+package bridge
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"oneclaw/agent"
+	"oneclaw/storage"
+)
+
+// history is the end of a conversation as its log has it: enough for the window of a
+// turn. What is appended goes to the log first. It belongs to one goroutine at a time.
+type history struct {
+	store    storage.Log
+	log      string
+	messages []agent.Message
+	sizes    []int
+	size     int
+	last     storage.Position
+	window   int
+}
+
+// append writes messages to the log, then to the window.
+func (h *history) append(ctx context.Context, messages ...agent.Message) error {
+	records := make([]storage.Record, 0, len(messages))
+	for _, m := range messages {
+		data, err := json.Marshal(m)
+		if err != nil {
+			return fmt.Errorf("encode message of %s: %w", h.log, err)
+		}
+		records = append(records, storage.Record{Label: m.Label(), Data: data})
+	}
+	last, err := h.store.Append(ctx, h.log, h.last, records...)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", h.log, err)
+	}
+	h.last = last
+	for i, m := range messages {
+		h.add(m, len(records[i].Data))
+	}
+	return nil
+}
+
+func (h *history) add(m agent.Message, size int) {
+	h.messages, h.sizes = append(h.messages, m), append(h.sizes, size)
+	h.size += size
+	// Twice the window is kept before the oldest are let go, so that it is seldom done.
+	if h.size <= 2*h.window {
+		return
+	}
+	from := 0
+	for h.size > h.window && from < len(h.messages)-1 {
+		h.size -= h.sizes[from]
+		from++
+	}
+	h.messages, h.sizes = slices.Clone(h.messages[from:]), slices.Clone(h.sizes[from:])
+}
+
+// view is the window for a turn. What is appended later does not change it.
+func (h *history) view() []agent.Message { return slices.Clip(h.messages) }
+
+// historyCache keeps the ends of conversations between turns. It is only ever a copy:
+// an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
+type historyCache struct {
+	store  storage.Log
+	window int // bytes
+
+	mu     sync.Mutex
+	size   int
+	recent *list.List // of *history, the most recently used first
+	byLog  map[string]*list.Element
+}
+
+// maxCached bounds the bytes of all conversations that are kept between turns.
+const maxCached = 32 << 20
+
+func newHistoryCache(store storage.Log, windowTokens int) *historyCache {
+	return &historyCache{store: store, window: 4 * windowTokens, recent: list.New(), byLog: make(map[string]*list.Element)}
+}
+
+// take returns the end of a conversation for the caller alone, to be given back.
+func (c *historyCache) take(ctx context.Context, log string) (*history, error) {
+	c.mu.Lock()
+	if e := c.byLog[log]; e != nil {
+		h := c.remove(e)
+		c.mu.Unlock()
+		return h, nil
+	}
+	c.mu.Unlock()
+	return readHistory(ctx, c.store, log, c.window)
+}
+
+// give keeps a history for the next turn, unless its last append failed.
+func (c *historyCache) give(h *history, err error) {
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byLog[h.log] = c.recent.PushFront(h)
+	c.size += h.size
+	for c.size > maxCached {
+		c.remove(c.recent.Back())
+	}
+}
+
+func (c *historyCache) remove(e *list.Element) *history {
+	h := c.recent.Remove(e).(*history) //nolint:errcheck,forcetypeassert // the list holds nothing else
+	delete(c.byLog, h.log)
+	c.size -= h.size
+	return h
+}
+
+// readHistory reads a log backward until the window is full or a summary stands for
+// the rest.
+func readHistory(ctx context.Context, store storage.Log, log string, window int) (*history, error) {
+	h := &history{store: store, log: log, window: window}
+	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", log, err)
+		}
+		h.last = max(h.last, record.Pos)
+		m, err := decodeMessage(record)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", log, err)
+		}
+		h.messages, h.sizes = append(h.messages, m), append(h.sizes, len(record.Data))
+		h.size += len(record.Data)
+		if h.size > window || m.Role == agent.RoleSummary {
+			break
+		}
+	}
+	slices.Reverse(h.messages)
+	slices.Reverse(h.sizes)
+	return h, nil
+}
+
+func decodeMessage(r storage.Record) (agent.Message, error) {
+	var m agent.Message
+	if err := json.Unmarshal(r.Data, &m); err != nil {
+		return m, fmt.Errorf("decode record %d: %w", r.Pos, err)
+	}
+	return m, nil
+}
+
+// Messages yields a conversation from its first message on. A record that cannot be
+// decoded is yielded as an error, and the others after it.
+func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
+	return messages(ctx, store, log, storage.Query{})
+}
+
+func messages(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		for record, err := range store.Records(ctx, log, q) {
+			var m agent.Message
+			if err == nil {
+				m, err = decodeMessage(record)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// LoadedGroups returns the groups that a conversation has loaded, in first-load order,
+// as its log tells. Only the labelled records are read.
+func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
+	var failure error
+	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
+		for m, err := range messages(ctx, store, log, storage.Query{Label: agent.LabelLoad}) {
+			if err != nil {
+				failure = errors.Join(failure, err)
+				continue
+			}
+			if !yield(m) {
+				return
+			}
+		}
+	})
+	if failure != nil {
+		return nil, fmt.Errorf("restore groups of %s: %w", log, failure)
+	}
+	return groups, nil
+}

@@ -1,0 +1,229 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// State is where a job stands.
+type State string
+
+// The states of a job. All but StateOpen are final.
+const (
+	// StateOpen: it waits, runs, or is being delivered.
+	StateOpen State = "open"
+	// StateDone: the answer was delivered.
+	StateDone State = "done"
+	// StateCleared: a /clear came before it was answered.
+	StateCleared State = "cleared"
+	// StateStopped: a /stop came before it was answered.
+	StateStopped State = "stopped"
+	// StateFailed: a part of the answer was refused by the platform.
+	StateFailed State = "failed"
+)
+
+// PartState is where a part of an answer stands.
+type PartState string
+
+// The states of a part.
+const (
+	// PartPending: not sent, or sent and certainly not arrived.
+	PartPending PartState = "pending"
+	// PartSending: the request has begun. Found after a crash it means unknown.
+	PartSending PartState = "sending"
+	// PartSent: the platform has confirmed it.
+	PartSent PartState = "sent"
+	// PartUnknown: the request was whole, its answer was lost.
+	PartUnknown PartState = "unknown"
+	// PartFailed: the platform refuses it.
+	PartFailed PartState = "failed"
+)
+
+// SentPart is a part of an answer with what became of it.
+type SentPart struct {
+	Part
+	State PartState `json:"state"`
+	// ID is the platform's id of the sent message.
+	ID string `json:"id,omitempty"`
+	// Error is why the last try failed.
+	Error string `json:"error,omitempty"`
+}
+
+// Job is a message that was accepted, with all that became of it. While it is open it
+// is what a restart continues; closed, it is the receipt, kept for [ReceiptAge]: it
+// stops duplicates and shows what happened.
+type Job struct {
+	Message Message `json:"message"`
+	// Seq orders the jobs of a chat; it grows with each accepted message.
+	Seq   int64 `json:"seq"`
+	State State `json:"state"`
+	// Generation is the session that answered.
+	Generation int `json:"generation,omitempty"`
+	// Notice is an answer that needs no model: a polite refusal, a full queue.
+	Notice string `json:"notice,omitempty"`
+	// MovedTo is the new id of the chat, where the platform said so on delivery.
+	MovedTo string `json:"moved_to,omitempty"`
+	// Parts is the answer, from the moment its delivery begins.
+	Parts []SentPart `json:"parts,omitempty"`
+	// Incident is the id under which the log says why there was no answer.
+	Incident string `json:"incident,omitempty"`
+	// Resumes counts the restarts that found the job begun.
+	Resumes  int       `json:"resumes,omitempty"`
+	Accepted time.Time `json:"accepted"`
+	Closed   time.Time `json:"closed,omitzero"`
+
+	rev storage.Revision
+	// found is set where a restart found the job: its turn may have begun.
+	found bool
+}
+
+// ReceiptAge is how long closed jobs are kept (a week): a platform that delivers a
+// message again later than that would be answered again.
+const ReceiptAge = 7 * 24 * time.Hour
+
+const (
+	openPrefix    = "job/open/"
+	receiptPrefix = "job/done/"
+)
+
+// Key identifies the event behind a job: chat without thread, message id, kind. So
+// the two events that Slack sends for one mention meet, wherever they are found.
+func (j *Job) Key() string { return jobKey(j.Message) }
+
+func jobKey(m Message) string {
+	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
+}
+
+func (j *Job) address() Address {
+	to := Address{Chat: j.Message.Chat}
+	if j.MovedTo != "" {
+		to.Chat.ID = j.MovedTo
+	} else if !j.Message.Direct {
+		to.ReplyTo = j.Message.ID
+	}
+	return to
+}
+
+// jobs keeps jobs in a KV: open ones and receipts under prefixes of their own.
+type jobs struct{ kv storage.KV }
+
+// add writes a new job. It reports false, and writes nothing, where the event is known.
+func (s jobs) add(ctx context.Context, j *Job) (bool, error) {
+	if known, err := s.closed(ctx, j.Key()); known || err != nil {
+		return false, err
+	}
+	err := s.put(ctx, j, storage.Absent)
+	if errors.Is(err, storage.ErrConflict) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// Between the look and the write the first delivery may have been closed.
+	known, err := s.closed(ctx, j.Key())
+	if known && err == nil {
+		err = s.remove(ctx, j)
+	}
+	return !known && err == nil, err
+}
+
+func (s jobs) save(ctx context.Context, j *Job) error { return s.put(ctx, j, j.rev) }
+
+func (s jobs) put(ctx context.Context, j *Job, rev storage.Revision) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encode job %s: %w", j.Key(), err)
+	}
+	rev, err = s.kv.Put(ctx, openPrefix+j.Key(), data, rev)
+	if err != nil {
+		return fmt.Errorf("store job %s: %w", j.Key(), err)
+	}
+	j.rev = rev
+	return nil
+}
+
+func (s jobs) remove(ctx context.Context, j *Job) error {
+	if err := s.kv.Delete(ctx, openPrefix+j.Key(), storage.Any); err != nil {
+		return fmt.Errorf("remove job %s: %w", j.Key(), err)
+	}
+	return nil
+}
+
+// close writes the receipt, and only then removes the open job: a crash in between
+// leaves both, and the receipt counts.
+func (s jobs) close(ctx context.Context, j *Job) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encode receipt %s: %w", j.Key(), err)
+	}
+	if _, err := s.kv.Put(ctx, receiptPrefix+j.Key(), data, storage.Any); err != nil {
+		return fmt.Errorf("store receipt %s: %w", j.Key(), err)
+	}
+	return s.remove(ctx, j)
+}
+
+func (s jobs) closed(ctx context.Context, key string) (bool, error) {
+	_, err := s.kv.Get(ctx, receiptPrefix+key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for receipt %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// open returns the jobs that a former run of the program left open. A record that
+// cannot be read is reported to damaged and left alone.
+func (s jobs) open(ctx context.Context, damaged func(key string, err error)) ([]*Job, error) {
+	var found []*Job
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: openPrefix}) {
+		if err != nil {
+			return nil, fmt.Errorf("list open jobs: %w", err)
+		}
+		j := &Job{}
+		if err := json.Unmarshal(entry.Value, j); err != nil {
+			damaged(entry.Key, err)
+			continue
+		}
+		j.rev, j.found = entry.Revision, true
+		known, err := s.closed(ctx, j.Key())
+		if err != nil {
+			return nil, err
+		}
+		if !known {
+			found = append(found, j)
+			continue
+		}
+		if err := s.remove(ctx, j); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// prune removes receipts that were closed before the given time.
+func (s jobs) prune(ctx context.Context, before time.Time) (int, error) {
+	removed := 0
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: receiptPrefix}) {
+		if err != nil {
+			return removed, fmt.Errorf("list receipts: %w", err)
+		}
+		var receipt struct {
+			Closed time.Time `json:"closed"`
+		}
+		if err := json.Unmarshal(entry.Value, &receipt); err == nil && !receipt.Closed.Before(before) {
+			continue
+		}
+		if err := s.kv.Delete(ctx, entry.Key, storage.Any); err != nil {
+			return removed, fmt.Errorf("remove receipt: %w", err)
+		}
+		removed++
+	}
+	return removed, nil
+}

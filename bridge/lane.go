@@ -1,0 +1,185 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// lane holds the jobs of one chat. Messages are answered one after another in the
+// order of their Seq, commands likewise beside them: a command waits for no message,
+// but a message waits for the commands before it.
+type lane struct {
+	chat Chat
+	// accepting is held while messages of the chat are numbered, written and queued.
+	accepting sync.Mutex
+
+	// users counts who needs the lane; guarded by Bridge.mu.
+	users int
+
+	mu       sync.Mutex
+	messages queue
+	commands queue
+}
+
+// queue is a line of jobs with at most one worker.
+type queue struct {
+	waiting []*Job
+	running *Job
+	cancel  context.CancelCauseFunc
+	worker  bool
+}
+
+func (q *queue) insert(j *Job) {
+	at, _ := slices.BinarySearchFunc(q.waiting, j, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
+	q.waiting = slices.Insert(q.waiting, at, j)
+}
+
+// first returns the lowest Seq that waits or runs, or false.
+func (q *queue) first() (int64, bool) {
+	if q.running != nil {
+		return q.running.Seq, true
+	}
+	if len(q.waiting) > 0 {
+		return q.waiting[0].Seq, true
+	}
+	return 0, false
+}
+
+// lane returns the lane of a chat, to be given back with leave.
+func (b *Bridge) lane(chat Chat) *lane {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.byChat[chat]
+	if l == nil {
+		l = &lane{chat: chat}
+		b.byChat[chat] = l
+	}
+	l.users++
+	return l
+}
+
+func (b *Bridge) leave(l *lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(b.byChat, l.chat)
+	}
+}
+
+// queue puts a job in the lane of its chat and sees to it that somebody works on it.
+func (b *Bridge) queue(j *Job) {
+	l := b.lane(j.Message.Chat)
+	defer b.leave(l)
+	l.mu.Lock()
+	if b.isCommand(j) {
+		l.commands.insert(j)
+	} else {
+		l.messages.insert(j)
+	}
+	l.mu.Unlock()
+	b.wake(l)
+}
+
+// wake starts the workers that are missing.
+func (b *Bridge) wake(l *lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, q := range []*queue{&l.commands, &l.messages} {
+		if !q.worker && l.ready(q) && b.enter(l) {
+			q.worker = true
+			go b.workOn(l, q)
+		}
+	}
+}
+
+// enter counts a worker, unless the bridge is closing.
+func (b *Bridge) enter(l *lane) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closing {
+		return false
+	}
+	l.users++
+	b.lanes.Add(1)
+	return true
+}
+
+// workOn runs the jobs of a queue until there is none that may run now.
+func (b *Bridge) workOn(l *lane, q *queue) {
+	defer b.lanes.Done()
+	defer b.leave(l)
+	for {
+		j, ctx := b.next(l, q)
+		if j == nil {
+			break
+		}
+		b.carry(ctx, l, j)
+		l.mu.Lock()
+		q.cancel(nil)
+		q.running, q.cancel = nil, nil
+		l.mu.Unlock()
+	}
+	// The end of the commands may be what a message waited for.
+	b.wake(l)
+}
+
+// next takes the first job that may run now, or ends the worker.
+func (b *Bridge) next(l *lane, q *queue) (*Job, context.Context) {
+	b.mu.Lock()
+	closing := b.closing
+	b.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if closing || !l.ready(q) {
+		q.worker = false
+		return nil, nil
+	}
+	j := q.waiting[0]
+	q.waiting = slices.Delete(q.waiting, 0, 1)
+	ctx, cancel := context.WithCancelCause(b.work)
+	q.running, q.cancel = j, cancel
+	return j, ctx
+}
+
+// ready reports whether a queue has a job that may run now.
+func (l *lane) ready(q *queue) bool {
+	if len(q.waiting) == 0 || q == &l.commands {
+		return len(q.waiting) > 0
+	}
+	seq, any := l.commands.first()
+	return !any || seq > q.waiting[0].Seq
+}
+
+// Causes with which the context of a running job is cancelled.
+var (
+	errCleared = errors.New("bridge: cleared")
+	errStopped = errors.New("bridge: stopped")
+)
+
+// interrupt ends the turn that runs, if it was accepted before the given command, and
+// takes the messages that waited before it out of the queue.
+func (l *lane) interrupt(before int64, cause error) (running bool, waiting []*Job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.messages.running; r != nil && r.Seq < before {
+		l.messages.cancel(cause)
+		running = true
+	}
+	n := 0
+	for n < len(l.messages.waiting) && l.messages.waiting[n].Seq < before {
+		n++
+	}
+	waiting = slices.Clone(l.messages.waiting[:n])
+	l.messages.waiting = slices.Delete(l.messages.waiting, 0, n)
+	return running, waiting
+}
+
+// load returns how many messages wait and whether one is being answered.
+func (l *lane) load() (waiting int, running bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.messages.waiting), l.messages.running != nil
+}

@@ -1,0 +1,41 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"oneclaw/storage"
+)
+
+// move lets the conversation of a chat that got a new id go on there: the new chat's
+// session points to a copy of the old log. The receipts stay where they are.
+func (b *Bridge) move(ctx context.Context, from, to Chat) error {
+	old, err := CurrentSession(ctx, b.store, from)
+	if err != nil {
+		return err
+	}
+	session, err := CurrentSession(ctx, b.store, to)
+	if err != nil {
+		return err
+	}
+	var position storage.Position
+	for record, err := range b.store.Records(ctx, old.Log(), storage.Query{}) {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", old.Log(), err)
+		}
+		position, err = b.store.Append(ctx, session.Log(), position, record)
+		if errors.Is(err, storage.ErrConflict) {
+			return nil // somebody has written there already, or an earlier try did
+		}
+		if err != nil {
+			return fmt.Errorf("copy to %s: %w", session.Log(), err)
+		}
+	}
+	if position == 0 {
+		return nil
+	}
+	owner := Message{Chat: to}.Owner()
+	entry := Conversation{Owner: owner, Chat: to, Generation: session.Generation, Title: "moved from " + from.String(), Begun: b.cfg.Now()}
+	return entry.enter(ctx, b.store)
+}

@@ -1,0 +1,174 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+)
+
+// maxResumes is how many restarts may find a turn begun before it is given up: a turn
+// that takes the program down would do so for ever.
+const maxResumes = 5
+
+// answer runs the turn of a message, or goes on with it where its log stops.
+func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	if j.Seq < session.ClearedAt {
+		return "", errCleared
+	}
+	j.Generation = session.Generation
+	h, err := b.history.take(ctx, session.Log())
+	if err != nil {
+		return "", err
+	}
+	defer func() { b.history.give(h, err) }()
+	scope, err := b.scope(j, session)
+	if err != nil {
+		return "", err
+	}
+	if text, done, err := b.begin(ctx, j, h, scope); done || err != nil {
+		return text, err
+	}
+	return b.run(ctx, j, h, scope)
+}
+
+// begin puts the message into the log, if it is not there yet. Where the log has even
+// its answer, there is nothing left to run.
+func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, bool, error) {
+	if j.found {
+		if at := indexOf(h.messages, j.Key()); at >= 0 {
+			if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
+				return h.messages[at+i].Text, true, nil
+			}
+			if j.Resumes >= maxResumes {
+				return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
+			}
+			j.Resumes++
+			return "", false, b.jobs.save(ctx, j)
+		}
+	}
+	if h.last == 0 {
+		entry := Conversation{
+			Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
+			Title: title(j.Message.Text), Begun: b.cfg.Now(),
+		}
+		if err := entry.enter(ctx, b.store); err != nil {
+			return "", false, err
+		}
+	}
+	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+	if !j.Message.Direct {
+		message.Sender = j.Message.UserName
+	}
+	files, notes := b.fetchFiles(ctx, j, scope.Workspace)
+	if err := context.Cause(ctx); err != nil {
+		return "", false, err
+	}
+	message.Files = files
+	for _, note := range append(slices.Clone(j.Message.Skipped), notes...) {
+		message.Text += "\n[not received: " + note + "]"
+	}
+	message.Text = strings.TrimSpace(message.Text)
+	return "", false, h.append(ctx, message)
+}
+
+func indexOf(messages []agent.Message, ref string) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Ref == ref {
+			return i
+		}
+	}
+	return -1
+}
+
+// title is what a list of conversations shows of one.
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > 60 {
+		line = string(runes[:59]) + "…"
+	}
+	return line
+}
+
+// scope says on whose behalf the tools of a turn run, and makes the workspace.
+func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
+	m := j.Message
+	owner := m.Owner()
+	workspace := WorkspacePath(b.cfg.DataDir, owner)
+	if err := os.MkdirAll(workspace, 0o700); err != nil {
+		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
+	}
+	return toolgroups.Scope{
+		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
+		Owner: owner, Session: session.Log(), Workspace: workspace,
+	}, nil
+}
+
+// run has the agent answer and stores each message before the agent acts on it.
+func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, error) {
+	groups, err := LoadedGroups(ctx, b.store, h.log)
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, b.cfg.TurnTimeout)
+	defer cancel()
+	turn := agent.Turn{
+		Prompt: b.cfg.Prompt, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Scope: scope, CacheKey: h.log,
+	}
+	if b.cfg.Observe != nil {
+		chat := j.Message.Chat
+		turn.Observe = func(e agent.Event) { b.cfg.Observe(chat, e) }
+	}
+	answer := ""
+	for m, err := range b.cfg.Agent.Run(limited, turn) {
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return "", cause
+			}
+			return b.failed(j, errors.Join(err, limited.Err())), nil
+		}
+		if err := h.append(context.WithoutCancel(ctx), m); err != nil {
+			return "", err
+		}
+		if m.Final {
+			answer = m.Text
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && answer == "" {
+		return "", cause
+	}
+	if strings.TrimSpace(answer) == "" {
+		return b.failed(j, errors.New("the agent ended without an answer")), nil
+	}
+	return answer, nil
+}
+
+// stopTurn tells the conversation that a turn was stopped, so that the model does not
+// go on with it.
+func (b *Bridge) stopTurn(j *Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	defer cancel()
+	if j.Generation == 0 {
+		return nil // never begun
+	}
+	h, err := b.history.take(ctx, logName(j.Message.Chat, j.Generation))
+	if err == nil {
+		if notes := agent.Stop(h.messages); len(notes) > 0 && indexOf(h.messages, j.Key()) >= 0 {
+			err = h.append(ctx, notes...)
+		}
+		b.history.give(h, err)
+	}
+	if err != nil {
+		b.log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
+	}
+	return err
+}

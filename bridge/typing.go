@@ -1,0 +1,55 @@
+package bridge
+
+import (
+	"context"
+	"time"
+)
+
+// typingDelay is how long an answer may take before the bot shows that it is at work:
+// an instant answer needs no sign. typingInterval is how often it is shown again
+// (Telegram shows it for about five seconds).
+const (
+	typingDelay    = 200 * time.Millisecond
+	typingInterval = 4 * time.Second
+)
+
+// showTyping shows that the bot is at work until the returned function is called,
+// however the work ends; that clears the sign and waits until it is cleared.
+func (b *Bridge) showTyping(ctx context.Context, to Address) (stop func()) {
+	typer, ok := b.platforms[to.Chat.Platform].(Typer)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		keepTyping(ctx, typer, to)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
+// sign that can not be shown is no reason to do anything else differently.
+func keepTyping(ctx context.Context, typer Typer, to Address) {
+	timer := time.NewTimer(typingDelay)
+	defer timer.Stop()
+	shown := false
+	for {
+		select {
+		case <-timer.C:
+			call, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingInterval)
+			_ = typer.Typing(call, to, true)
+			cancel()
+			shown = true
+			timer.Reset(typingInterval)
+		case <-ctx.Done():
+			if shown {
+				call, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingInterval)
+				defer cancel()
+				_ = typer.Typing(call, to, false)
+			}
+			return
+		}
+	}
+}
