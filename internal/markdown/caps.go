@@ -1,0 +1,126 @@
+package markdown
+
+import (
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// The parser takes time quadratic in the containers opened on a line and in
+// the delimiters of a paragraph, and a table has as many cells as its columns
+// times its rows. These caps keep each of them within milliseconds.
+const (
+	maxInput      = 256 << 10
+	maxContainers = 64
+	maxDelimiters = 4096
+	maxCells      = 100_000
+	maxNesting    = 32
+)
+
+// costly reports whether text must not be given to the Markdown parser.
+func costly(s string) bool {
+	if len(s) > maxInput {
+		return true
+	}
+	run := 0
+	for line := range strings.Lines(s) {
+		containers, rest := containers(line)
+		rest = strings.TrimSpace(rest)
+		n := delimiters(rest)
+		if containers > maxContainers || n > maxDelimiters {
+			return true
+		}
+		// An underline makes a heading of all lines before it, and headings
+		// are not seen by the paragraph guard.
+		if run > maxDelimiters && strings.Trim(rest, "=-") == "" {
+			return true
+		}
+		if run += n; rest == "" {
+			run = 0
+		}
+	}
+	return false
+}
+
+// containers counts the quote and list markers that begin a line and returns
+// what follows them.
+func containers(line string) (int, string) {
+	n := 0
+	for {
+		line = strings.TrimLeft(line, " \t")
+		size := marker(line)
+		if size == 0 {
+			return n, line
+		}
+		n++
+		line = line[size:]
+	}
+}
+
+// marker returns the length of the container marker that begins line.
+func marker(line string) int {
+	digits := 0
+	for digits < len(line) && digits < 9 && line[digits] >= '0' && line[digits] <= '9' {
+		digits++
+	}
+	rest := line[digits:]
+	switch {
+	case rest == "":
+		return 0
+	case digits == 0 && rest[0] == '>':
+		return 1
+	case digits == 0 && !strings.ContainsRune("-+*", rune(rest[0])):
+		return 0
+	case digits > 0 && rest[0] != '.' && rest[0] != ')':
+		return 0
+	case len(rest) > 1 && !strings.ContainsRune(" \t\n", rune(rest[1])):
+		return 0
+	}
+	return digits + 1
+}
+
+// delimiters counts the runs of characters that can open or close something
+// inside a paragraph.
+func delimiters(s string) int {
+	n := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '*', '_', '~', '`':
+			if i == 0 || s[i-1] != s[i] {
+				n++
+			}
+		case '[', ']', '<':
+			n++
+		}
+	}
+	return n
+}
+
+// guard turns paragraphs beyond the caps into verbatim text before the parser
+// looks at what is in them.
+type guard struct{}
+
+var _ parser.ParagraphTransformer = guard{}
+
+// Transform replaces the paragraph where it is beyond the caps.
+func (guard) Transform(n *ast.Paragraph, reader text.Reader, _ parser.Context) {
+	lines, delims, cells := n.Lines(), 0, 0
+	for i := range lines.Len() {
+		segment := lines.At(i)
+		line := segment.Value(reader.Source())
+		delims += delimiters(string(line))
+		if trimmed := strings.Trim(string(line), "|:- \t\n"); trimmed == "" {
+			cells = max(cells, (strings.Count(string(line), "|")+1)*lines.Len())
+		}
+	}
+	if delims <= maxDelimiters && cells <= maxCells {
+		return
+	}
+	verbatim := ast.NewHTMLBlock(ast.HTMLBlockType7)
+	verbatim.SetLines(lines)
+	if parent := n.Parent(); parent != nil {
+		parent.ReplaceChild(parent, n, verbatim)
+	}
+}

@@ -1,0 +1,315 @@
+package markdown
+
+import (
+	"bufio"
+	"bytes"
+	"html"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	ghtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/yuin/goldmark"
+)
+
+// converter makes our tree from the parser's.
+type converter struct {
+	source []byte
+	used   map[string]bool // labels of link definitions that a link refers to
+	depth  int
+}
+
+// parseTree reads text as Markdown.
+func parseTree(s string) *node {
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
+		goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(guard{}, 1))),
+	)
+	source := []byte(s)
+	root := md.Parser().Parse(text.NewReader(source))
+	c := &converter{source: source, used: map[string]bool{}}
+	c.collectReferences(root)
+	return &node{kind: kindDocument, children: c.blocks(root)}
+}
+
+// collectReferences notes which link definitions are used.
+func (c *converter) collectReferences(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.Link:
+		c.use(n.Reference)
+	case *ast.Image:
+		c.use(n.Reference)
+	}
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		c.collectReferences(child)
+	}
+}
+
+func (c *converter) use(r *ast.ReferenceLink) {
+	if r != nil {
+		c.used[util.ToLinkReference(r.Value)] = true
+	}
+}
+
+// blocks converts the block children of n. Beyond the nesting cap containers
+// are dissolved into their parent.
+func (c *converter) blocks(n ast.Node) []*node {
+	c.depth++
+	defer func() { c.depth-- }()
+	var out []*node
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		switch child := child.(type) {
+		case *ast.LinkReferenceDefinition:
+			out = c.definition(out, child)
+		case *ast.Blockquote:
+			if inner := c.blocks(child); c.depth > maxNesting {
+				out = append(out, inner...)
+			} else {
+				out = append(out, &node{kind: kindQuote, children: inner})
+			}
+		default:
+			out = append(out, c.block(child))
+		}
+	}
+	return out
+}
+
+func (c *converter) block(n ast.Node) *node {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return &node{kind: kindHeading, children: c.inlines(n)}
+	case *ast.FencedCodeBlock:
+		return &node{kind: kindCodeBlock, text: c.lines(n), lang: language(string(n.Language(c.source)))}
+	case *ast.CodeBlock:
+		return &node{kind: kindCodeBlock, text: c.lines(n)}
+	case *ast.HTMLBlock:
+		s := c.lines(n)
+		if n.HasClosure() {
+			s += string(n.ClosureLine.Value(c.source))
+		}
+		return verbatim(s)
+	case *ast.ThematicBreak:
+		return &node{kind: kindRule}
+	case *ast.List:
+		return c.list(n)
+	case *east.Table:
+		return c.table(n)
+	}
+	return &node{kind: kindParagraph, children: c.inlines(n)}
+}
+
+// lines returns the raw lines of a block.
+func (c *converter) lines(n ast.Node) string {
+	var b strings.Builder
+	for i := range n.Lines().Len() {
+		segment := n.Lines().At(i)
+		b.Write(segment.Value(c.source))
+	}
+	return b.String()
+}
+
+// verbatim makes one paragraph of s.
+func verbatim(s string) *node {
+	p := &node{kind: kindParagraph}
+	for _, paragraph := range plainTree(s).children {
+		if len(p.children) > 0 {
+			p.children = append(p.children, &node{kind: kindBreak})
+		}
+		p.children = append(p.children, paragraph.children...)
+	}
+	return p
+}
+
+// definition keeps a link definition that no link refers to: the parser takes
+// it out of the text, but a model that lists its sources so means it to be read.
+func (c *converter) definition(out []*node, n *ast.LinkReferenceDefinition) []*node {
+	if c.used[util.ToLinkReference(n.Label)] {
+		return out
+	}
+	url := address(n.Destination)
+	line := []*node{
+		{kind: kindText, text: "[" + string(n.Label) + "]: "},
+		{kind: kindLink, url: url, bare: true, children: []*node{{kind: kindText, text: url}}},
+	}
+	if len(n.Title) > 0 {
+		line = append(line, &node{kind: kindText, text: ` "` + c.resolve(n.Title) + `"`})
+	}
+	if _, after := n.PreviousSibling().(*ast.LinkReferenceDefinition); after && len(out) > 0 {
+		last := out[len(out)-1]
+		last.children = append(append(last.children, &node{kind: kindBreak}), line...)
+		return out
+	}
+	return append(out, &node{kind: kindParagraph, children: line})
+}
+
+func (c *converter) list(n *ast.List) *node {
+	list := &node{kind: kindList, ordered: n.IsOrdered(), start: n.Start}
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		item := &node{kind: kindItem, box: box(child)}
+		item.children = c.blocks(child)
+		list.children = append(list.children, item)
+	}
+	return list
+}
+
+// box returns the check box of a task item.
+func box(item ast.Node) string {
+	first := item.FirstChild()
+	if first == nil {
+		return ""
+	}
+	task, ok := first.FirstChild().(*east.TaskCheckBox)
+	switch {
+	case !ok:
+		return ""
+	case task.IsChecked:
+		return "☑"
+	}
+	return "☐"
+}
+
+func (c *converter) table(n *east.Table) *node {
+	table := &node{kind: kindTable}
+	for _, a := range n.Alignments {
+		switch a {
+		case east.AlignRight:
+			table.align = append(table.align, alignRight)
+		case east.AlignCenter:
+			table.align = append(table.align, alignCenter)
+		default:
+			table.align = append(table.align, alignLeft)
+		}
+	}
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		r := &node{kind: kindRow}
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			r.children = append(r.children, &node{kind: kindCell, children: c.inlines(cell)})
+		}
+		table.children = append(table.children, r)
+	}
+	return table
+}
+
+// inlines converts the inline children of n and joins neighbouring texts.
+func (c *converter) inlines(n ast.Node) []*node {
+	c.depth++
+	defer func() { c.depth-- }()
+	var (
+		out     []*node
+		pending strings.Builder
+	)
+	flush := func() {
+		if pending.Len() > 0 {
+			out = append(out, &node{kind: kindText, text: pending.String()})
+			pending.Reset()
+		}
+	}
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		switch child := child.(type) {
+		case *ast.Text:
+			pending.WriteString(c.resolve(child.Segment.Value(c.source)))
+			if child.SoftLineBreak() || child.HardLineBreak() {
+				flush()
+				out = append(out, &node{kind: kindBreak})
+			}
+		case *ast.String:
+			pending.Write(child.Value)
+		case *ast.RawHTML:
+			pending.WriteString(strings.ReplaceAll(string(child.Segments.Value(c.source)), "\n", " "))
+		case *east.TaskCheckBox:
+		default:
+			flush()
+			out = append(out, c.inline(child)...)
+		}
+	}
+	flush()
+	return out
+}
+
+// inline converts one inline node that has a structure of its own.
+func (c *converter) inline(n ast.Node) []*node {
+	out := &node{}
+	switch n := n.(type) {
+	case *ast.CodeSpan:
+		return []*node{{kind: kindCode, text: c.codeText(n)}}
+	case *ast.AutoLink:
+		return []*node{autoLink(n, c.source)}
+	case *ast.Emphasis:
+		out.kind = kindEmphasis
+		if n.Level == 2 {
+			out.kind = kindStrong
+		}
+	case *east.Strikethrough:
+		out.kind = kindStrike
+	case *ast.Link:
+		out.kind, out.url = kindLink, address(n.Destination)
+	case *ast.Image:
+		out.kind, out.url = kindLink, address(n.Destination)
+		if out.children = c.inlines(n); len(out.children) == 0 {
+			out.children = []*node{{kind: kindText, text: "image"}}
+		}
+		return []*node{out}
+	default:
+		return c.inlines(n)
+	}
+	out.children = c.inlines(n)
+	if c.depth > maxNesting && out.kind != kindLink {
+		return out.children
+	}
+	return []*node{out}
+}
+
+// codeText returns the text of a code span, on one line.
+func (c *converter) codeText(n ast.Node) string {
+	var b strings.Builder
+	for child := n.FirstChild(); child != nil; child = child.NextSibling() {
+		if t, ok := child.(*ast.Text); ok {
+			b.Write(t.Segment.Value(c.source))
+		}
+	}
+	return strings.ReplaceAll(b.String(), "\n", " ")
+}
+
+func autoLink(n *ast.AutoLink, source []byte) *node {
+	label, url := string(n.Label(source)), string(n.URL(source))
+	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(url), "mailto:") {
+		url = "mailto:" + url
+	}
+	return &node{kind: kindLink, url: clean(string(util.URLEscape([]byte(url), false))), bare: true,
+		children: []*node{{kind: kindText, text: label}}}
+}
+
+// resolve replaces backslash escapes and character references. The writer of
+// the HTML renderer knows both, so its escaping is taken back.
+func (c *converter) resolve(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw, '&') < 0 {
+		return string(raw)
+	}
+	var b strings.Builder
+	w := bufio.NewWriter(&b)
+	ghtml.DefaultWriter.Write(w, raw)
+	_ = w.Flush() // a strings.Builder does not fail
+	return clean(html.UnescapeString(b.String()))
+}
+
+// address returns a link's destination, percent-encoded where it must be.
+func address(destination []byte) string {
+	return clean(string(util.URLEscape(destination, true)))
+}
+
+// language returns the name of a code block's language if it can stand in an
+// attribute, else nothing.
+func language(s string) string {
+	ok := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+#-_.", r)
+	}
+	if len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool { return !ok(r) }) {
+		return ""
+	}
+	return s
+}

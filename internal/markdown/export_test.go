@@ -1,0 +1,38 @@
+package markdown
+
+import "strings"
+
+// Visible returns the text that all parts for Telegram have together, before
+// it is split, and the headers of tables, which parts may repeat.
+func (d *Document) Visible(options TelegramOptions) (string, []string) {
+	limit := max(options.Limit, MinLimit)
+	return visible(d.lay(telegram{limit: limit, inert: options.InertMentions}))
+}
+
+// VisibleSlack is Visible for Slack.
+func (d *Document) VisibleSlack(limit int) (string, []string) {
+	return visible(d.lay(slack{limit: max(limit, MinLimit)}))
+}
+
+func visible(atoms []atom) (string, []string) {
+	var text strings.Builder
+	var heads []string
+	var last *span
+	for _, a := range atoms {
+		text.WriteString(a.text)
+		if pre := a.span.find(stylePre); pre != nil && pre != last && len(pre.head) > 0 {
+			last = pre
+			var head strings.Builder
+			for _, h := range pre.head {
+				head.WriteString(h.text)
+			}
+			heads = append(heads, head.String())
+		}
+	}
+	return text.String(), heads
+}
+
+// ParseWith is Parse with another reader of Markdown that fails.
+func ParseWith(text string, fail func()) *Document {
+	return &Document{root: parse(clean(text), func(string) *node { fail(); return nil })}
+}

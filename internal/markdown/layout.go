@@ -1,0 +1,373 @@
+package markdown
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// cutLevel says how good a place for a cut is.
+type cutLevel uint8
+
+const (
+	cutNever cutLevel = iota
+	cutWord
+	cutSentence
+	cutLine
+	cutItem
+	cutBlock
+	cutLevels
+)
+
+// style is what a span does to its text.
+type style uint8
+
+const (
+	styleBold style = iota
+	styleItalic
+	styleStrike
+	styleCode
+	styleLink
+	styleQuote
+	stylePre
+)
+
+// span is a formatting context; spans form a tree through their parents, and
+// the nil span is unformatted text.
+type span struct {
+	parent *span
+	style  style
+	depth  int
+	href   string // link: the address as it is written in the markup
+	shown  string // link: what follows its text in plain text, may be empty
+	lang   string // pre
+	ticks  bool   // code: there is a backtick in it
+	head   []atom // pre of a table: its header, repeated in each part
+}
+
+// find returns the innermost span of the style around and including s.
+func (s *span) find(want style) *span {
+	for ; s != nil; s = s.parent {
+		if s.style == want {
+			return s
+		}
+	}
+	return nil
+}
+
+// code reports whether text in s stands as it is.
+func (s *span) code() bool {
+	return s != nil && (s.style == styleCode || s.style == stylePre)
+}
+
+// common returns the innermost span that holds both a and b.
+func common(a, b *span) *span {
+	for a != b {
+		switch {
+		case b == nil || a != nil && a.depth >= b.depth:
+			a = a.parent
+		default:
+			b = b.parent
+		}
+	}
+	return a
+}
+
+// gap is the space before an atom. It disappears where a part is cut.
+type gap struct {
+	newlines int
+	indent   int    // after the newlines
+	space    string // where there are no newlines
+	cut      cutLevel
+}
+
+// atom is a piece of text that is cut only if it does not fit into a part.
+type atom struct {
+	gap  gap
+	text string
+	span *span
+	// marks tells that the text belongs to a run with several characters
+	// that Slack could take for a pair of formatting marks.
+	marks bool
+	// body tells that the atom belongs to a table below its header.
+	body bool
+}
+
+// maxIndent keeps deep lists from using up a part by their indentation.
+const maxIndent, listIndent = 16, 4
+
+// layout makes atoms of the tree. It is the one walker of all platforms.
+type layout struct {
+	rules  rules
+	atoms  []atom
+	gap    gap
+	indent int
+	lists  int  // how many lists are open
+	body   bool // below the header of a table
+}
+
+// lay returns the atoms of the document.
+func (d *Document) lay(r rules) []atom {
+	l := &layout{rules: r}
+	l.blocks(d.root.children, nil, 2, cutBlock)
+	return l.atoms
+}
+
+// separate widens the gap before the next atom.
+func (l *layout) separate(newlines int, cut cutLevel) {
+	l.gap.newlines = max(l.gap.newlines, newlines)
+	l.gap.cut = max(l.gap.cut, cut)
+}
+
+// add appends an atom behind the gap that has come together.
+func (l *layout) add(text string, s *span, marks bool) {
+	g := l.gap
+	if g.newlines > 0 {
+		g.space, g.indent = "", l.indent
+	}
+	l.atoms = append(l.atoms, atom{gap: g, text: text, span: s, marks: marks, body: l.body})
+	l.gap = gap{}
+}
+
+// blocks lays out blocks, with the separation between them.
+func (l *layout) blocks(blocks []*node, s *span, newlines int, cut cutLevel) {
+	for i, n := range blocks {
+		if i > 0 {
+			level := cut
+			if blocks[i-1].kind == kindHeading {
+				level = min(cut, cutSentence) // a heading stays with its text
+			}
+			l.separate(newlines, level)
+		}
+		l.block(n, s)
+	}
+}
+
+func (l *layout) block(n *node, s *span) {
+	switch n.kind {
+	case kindHeading:
+		l.inlines(n.children, l.nest(s, span{style: styleBold}))
+	case kindCodeBlock:
+		l.outdent(func() {
+			l.lines(strings.Split(n.text, "\n"), l.nest(s, span{style: stylePre, lang: n.lang}))
+		})
+	case kindTable:
+		l.outdent(func() { l.table(n, s) })
+	case kindQuote:
+		l.outdent(func() {
+			newlines := 2
+			if l.lists > 0 {
+				newlines = 1
+			}
+			l.blocks(n.children, l.nest(s, span{style: styleQuote}), newlines, cutItem)
+		})
+	case kindList:
+		l.list(n, s)
+	case kindRule:
+		l.add("────────", s, false)
+	default:
+		l.inlines(n.children, s)
+	}
+}
+
+// outdent lays out a block that begins its own line at the margin.
+func (l *layout) outdent(do func()) {
+	if l.lists > 0 {
+		l.separate(1, cutNever)
+	}
+	indent := l.indent
+	l.indent = 0
+	do()
+	l.indent = indent
+}
+
+func (l *layout) list(n *node, s *span) {
+	base := l.indent
+	l.lists++
+	for i, item := range n.children {
+		l.separate(1, cutItem)
+		l.indent = base
+		marker := "•"
+		if n.ordered {
+			marker = strconv.Itoa(n.start+i) + "."
+		}
+		switch {
+		case item.box != "" && n.ordered:
+			marker += " " + item.box
+		case item.box != "":
+			marker = item.box
+		}
+		l.add(marker, s, false)
+		l.gap.space = " "
+		l.indent = min(base+listIndent, maxIndent)
+		l.blocks(item.children, s, 1, cutItem)
+	}
+	l.indent = base
+	l.lists--
+}
+
+// lines lays out preformatted lines, without blank ones at the ends.
+func (l *layout) lines(lines []string, s *span) {
+	newlines := 0
+	for _, line := range lines {
+		if line = strings.TrimRightFunc(line, unicode.IsSpace); line == "" {
+			newlines++
+			continue
+		}
+		if len(l.atoms) > 0 && l.atoms[len(l.atoms)-1].span == s {
+			l.separate(newlines, cutItem)
+		}
+		newlines = 1
+		lead := len(line) - len(strings.TrimLeftFunc(line, unicode.IsSpace))
+		first := lead + wordLen(line[lead:])
+		l.add(line[:first], s, false)
+		l.text(line[first:], s)
+	}
+}
+
+func (l *layout) inlines(nodes []*node, s *span) {
+	for _, n := range nodes {
+		switch n.kind {
+		case kindText:
+			l.text(n.text, s)
+		case kindBreak:
+			l.separate(1, cutLine)
+		case kindCode:
+			l.text(n.text, l.nest(s, span{style: styleCode, ticks: strings.Contains(n.text, "`")}))
+		case kindStrong:
+			l.inlines(n.children, l.nest(s, span{style: styleBold}))
+		case kindEmphasis:
+			l.inlines(n.children, l.nest(s, span{style: styleItalic}))
+		case kindStrike:
+			l.inlines(n.children, l.nest(s, span{style: styleStrike}))
+		case kindLink:
+			l.link(n, s)
+		default:
+			l.inlines(n.children, s)
+		}
+	}
+}
+
+// link lays out a link, as text and address where it cannot be one.
+func (l *layout) link(n *node, s *span) {
+	shown := n.suffix()
+	if strings.TrimSpace(n.flat()) == "" {
+		n = &node{url: n.url, children: []*node{{kind: kindText, text: n.url}}}
+		shown = ""
+	}
+	if s.find(styleLink) != nil {
+		l.inlines(n.children, s)
+		return
+	}
+	href, ok := l.rules.href(n.url)
+	if !ok {
+		l.inlines(n.children, s)
+		l.text(shown, s)
+		return
+	}
+	l.inlines(n.children, l.nest(s, span{style: styleLink, href: href, shown: shown}))
+}
+
+// nest returns s as a span inside parent, or parent if it cannot stand there.
+func (l *layout) nest(parent *span, s span) *span {
+	if parent.find(s.style) != nil {
+		return parent
+	}
+	within, ok := l.rules.within(parent, s.style)
+	if !ok {
+		return parent
+	}
+	s.parent, s.depth = within, 1
+	if within != nil {
+		s.depth = within.depth + 1
+	}
+	return &s
+}
+
+// text lays out running text word by word.
+func (l *layout) text(s string, sp *span) {
+	marks := !sp.code() && markPairs(s)
+	for s != "" {
+		if n := spaceLen(s); n > 0 {
+			l.space(s[:n])
+			s = s[n:]
+			continue
+		}
+		n := wordLen(s)
+		l.add(s[:n], sp, marks)
+		if s = s[n:]; s != "" && spaceLen(s) == 0 {
+			l.gap.cut = l.after() // between ideographs
+		}
+	}
+}
+
+// space notes white space between two words.
+func (l *layout) space(s string) {
+	if strings.Contains(s, "\n") {
+		s = " "
+	}
+	if l.gap.space == "" { // else a marker stands before it
+		l.gap.cut = max(l.gap.cut, l.after())
+	}
+	l.gap.space += s
+}
+
+// after returns how good a cut behind the last atom is.
+func (l *layout) after() cutLevel {
+	if len(l.atoms) == 0 {
+		return cutWord
+	}
+	word := strings.TrimRight(l.atoms[len(l.atoms)-1].text, `"')]}”’»`)
+	if last, _ := utf8.DecodeLastRuneInString(word); strings.ContainsRune(".!?…。！？؟", last) {
+		return cutSentence
+	}
+	return cutWord
+}
+
+// markPairs reports whether s has two of a character that Slack pairs.
+func markPairs(s string) bool {
+	return slices.ContainsFunc([]string{"*", "_", "~", "`"}, func(mark string) bool {
+		return strings.Count(s, mark) > 1
+	})
+}
+
+// spaceLen returns the length of the white space that begins s. A space that
+// carries a combining mark is part of a word.
+func spaceLen(s string) int {
+	n := 0
+	for i, r := range s {
+		if extends(r) {
+			return n
+		}
+		if !unicode.IsSpace(r) || r == '\u00a0' || r == '\u202f' {
+			return i
+		}
+		n = i
+	}
+	return len(s)
+}
+
+// wordLen returns the length of the first word of s, which is at least one
+// character. Words also end behind the punctuation of scripts without spaces.
+func wordLen(s string) int {
+	var last rune
+	for i, r := range s {
+		if i > 0 && !extends(r) {
+			if strings.ContainsRune("。！？；，、", last) && unicode.IsLetter(r) {
+				return i
+			}
+			if unicode.IsSpace(r) && spaceLen(s[i:]) > 0 {
+				return i
+			}
+		}
+		last = r
+	}
+	return len(s)
+}
+
+// extends reports whether r belongs to the character before it.
+func extends(r rune) bool {
+	return r >= 0x300 && (unicode.In(r, unicode.M) || r == '\u200d' || r >= 0x1F3FB && r <= 0x1F3FF)
+}

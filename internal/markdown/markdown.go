@@ -1,0 +1,82 @@
+// Package markdown parses the Markdown of an answer once and renders it for a
+// chat platform in parts, each of which is a complete message.
+//
+// [Parse] never fails: text that would be too costly to read as Markdown, or
+// that makes the parser fail, becomes plain paragraphs. The renderings,
+// [Document.TelegramHTML] and [Document.SlackMrkdwn], cut on the tree: a part
+// never ends inside a tag, an entity or a character, what is open at a cut is
+// closed and opened again, and no text is lost between parts. A Document does
+// not change after Parse and may be used by several goroutines.
+package markdown
+
+import (
+	"strings"
+	"unicode"
+)
+
+// MinLimit is the smallest limit of a part; lower limits are raised to it, so
+// that markup always leaves room for text.
+const MinLimit = 64
+
+// Document is a parsed answer.
+type Document struct {
+	root *node
+}
+
+// Part is one message of an answer.
+type Part struct {
+	// Text is the part in the platform's markup.
+	Text string
+	// Plain is the part without markup, for a platform that refuses Text. It
+	// keeps to the same limit, and mentions are inert in it everywhere. The
+	// address of a link follows its text in parentheses where there is room
+	// for all of them. For Slack the three characters & < > are escaped in
+	// it, because Slack reads them as control characters in plain text too.
+	Plain string
+}
+
+// Parse reads Markdown with tables, strikethrough, task lists and bare links.
+func Parse(text string) *Document {
+	return &Document{root: parse(clean(text), parseTree)}
+}
+
+// parse reads text with read and falls back to plain paragraphs.
+func parse(text string, read func(string) *node) (root *node) {
+	if costly(text) {
+		return plainTree(text)
+	}
+	defer func() {
+		if recover() != nil {
+			root = plainTree(text)
+		}
+	}()
+	return read(text)
+}
+
+// clean makes text valid UTF-8 with \n as the only line end and without
+// control characters, which platforms refuse or replace by spaces.
+func clean(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r' || r == '\u2028' || r == '\u2029':
+			return '\n'
+		case unicode.IsControl(r):
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// blank reports whether nothing in s can be seen.
+func blank(s string) bool {
+	for _, r := range s {
+		if !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) {
+			return false
+		}
+	}
+	return true
+}

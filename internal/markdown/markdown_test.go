@@ -1,0 +1,255 @@
+package markdown_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/markdown"
+)
+
+const telegramLimit, slackLimit = 4096, 3000
+
+func telegramHTML(t *testing.T, source string, options markdown.TelegramOptions) []markdown.Part {
+	t.Helper()
+	if options.Limit == 0 {
+		options.Limit = telegramLimit
+	}
+	if err := verifyTelegram(source, options.Limit, options.InertMentions); err != nil {
+		t.Error(err)
+	}
+	return markdown.Parse(source).TelegramHTML(options)
+}
+
+func slackMrkdwn(t *testing.T, source string, limit int) []markdown.Part {
+	t.Helper()
+	if err := verifySlack(source, limit); err != nil {
+		t.Error(err)
+	}
+	return markdown.Parse(source).SlackMrkdwn(limit)
+}
+
+// join puts parts together, with the zero-width space as ␣.
+func join(parts []markdown.Part) string {
+	var texts []string
+	for _, p := range parts {
+		texts = append(texts, strings.ReplaceAll(p.Text, "\u200b", "␣"))
+	}
+	return strings.Join(texts, "|")
+}
+
+func TestTelegramInlineD07(t *testing.T) {
+	tests := []struct{ name, source, want string }{
+		{"escapes", `a < b & c > "d"`, `a &lt; b &amp; c &gt; "d"`},
+		{"entities", `&lt;b&gt; &copy; \&amp; \*x\*`, `&lt;b&gt; © &amp;amp; *x*`},
+		{"nested emphasis", `**a *b ~~c~~***`, `<b>a <i>b <s>c</s></i></b>`},
+		{"quotes and ampersands in a URL", `[x](http://a.b/?q="1"&r=<2>)`, `<a href="http://a.b/?q=%221%22&amp;r=%3C2%3E">x</a>`},
+		{"single quote in a URL", `[x](http://a.b/it's)`, `<a href="http://a.b/it's">x</a>`},
+		{"other scheme", `[x](javascript:alert(1))`, `x (javascript:alert(1))`},
+		{"relative address", `[x](docs/y.md)`, `x (docs/y.md)`},
+		{"mail", `[Bob](mailto:b@c.de), b@c.de`, `Bob (b@c.de), b@c.de`},
+		{"tg scheme", `[x](tg://resolve?domain=a)`, `<a href="tg://resolve?domain=a">x</a>`},
+		{"image", `![alt](http://a.b/c.png) ![](http://a.b/d.png)`, `<a href="http://a.b/c.png">alt</a> <a href="http://a.b/d.png">image</a>`},
+		{"code in a link", "[`f`](http://a.b)", `<a href="http://a.b">f</a>`},
+		{"link without text", `[](http://a.b)`, `<a href="http://a.b">http://a.b</a>`},
+		{"raw HTML", `a <b>bold</b> <br> <script>`, `a &lt;b&gt;bold&lt;/b&gt; &lt;br&gt; &lt;script&gt;`},
+		{"comment", `<!-- kept -->`, `&lt;!-- kept --&gt;`},
+		{"backticks in code", "`` a`b ``", "<code>a`b</code>"},
+		{"bare link", `see www.a.bc.`, `see <a href="http://www.a.bc">www.a.bc</a>.`},
+		{"used definition", "[a][r]\n\n[r]: http://r.s", `<a href="http://r.s">a</a>`},
+		{"right to left", `**שלום** עולם`, `<b>שלום</b> עולם`},
+		{"control characters", "a\x00b\r\nc\xff", "a b\nc\uFFFD"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := join(telegramHTML(t, tt.source, markdown.TelegramOptions{})); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSlackInlineB11D08(t *testing.T) {
+	tests := []struct{ name, source, want string }{
+		{"styles", "**b** *i* ~~s~~ `c`", "*b* _i_ ~s~ `c`"},
+		{"escapes outside and inside code", "a < b & c `a < b & c`", "a &lt; b &amp; c `a &lt; b &amp; c`"},
+		{"escapes in a block", "```\na < b & c\n```", "```\na &lt; b &amp; c\n```"},
+		{"link", `[a **b** <c>](http://x.y/?a=1&b=|)`, `<http://x.y/?a=1&amp;b=%7C|a b &lt;c&gt;>`},
+		{"bold in a word", `foo**bar**baz`, `foo␣*bar*␣baz`},
+		{"bold beside punctuation", `(**a**), **b**.`, `(*a*), *b*.`},
+		{"bold beside ideographs", `中**文**字`, `中␣*文*␣字`},
+		{"bold over lines", "**a\nb**", "*a*\n*b*"},
+		{"snake case", `a_b_c 2\*3\*4`, `a_b_c 2*3*4`},
+		{"literal marks", `\*a\* ~ \~`, `*␣a* ~ ~`},
+		{"lone tilde", `in ~/.config`, `in ~/.config`},
+		{"backtick in code", "`` a`b ``", "``` a`b ```"},
+		{"fence in code", "~~~\n```\n~~~", "```\n`␣`␣`\n```"},
+		{"quote", "> a\n> b\n>\n> c", "> a\n> b\n>\n> c"},
+		{"literal quote", `\> a`, `␣&gt; a`},
+		{"mail", `[Bob](mailto:b@c.de)`, `<mailto:b@c.de|Bob>`},
+		{"mentions", `<!channel> <!here|x> <@U123> <#C1> @channel @Here @everyone @bob`,
+			`&lt;!channel&gt; &lt;!here|x&gt; &lt;@U123&gt; &lt;#C1&gt; @␣channel @␣Here @␣everyone @bob`},
+		{"mention put together", `@**channel**`, `@␣*channel*`},
+		{"mention in code stays", "`@channel`", "`@channel`"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := join(slackMrkdwn(t, tt.source, slackLimit)); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTelegramMentions(t *testing.T) {
+	source := "@bob a@b.cd (@al) [u](tg://user?id=1) `@code`\n\n```\n@block\n```"
+	part := telegramHTML(t, source, markdown.TelegramOptions{InertMentions: true})[0]
+	want := "@␣bob a@b.cd (@␣al) u (tg://user?id=1) <code>@code</code>\n\n<pre>@block</pre>"
+	if got := join([]markdown.Part{part}); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if strings.Contains(part.Plain, "@code") || strings.Contains(part.Plain, "@block") {
+		t.Errorf("live mention in plain text, which has no code: %s", part.Plain)
+	}
+	if got := join(telegramHTML(t, "@bob [u](tg://user?id=1)", markdown.TelegramOptions{})); got != `@bob <a href="tg://user?id=1">u</a>` {
+		t.Errorf("mentions are not kept: %s", got)
+	}
+}
+
+func TestEmptyTextHasNoParts(t *testing.T) {
+	for _, source := range []string{"", " \n\t\n", "\u200b", "```\n\n```", "> ", "# ", "** **\r\n"[2:3], "\x00"} {
+		if got := telegramHTML(t, source, markdown.TelegramOptions{}); len(got) != 0 {
+			t.Errorf("%q: Telegram parts %v", source, got)
+		}
+		if got := slackMrkdwn(t, source, slackLimit); len(got) != 0 {
+			t.Errorf("%q: Slack parts %v", source, got)
+		}
+	}
+}
+
+func TestFailingReaderGivesPlainTextB04(t *testing.T) {
+	doc := markdown.ParseWith("**a** <b>\n\nc\nd", func() { panic("no Markdown today") })
+	if got := join(doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit})); got != "**a** &lt;b&gt;\n\nc\nd" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestCostlyInput has texts that take the parser minutes without the caps.
+func TestCostlyInput(t *testing.T) {
+	const size = 90_000
+	sources := map[string]string{
+		"quotes":        strings.Repeat(">", 20_000) + "a",
+		"quotes apart":  strings.Repeat("> ", size/2) + "a",
+		"lists":         strings.Repeat("1. ", size/3) + "a",
+		"bullets":       strings.Repeat("- ", size/2) + "a",
+		"delimiters":    strings.Repeat("*x_", size/3),
+		"lines":         strings.Repeat("*x_\n", size/4),
+		"in a quote":    strings.Repeat("> *x_\n", size/6),
+		"heading":       "# " + strings.Repeat("*x_", size/3),
+		"setext":        strings.Repeat("*x_\n", size/4) + "===",
+		"quoted setext": strings.Repeat("> *x_\n", size/6) + "> ===",
+		"links":         strings.Repeat("[a](", size/4),
+		"brackets":      strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
+		"hidden":        "<pre>\n```\n</pre>\n\n" + strings.Repeat("*x_", size/3),
+		"table":         strings.Repeat("|a", 1000) + "\n" + strings.Repeat("|-", 1000) + "\n" + strings.Repeat("a\n", size/2),
+		"one cluster":   "e" + strings.Repeat("\u0301", size/2),
+		"long":          strings.Repeat("**a** ", 50_000),
+		"deep emphasis": strings.Repeat("**a ", 900) + strings.Repeat(" a**", 900),
+	}
+	for name, source := range sources {
+		t.Run(name, func(t *testing.T) {
+			if err := verifyTelegram(source, telegramLimit, false); err != nil {
+				t.Error(err)
+			}
+			if err := verifySlack(source, slackLimit); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestLongAnswersAreSplitB10D09(t *testing.T) {
+	var b strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&b, "Sentence %d of the answer, with a few words.\n\n", i)
+	}
+	for _, part := range slackMrkdwn(t, b.String(), 4000) {
+		if utf16Len(part.Text) < 3000 && !strings.Contains(part.Text, "Sentence 399") {
+			t.Errorf("a part of only %d units", utf16Len(part.Text))
+		}
+	}
+	parts := telegramHTML(t, b.String(), markdown.TelegramOptions{})
+	if len(parts) != 5 || !strings.HasSuffix(parts[0].Text, "words.") {
+		t.Errorf("%d parts, the first ends %q", len(parts), parts[0].Text[len(parts[0].Text)-20:])
+	}
+}
+
+func TestCutsD05(t *testing.T) {
+	long := func(s string, n int) string { return strings.TrimSpace(strings.Repeat(s, n)) }
+	tests := []struct{ name, source, want string }{
+		{"bold is closed and opened", "**" + long("word ", 20) + "**",
+			"<b>" + long("word ", 13) + "</b>|<b>" + long("word ", 7) + "</b>"},
+		{"code is opened with its language", "```go\n" + strings.Repeat("x := 12345\n", 7) + "```",
+			`<pre><code class="language-go">` + long("x := 12345\n", 5) + `</code></pre>|<pre><code class="language-go">` + long("x := 12345\n", 2) + "</code></pre>"},
+		{"sentence before word", long("a ", 20) + "b. " + long("c ", 20), long("a ", 20) + "b.|" + long("c ", 20)},
+		{"numbers go on", "8. " + long("x", 30) + "\n9. " + long("y", 30) + "\n10. z", "8. " + long("x", 30) + "|9. " + long("y", 30) + "\n10. z"},
+		{"a long word that fits is moved", "a b " + long("x", 63), "a b|" + long("x", 63)},
+		{"a longer one is cut", long("x", 70), long("x", 64) + "|" + long("x", 6)},
+		{"emoji clusters stay whole", long("👩‍👩‍👧‍👦", 9), long("👩‍👩‍👧‍👦", 5) + "|" + long("👩‍👩‍👧‍👦", 4)},
+		{"flags stay whole", "a" + long("🇩🇪", 16), "a" + long("🇩🇪", 15) + "|🇩🇪"},
+		{"heading stays with its text", long("x ", 15) + "\n\n# Heading\n\n" + long("y ", 15), long("x ", 15) + "|<b>Heading</b>\n\n" + long("y ", 15)},
+		{"table repeats its header", "|h|i|\n|-|-|\n" + strings.Repeat("|aaaa|bbbb|\n", 6),
+			"<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>|<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := join(telegramHTML(t, tt.source, markdown.TelegramOptions{Limit: 64})); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestSentenceEndAtTheLimitD06 has a sentence that ends exactly at the limit
+// and one that ends a character later.
+func TestSentenceEndAtTheLimitD06(t *testing.T) {
+	for _, n := range []int{62, 63, 64, 65} {
+		telegramHTML(t, strings.Repeat("a", n)+". "+strings.Repeat("𝕏", 40), markdown.TelegramOptions{Limit: 64})
+	}
+}
+
+func TestPlainHasAddresses(t *testing.T) {
+	source := "**See** [docs](http://a.b/?x=1&y) and `c < d`"
+	if got, want := telegramHTML(t, source, markdown.TelegramOptions{})[0].Plain, "See docs (http://a.b/?x=1&y) and c < d"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := slackMrkdwn(t, source, slackLimit)[0].Plain, "See docs (http://a.b/?x=1&amp;y) and c &lt; d"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func benchmarkAnswer(size int) string {
+	const section = "## Heading\n\nSome **bold** text with `code`, a [link](https://a.b/c?d=e&f) and 100 other words.\nA second line.\n\n" +
+		"- one\n- two\n  - nested *item* here\n\n```go\nfor i := range n {\n\tfmt.Println(i, a < b)\n}\n```\n\n" +
+		"| name | count |\n|---|---:|\n| one | 1 |\n| two | 22 |\n\n> A quote, & so on.\n\n"
+	return strings.Repeat(section, size/len(section)+1)[:size]
+}
+
+func BenchmarkAnswer(b *testing.B) {
+	for _, size := range []int{4 << 10, 100 << 10} {
+		source := benchmarkAnswer(size)
+		doc := markdown.Parse(source)
+		run := func(name string, f func()) {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for b.Loop() {
+					f()
+				}
+			})
+		}
+		run("parse", func() { markdown.Parse(source) })
+		run("telegram", func() { doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit, InertMentions: true}) })
+		run("slack", func() { doc.SlackMrkdwn(slackLimit) })
+	}
+}

@@ -1,0 +1,102 @@
+package markdown
+
+import (
+	"strings"
+	"unicode"
+)
+
+// SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit
+// UTF-16 units, markup and escapes included: 3,000 for the text of a section,
+// 4,000 for that of a message. Nothing in it notifies anybody, whatever the
+// source says. A document in which nothing can be seen has no parts.
+func (d *Document) SlackMrkdwn(limit int) []Part {
+	limit = max(limit, MinLimit)
+	return split(d, slack{limit: limit}, limit)
+}
+
+// slack is Slack's mrkdwn.
+type slack struct {
+	limit int
+}
+
+var _ rules = slack{}
+
+func (slack) traits() traits {
+	return traits{markupCounts: true, lineBound: true, wordMarks: true, quoteMark: '>', plainEscaped: true}
+}
+
+// within keeps the label of a link free of markup, and code blocks out of
+// quotes, which know no fences.
+func (slack) within(parent *span, s style) (*span, bool) {
+	if s == stylePre {
+		return nil, true
+	}
+	return parent, parent.find(styleLink) == nil
+}
+
+func (s slack) href(url string) (string, bool) {
+	if !web(url) && scheme(url) != "mailto" {
+		return "", false
+	}
+	escaped := strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", "`", "%60", " ", "%20").Replace(url)
+	return escaped, units(escaped) <= s.limit/2
+}
+
+func (slack) markup(s *span) (open, shut string) {
+	switch s.style {
+	case styleBold:
+		return "*", "*"
+	case styleItalic:
+		return "_", "_"
+	case styleStrike:
+		return "~", "~"
+	case styleLink:
+		return "<" + s.href + "|", ">"
+	case styleQuote:
+		return "> ", ""
+	case stylePre:
+		return "```\n", "\n```"
+	}
+	if s.ticks { // only a fence may hold a backtick
+		return "``` ", " ```"
+	}
+	return "`", "`"
+}
+
+// guard keeps text from being read as markup or as a call to everybody.
+func (slack) guard(p place) bool {
+	next := p.next()
+	switch {
+	case p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && broadcast(p):
+		return true
+	case p.plain:
+		return false
+	case p.last == '`' && next == '`':
+		return true // three make a fence
+	case p.code:
+		return false
+	case next == '>' && (p.last == 0 || p.last == '\n'):
+		return true // an escaped one begins a quote too
+	}
+	return p.marks && mark(p.last) && (border(p.prev) || mark(p.prev)) && !unicode.IsSpace(next)
+}
+
+// broadcast reports whether a word that calls everybody follows. One that is
+// put together from several atoms is not looked at closer.
+func broadcast(p place) bool {
+	if p.first {
+		return wordRune(p.next())
+	}
+	rest := strings.ToLower(p.rest[:min(len(p.rest), len("everyone"))])
+	return strings.HasPrefix(rest, "channel") || strings.HasPrefix(rest, "here") || strings.HasPrefix(rest, "everyone")
+}
+
+// mark reports whether Slack formats what stands between two of r.
+func mark(r rune) bool {
+	return r == '*' || r == '_' || r == '~' || r == '`'
+}
+
+// border reports whether a formatting mark beside r is seen by Slack.
+func border(r rune) bool {
+	return r == 0 || unicode.IsSpace(r) || strings.ContainsRune(`.,;:!?()[]{}"'-/`, r)
+}

@@ -1,0 +1,99 @@
+package markdown
+
+import (
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
+
+// maxColumn is the widest column that is filled up with spaces. A longer cell
+// keeps its text and shifts the rest of its row.
+const maxColumn = 40
+
+// table lays out a table as aligned lines of a preformatted span.
+func (l *layout) table(n *node, s *span) {
+	rows, widths := cells(n)
+	if len(rows) == 0 {
+		return
+	}
+	pre := l.nest(s, span{style: stylePre})
+	rules := make([]string, len(widths))
+	for i, w := range widths {
+		rules[i] = strings.Repeat("-", max(w, 1))
+	}
+	head := []string{row(rows[0], widths, n.align), strings.Join(rules, "-+-")}
+	l.lines(head, pre)
+	for i, line := range head {
+		if strings.TrimSpace(line) != "" {
+			pre.head = append(pre.head, atom{gap: gap{newlines: min(i, 1)}, text: line, span: pre})
+		}
+	}
+	body := make([]string, 0, len(rows))
+	for _, r := range rows[1:] {
+		body = append(body, row(r, widths, n.align))
+	}
+	l.body = true
+	if len(body) > 0 {
+		l.separate(1, cutNever)
+	}
+	l.lines(body, pre)
+	l.body = false
+}
+
+// cells returns the texts of the cells and the width of each column.
+func cells(n *node) ([][]string, []int) {
+	var rows [][]string
+	var widths []int
+	for _, r := range n.children {
+		var texts []string
+		for i, c := range r.children {
+			text := strings.Join(strings.Fields(cellText(c)), " ")
+			texts = append(texts, text)
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if w := uniseg.StringWidth(text); w <= maxColumn {
+				widths[i] = max(widths[i], w)
+			}
+		}
+		rows = append(rows, texts)
+	}
+	return rows, widths
+}
+
+// cellText returns the text of a cell; there are no links in preformatted
+// text, so their addresses are written out.
+func cellText(n *node) string {
+	if len(n.children) == 0 {
+		if n.kind == kindBreak {
+			return " "
+		}
+		return n.text
+	}
+	var b strings.Builder
+	for _, c := range n.children {
+		b.WriteString(cellText(c))
+	}
+	b.WriteString(n.suffix())
+	return b.String()
+}
+
+// row returns one line of a table.
+func row(texts []string, widths []int, align []alignment) string {
+	var b strings.Builder
+	for i, text := range texts {
+		if i > 0 {
+			b.WriteString(" | ")
+		}
+		fill := max(widths[i]-uniseg.StringWidth(text), 0)
+		left := 0
+		if i < len(align) && align[i] == alignRight {
+			left = fill
+		}
+		if i < len(align) && align[i] == alignCenter {
+			left = fill / 2
+		}
+		b.WriteString(strings.Repeat(" ", left) + text + strings.Repeat(" ", fill-left))
+	}
+	return strings.TrimRight(b.String(), " ")
+}

@@ -1,0 +1,86 @@
+package markdown
+
+import "strings"
+
+// maxTelegramHref is the longest address that becomes a link for Telegram.
+const maxTelegramHref = 2048
+
+// TelegramOptions are the choices of a rendering for Telegram.
+type TelegramOptions struct {
+	// Limit is the length of a part in UTF-16 units as a reader sees it, tags
+	// not counted. Telegram takes 4096 in a message and 1024 in a caption.
+	// The markup of a part is never longer than four times the limit.
+	Limit int
+	// InertMentions breaks names like @someone with an invisible character
+	// outside code, and makes text of links to users, so that nobody is
+	// notified.
+	InertMentions bool
+}
+
+// TelegramHTML renders the document for Telegram's HTML parse mode. A document
+// in which nothing can be seen has no parts.
+func (d *Document) TelegramHTML(options TelegramOptions) []Part {
+	limit := max(options.Limit, MinLimit)
+	return split(d, telegram{limit: limit, inert: options.InertMentions}, limit)
+}
+
+// telegram is the HTML parse mode of Telegram.
+type telegram struct {
+	limit int
+	inert bool
+}
+
+var _ rules = telegram{}
+
+func (telegram) traits() traits { return traits{} }
+
+func (telegram) within(parent *span, s style) (*span, bool) {
+	// Code and a link cannot be about the same text, and the link is worth more.
+	return parent, s != styleCode || parent.find(styleLink) == nil
+}
+
+// href takes web addresses and Telegram's own. A mailto address would be read
+// as a web address with a password, whereas a bare one becomes a link by itself.
+func (t telegram) href(url string) (string, bool) {
+	switch {
+	case web(url):
+	case scheme(url) == "tg" && !(t.inert && toUser(url)):
+	default:
+		return "", false
+	}
+	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(url)
+	return escaped, units(escaped) <= min(t.limit, maxTelegramHref)
+}
+
+// toUser reports whether a tg address names a user, which mentions them.
+func toUser(url string) bool {
+	_, rest, _ := strings.Cut(strings.ToLower(url), ":")
+	return strings.HasPrefix(strings.TrimLeft(rest, "/"), "user")
+}
+
+func (telegram) markup(s *span) (open, shut string) {
+	switch s.style {
+	case styleBold:
+		return "<b>", "</b>"
+	case styleItalic:
+		return "<i>", "</i>"
+	case styleStrike:
+		return "<s>", "</s>"
+	case styleCode:
+		return "<code>", "</code>"
+	case styleQuote:
+		return "<blockquote>", "</blockquote>"
+	case styleLink:
+		return `<a href="` + s.href + `">`, "</a>"
+	}
+	if s.lang != "" {
+		return `<pre><code class="language-` + s.lang + `">`, "</code></pre>"
+	}
+	return "<pre>", "</pre>"
+}
+
+// guard keeps names from being mentions. There are none inside code, but plain
+// text has no code.
+func (t telegram) guard(p place) bool {
+	return t.inert && p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && wordRune(p.next())
+}

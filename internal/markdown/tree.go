@@ -1,0 +1,106 @@
+package markdown
+
+import "strings"
+
+// kind says what a node is.
+type kind uint8
+
+const (
+	kindDocument kind = iota
+	kindParagraph
+	kindHeading
+	kindCodeBlock
+	kindQuote
+	kindList
+	kindItem
+	kindTable
+	kindRow
+	kindCell
+	kindRule
+
+	kindText
+	kindBreak
+	kindCode
+	kindStrong
+	kindEmphasis
+	kindStrike
+	kindLink
+)
+
+// alignment is how the cells of a table's column are set.
+type alignment uint8
+
+const (
+	alignLeft alignment = iota
+	alignRight
+	alignCenter
+)
+
+// node is a part of the tree. Only the fields that its kind needs are set.
+type node struct {
+	kind     kind
+	text     string      // text, code, code block
+	url      string      // link
+	bare     bool        // link: its text is its address
+	lang     string      // code block
+	ordered  bool        // list
+	start    int         // ordered list: its first number
+	box      string      // item: its check box, empty if it has none
+	align    []alignment // table
+	children []*node
+}
+
+// flat returns the text in n without its structure.
+func (n *node) flat() string {
+	if len(n.children) == 0 {
+		if n.kind == kindBreak {
+			return " "
+		}
+		return n.text
+	}
+	var b strings.Builder
+	for _, c := range n.children {
+		b.WriteString(c.flat())
+	}
+	return b.String()
+}
+
+// suffix returns what tells the address of a link behind its text, nothing if
+// the text is the address.
+func (n *node) suffix() string {
+	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat() {
+		return ""
+	}
+	return " (" + strings.TrimPrefix(n.url, "mailto:") + ")"
+}
+
+// plainTree makes paragraphs of text as it stands.
+func plainTree(text string) *node {
+	root := &node{kind: kindDocument}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+			continue
+		}
+		root.children = appendLines(root.children, lines)
+		lines = lines[:0]
+	}
+	root.children = appendLines(root.children, lines)
+	return root
+}
+
+// appendLines appends a paragraph of the lines, if there are any.
+func appendLines(blocks []*node, lines []string) []*node {
+	if len(lines) == 0 {
+		return blocks
+	}
+	p := &node{kind: kindParagraph}
+	for i, line := range lines {
+		if i > 0 {
+			p.children = append(p.children, &node{kind: kindBreak})
+		}
+		p.children = append(p.children, &node{kind: kindText, text: line})
+	}
+	return append(blocks, p)
+}
