@@ -1,0 +1,163 @@
+package telegram
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+var commandPattern = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?:\s|$)`)
+
+// words is the text of a message as far as it concerns the bot.
+type words struct {
+	text      string
+	mentioned bool
+	// command is the command that the text begins with, without slash and suffix,
+	// in lower case; target is the bot that its suffix names.
+	command, target string
+}
+
+// read finds mentions of the bot, strips those that only call it, decodes links
+// whose address does not show, and takes its name off a command.
+func (u user) read(text string, entities []entity) words {
+	units := utf16.Encode([]rune(text))
+	var w words
+	var own []span
+	var edits []edit
+	for _, e := range entities {
+		s, ok := e.span(len(units))
+		if !ok {
+			continue
+		}
+		part := string(utf16.Decode(units[s.from:s.to]))
+		switch {
+		case u.isMention(e, part):
+			w.mentioned = true
+			own = append(own, s)
+		case e.Type == "text_link" && e.URL != "" && e.URL != part:
+			edits = append(edits, edit{span{s.to, s.to}, " (" + e.URL + ")"})
+		}
+	}
+	from, to := trimCalls(units, own)
+	w.text = strings.TrimSpace(apply(units, edits, from, to))
+	if m := commandPattern.FindStringSubmatch(w.text); m != nil {
+		w.command, w.target = strings.ToLower(m[1]), m[2]
+		if u.isName(w.target) {
+			w.text = "/" + m[1] + w.text[len("/")+len(m[1])+len("@")+len(m[2]):]
+		}
+	}
+	if w.text == "" {
+		// Nothing but a mention is still a message.
+		w.text = strings.TrimSpace(text)
+	}
+	return w
+}
+
+func (u user) isName(name string) bool {
+	return name != "" && strings.EqualFold(name, u.Username)
+}
+
+func (u user) isMention(e entity, part string) bool {
+	switch e.Type {
+	case "mention":
+		name, ok := strings.CutPrefix(part, "@")
+		return ok && u.isName(name)
+	case "text_mention":
+		return e.User != nil && e.User.ID == u.ID
+	}
+	return false
+}
+
+// span is a range of UTF-16 code units, which is what Telegram counts in.
+type span struct{ from, to int }
+
+func (e entity) span(length int) (span, bool) {
+	if e.Offset < 0 || e.Length <= 0 || e.Offset > length || e.Length > length-e.Offset {
+		return span{}, false
+	}
+	return span{e.Offset, e.Offset + e.Length}, true
+}
+
+// trimCalls cuts the mentions at both ends of a text. One in the middle is a word
+// of a sentence and stays.
+func trimCalls(units []uint16, own []span) (from, to int) {
+	to = len(units)
+	for next := skip(units, 0, ""); ; {
+		i := indexSpan(own, func(s span) bool { return s.from == next })
+		if i < 0 {
+			break
+		}
+		from = skip(units, own[i].to, ",:;")
+		next = from
+	}
+	for last := skipBack(units, to); last > from; {
+		i := indexSpan(own, func(s span) bool { return s.to == last && s.from >= from })
+		if i < 0 {
+			break
+		}
+		to = own[i].from
+		last = skipBack(units, to)
+	}
+	return from, to
+}
+
+func indexSpan(spans []span, fits func(span) bool) int {
+	for i, s := range spans {
+		if fits(s) {
+			return i
+		}
+	}
+	return -1
+}
+
+// skip passes over white space and the punctuation given.
+func skip(units []uint16, i int, punctuation string) int {
+	for i < len(units) && (unicode.IsSpace(rune(units[i])) || strings.ContainsRune(punctuation, rune(units[i]))) {
+		i++
+	}
+	return i
+}
+
+func skipBack(units []uint16, i int) int {
+	for i > 0 && unicode.IsSpace(rune(units[i-1])) {
+		i--
+	}
+	return i
+}
+
+// edit puts text in the place of a span.
+type edit struct {
+	span
+	text string
+}
+
+// apply makes the edits, which are in the order of their places, within a range.
+func apply(units []uint16, edits []edit, from, to int) string {
+	var b strings.Builder
+	for _, e := range edits {
+		if e.from < from || e.to > to {
+			continue
+		}
+		b.WriteString(string(utf16.Decode(units[from:e.from])))
+		b.WriteString(e.text)
+		from = e.to
+	}
+	b.WriteString(string(utf16.Decode(units[from:to])))
+	return b.String()
+}
+
+// isForBot reports whether a message in a group speaks to the bot: it mentions it,
+// answers it, or is a command of its own.
+func (u user) isForBot(m *message, w words, commands map[string]bool) bool {
+	switch {
+	case w.mentioned, u.isName(w.target):
+		return true
+	case w.target != "":
+		return false
+	}
+	if r := m.ReplyTo; r != nil && r.From != nil && r.From.ID == u.ID && len(r.TopicCreated) == 0 {
+		return true
+	}
+	return commands[w.command]
+}

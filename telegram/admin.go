@@ -1,0 +1,82 @@
+package telegram
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// Bounds of what is remembered about administrators: long enough for a burst of
+// questions, short enough that a lost office counts soon.
+const (
+	adminTTL  = time.Minute
+	maxAdmins = 1000
+)
+
+// IsAdmin asks Telegram whether the user owns or administers the group, and
+// remembers the answer for a minute. In a private chat nobody does. Whoever speaks
+// in the name of the group itself is an anonymous administrator of it.
+func (p *Platform) IsAdmin(ctx context.Context, chat bridge.Chat, user string) (bool, error) {
+	if err := checkAddress(bridge.Address{Chat: chat}); err != nil {
+		return false, err
+	}
+	if !strings.HasPrefix(chat.ID, "-") {
+		return false, nil
+	}
+	if user == chat.ID {
+		return true, nil
+	}
+	id, err := strconv.ParseInt(user, 10, 64)
+	if err != nil || id <= 0 {
+		return false, nil // a channel
+	}
+	key := adminKey{chat.ID, user}
+	if admin, ok := p.admins.look(key); ok {
+		return admin, nil
+	}
+	var member struct {
+		Status string `json:"status"`
+	}
+	err = p.api.call(ctx, "getChatMember", tgbotapi.Params{"chat_id": chat.ID, "user_id": user}, &member)
+	if err != nil {
+		return false, err
+	}
+	admin := member.Status == "creator" || member.Status == "administrator"
+	p.admins.keep(key, admin)
+	return admin, nil
+}
+
+type adminKey struct{ chat, user string }
+
+type adminAnswer struct {
+	admin bool
+	until time.Time
+}
+
+// adminCache is bounded by forgetting. The zero value is ready.
+type adminCache struct {
+	mu      sync.Mutex
+	answers map[adminKey]adminAnswer
+}
+
+func (c *adminCache) look(key adminKey) (admin, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.answers[key]
+	return a.admin, ok && time.Now().Before(a.until)
+}
+
+func (c *adminCache) keep(key adminKey, admin bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers == nil || len(c.answers) >= maxAdmins {
+		c.answers = map[adminKey]adminAnswer{}
+	}
+	c.answers[key] = adminAnswer{admin, time.Now().Add(adminTTL)}
+}

@@ -1,0 +1,70 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// Limits of setMyCommands (core.telegram.org/bots/api#botcommand).
+const (
+	maxCommands    = 100
+	maxDescription = 256
+)
+
+var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// botCommand is a command as Telegram lists it.
+type botCommand struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+}
+
+// Announce shows the commands in Telegram's menu, where they are not shown
+// already. From now on they count as the bot's in groups, also without its name
+// behind them and also where the menu cannot be changed.
+func (p *Platform) Announce(ctx context.Context, commands []bridge.CommandInfo) error {
+	names := map[string]bool{}
+	list := make([]botCommand, 0, len(commands))
+	for _, c := range commands {
+		if !commandName.MatchString(c.Name) {
+			return fmt.Errorf("telegram: command %q: want 1 to 32 of a-z, 0-9 and _", c.Name)
+		}
+		names[c.Name] = true
+		list = append(list, botCommand{c.Name, describe(c)})
+	}
+	if len(list) > maxCommands {
+		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(list), maxCommands)
+	}
+	p.mu.Lock()
+	p.commands = names
+	p.mu.Unlock()
+	var shown []botCommand
+	if err := p.api.call(ctx, "getMyCommands", nil, &shown); err != nil {
+		return err
+	}
+	if slices.Equal(shown, list) {
+		return nil
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("telegram: list of commands: %w", err)
+	}
+	return p.api.call(ctx, "setMyCommands", tgbotapi.Params{"commands": string(body)}, nil)
+}
+
+func describe(c bridge.CommandInfo) string {
+	text := cmp.Or(strings.TrimSpace(c.Description), c.Name)
+	if r := []rune(text); len(r) > maxDescription {
+		text = string(r[:maxDescription-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,253 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// maxAnswer bounds the body of an answer. The largest honest one, a hundred
+// updates with long texts, is well below it.
+const maxAnswer = 32 << 20
+
+// minSecret is below any real secret's length, and above that of a word of prose.
+const minSecret = 10
+
+// client makes calls of the Bot API. It is the only place that knows the token.
+type client struct {
+	token    string
+	endpoint string // with %s for token and method, as the library wants it
+	files    string
+	http     *http.Client
+	own      bool
+	timeout  time.Duration
+}
+
+func newClient(token, base string, given *http.Client, timeout time.Duration) *client {
+	c := &client{
+		token:    token,
+		endpoint: strings.ReplaceAll(base, "%", "%%") + "/bot%s/%s",
+		files:    base + "/file/bot" + token + "/",
+		own:      given == nil,
+		timeout:  timeout,
+	}
+	hc := http.Client{}
+	if given != nil {
+		hc = *given
+	} else {
+		hc.Transport = newTransport()
+	}
+	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &hc
+	return c
+}
+
+// newTransport notices dead connections by itself, and gives idle ones up before
+// the server does: a send on a connection that the other side has just closed ends
+// with an outcome that nobody knows.
+func newTransport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.IdleConnTimeout = 30 * time.Second
+	t.MaxIdleConnsPerHost = 32
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	return t
+}
+
+// close gives up idle connections, where they are nobody else's.
+func (c *client) close() {
+	if c.own {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// callError says why a call came to nothing. It holds no secrets.
+type callError struct {
+	method string
+	// code is Telegram's error code where answered, else the HTTP status, or 0 where
+	// there was no answer at all.
+	code int
+	// answered is true where Telegram itself refused the call, in its own words.
+	answered   bool
+	text       string
+	retryAfter time.Duration
+	movedTo    int64
+	// begun is true where a part of the request may have reached the server.
+	begun bool
+	// commit is what the commit of a send returned, where it failed.
+	commit error
+	err    error
+}
+
+// Error returns the text for the log.
+func (e *callError) Error() string {
+	switch {
+	case e.commit != nil:
+		return fmt.Sprintf("telegram: %s: commit: %v", e.method, e.commit)
+	case e.answered:
+		return fmt.Sprintf("telegram: %s: %d %s", e.method, e.code, e.text)
+	case e.code != 0:
+		return fmt.Sprintf("telegram: %s: http status %d: %s", e.method, e.code, e.text)
+	}
+	return fmt.Sprintf("telegram: %s: %s", e.method, e.text)
+}
+
+// Unwrap returns the cause, where keeping it is safe.
+func (e *callError) Unwrap() error { return e.err }
+
+// refused reports whether Telegram refused the call with this code and words.
+func refused(err error, code int, words string) bool {
+	var ce *callError
+	return errors.As(err, &ce) && ce.answered && ce.code == code && strings.Contains(strings.ToLower(ce.text), words)
+}
+
+// gate runs the commit of a send, unless the call is over already: a transport may
+// still be reading the body when a cancelled call returns.
+type gate struct {
+	commit func() error
+
+	mu    sync.Mutex
+	shut  bool
+	begun bool
+	err   error
+}
+
+var errOver = errors.New("telegram: the call is over")
+
+func (g *gate) open() error {
+	// The commit runs under the lock, so that shutting waits for it: a send that has
+	// returned is never committed afterwards.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return errOver
+	}
+	g.begun = true
+	g.err = g.commit()
+	return g.err
+}
+
+func (g *gate) close() (begun bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = true
+	return g.begun, g.err
+}
+
+// doFunc is a client of one request.
+type doFunc func(*http.Request) (*http.Response, error)
+
+// Do makes the request.
+func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
+
+// call calls a method with the usual timeout and decodes the result.
+func (c *client) call(ctx context.Context, method string, params tgbotapi.Params, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return c.do(ctx, method, params, into, nil)
+}
+
+// send is call with a commit between the first byte of the request and the rest.
+func (c *client) send(ctx context.Context, method string, params tgbotapi.Params, into any, commit func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return c.do(ctx, method, params, into, &gate{commit: commit})
+}
+
+func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any, g *gate) error {
+	var status int
+	var header http.Header
+	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
+		req = req.WithContext(ctx)
+		if g != nil {
+			bridge.CommitOnWrite(req, g.open)
+		}
+		resp, err := c.http.Do(req)
+		if err == nil {
+			status, header = resp.StatusCode, resp.Header
+			resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+		}
+		return resp, err
+	})}
+	bot.SetAPIEndpoint(c.endpoint)
+	resp, err := bot.MakeRequest(method, params)
+	fault := &callError{method: method, code: status, begun: true}
+	if g != nil {
+		fault.begun, fault.commit = g.close()
+	}
+	if err == nil && into != nil {
+		err = json.Unmarshal(resp.Result, into)
+	}
+	if err == nil {
+		return nil
+	}
+	c.explain(fault, err, header)
+	return fault
+}
+
+type bounded struct {
+	io.Reader
+	io.Closer
+}
+
+// explain takes an error of the library apart.
+func (c *client) explain(fault *callError, err error, header http.Header) {
+	var refusal *tgbotapi.Error
+	if errors.As(err, &refusal) {
+		fault.answered = refusal.Code != 0
+		if fault.answered {
+			fault.code = refusal.Code
+		}
+		fault.text = c.redact(refusal.Message)
+		fault.retryAfter = time.Duration(refusal.RetryAfter) * time.Second
+		fault.movedTo = refusal.MigrateToChatID
+	} else {
+		fault.err = c.clean(err)
+		fault.text = fault.err.Error()
+	}
+	if fault.retryAfter <= 0 && header != nil {
+		if n, err := strconv.Atoi(header.Get("Retry-After")); err == nil && n > 0 {
+			fault.retryAfter = time.Duration(min(n, 24*60*60)) * time.Second
+		}
+	}
+}
+
+// clean drops the address from an error of net/http, and all but the words of an
+// error that still tells the token.
+func (c *client) clean(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if text := e.Error(); c.redact(text) != text {
+			return errors.New(c.redact(err.Error()))
+		}
+	}
+	return err
+}
+
+// redact takes the token out of a text, also where it was escaped for an address.
+func (c *client) redact(text string) string {
+	text = strings.ReplaceAll(text, c.token, "<token>")
+	// The colon may have been escaped on the way.
+	if _, secret, _ := strings.Cut(c.token, ":"); len(secret) >= minSecret {
+		text = strings.ReplaceAll(text, secret, "<token>")
+	}
+	return text
+}

@@ -1,0 +1,215 @@
+package telegram
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+// event is what an update comes to: one of its fields, or none where the update is
+// not for the bot.
+type event struct {
+	message  *bridge.Message
+	moved    *move
+	callback *callback
+}
+
+type move struct{ from, to bridge.Chat }
+
+// album is a set of pictures or files sent at once, which come one by one.
+type album struct {
+	chat  int64
+	group string
+}
+
+// decoder turns updates into events for one bot.
+type decoder struct {
+	self     user
+	commands map[string]bool
+	albums   *recent[album]
+	forums   *recent[int64]
+	log      *slog.Logger
+}
+
+// decoded is an update whose message has been decoded too.
+type decoded struct {
+	update
+	message *message
+	raw     json.RawMessage
+	words   words
+}
+
+// batch decodes updates each on its own, and returns what they come to with the
+// greatest update id. An update that does not decode is logged and counts by its
+// id alone; known is false where not even one id is to be found.
+func (d *decoder) batch(raws []json.RawMessage) (events []event, last int64, known bool) {
+	var list []*decoded
+	for _, raw := range raws {
+		u, id, err := d.decode(raw)
+		if err != nil {
+			d.log.Error("update skipped: it does not decode", "update_id", id, "bytes", len(raw), "err", err)
+		}
+		if id > 0 {
+			known = true
+			last = max(last, id)
+		}
+		if err == nil {
+			list = append(list, u)
+		}
+	}
+	// Only one item of an album carries the words that call the bot, and it need not
+	// be the first.
+	for _, u := range list {
+		if m := u.message; m != nil && m.MediaGroup != "" && d.forBot(u) {
+			d.albums.add(album{m.Chat.ID, m.MediaGroup})
+		}
+	}
+	for _, u := range list {
+		if e, ok := d.event(u); ok {
+			events = append(events, e)
+		}
+	}
+	return events, last, known
+}
+
+func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
+	u := &decoded{}
+	if err := json.Unmarshal(raw, &u.update); err != nil {
+		var id updateID
+		_ = json.Unmarshal(raw, &id) // 0 is the answer where this fails too
+		return nil, id.ID, err
+	}
+	u.raw = u.Message
+	if present(u.Edited) {
+		u.raw = u.Edited
+	}
+	if !present(u.raw) {
+		return u, u.ID, nil
+	}
+	u.message = &message{}
+	if err := json.Unmarshal(u.raw, u.message); err != nil {
+		return nil, u.ID, err
+	}
+	// The caption counts where there is no text.
+	m := u.message
+	if strings.TrimSpace(m.Text) != "" {
+		u.words = d.self.read(m.Text, m.Entities)
+	} else {
+		u.words = d.self.read(m.Caption, m.CaptionEntities)
+	}
+	return u, u.ID, nil
+}
+
+func present(raw json.RawMessage) bool {
+	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
+}
+
+func (d *decoder) event(u *decoded) (event, bool) {
+	switch {
+	case u.message != nil:
+		return d.messageEvent(u)
+	case u.Callback != nil && u.Callback.ID != "":
+		return event{callback: u.Callback}, true
+	case u.Member != nil:
+		m := u.Member
+		d.log.Info("membership changed", "chat", m.Chat.ID, "by", m.From.ID, "status", m.New.Status)
+	}
+	return event{}, false
+}
+
+func (d *decoder) messageEvent(u *decoded) (event, bool) {
+	m := u.message
+	if m.Chat.ID == 0 {
+		return event{}, false
+	}
+	if m.MigrateTo != 0 && m.MigrateTo != m.Chat.ID {
+		return event{moved: &move{from: chatOf(m.Chat.ID), to: chatOf(m.MigrateTo)}}, true
+	}
+	if m.Chat.IsForum {
+		d.forums.add(m.Chat.ID)
+	}
+	msg := d.convert(u)
+	return event{message: msg}, msg != nil
+}
+
+func chatOf(id int64) bridge.Chat {
+	return bridge.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
+}
+
+// convert returns nil for what is not for the bot.
+func (d *decoder) convert(u *decoded) *bridge.Message {
+	m := u.message
+	id, name, ok := m.sender()
+	if !ok || !d.forBot(u) {
+		return nil
+	}
+	msg := &bridge.Message{
+		Chat:     chatOf(m.Chat.ID),
+		ID:       strconv.FormatInt(m.ID, 10),
+		Kind:     bridge.KindText,
+		User:     strconv.FormatInt(id, 10),
+		UserName: name,
+		Direct:   m.Chat.Type == "private",
+		Text:     u.words.text,
+		Time:     time.Unix(m.Date, 0).UTC(),
+	}
+	if m.ID == 0 {
+		// Ephemeral messages all have the id 0; their updates tell them apart.
+		msg.ID = "u" + strconv.FormatInt(u.ID, 10)
+	}
+	// Elsewhere a thread id only says which message began a row of replies.
+	if m.IsTopic && m.ThreadID != 0 {
+		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
+	}
+	if present(u.Edited) {
+		msg.Kind = bridge.KindEdit
+		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
+	}
+	msg.Files, msg.Skipped = m.attachments(u.raw)
+	if msg.Kind == bridge.KindEdit {
+		// A live location is edited all the time.
+		msg.Skipped = nil
+	}
+	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
+		return nil // a service message: somebody joined, a title changed
+	}
+	return msg
+}
+
+// sender returns who a message is from. One that was sent in the name of a chat (by
+// an anonymous administrator, or by somebody as their channel) is from that chat:
+// the user that Telegram puts beside it stands for everybody who does so. Bots and
+// posts forwarded from a linked channel are from nobody.
+func (m *message) sender() (id int64, name string, ok bool) {
+	switch {
+	case m.AutoForward, m.Chat.Type == "channel":
+		return 0, "", false
+	case m.SenderChat != nil:
+		s := m.SenderChat
+		return s.ID, tidy(cmp.Or(s.Title, s.Username)), s.ID != 0
+	case m.From == nil, m.From.IsBot:
+		return 0, "", false
+	}
+	f := m.From
+	return f.ID, tidy(cmp.Or(tidy(f.FirstName+" "+f.LastName), f.Username)), f.ID != 0
+}
+
+// tidy makes one line of a name.
+func tidy(name string) string { return strings.Join(strings.Fields(name), " ") }
+
+func (d *decoder) forBot(u *decoded) bool {
+	m := u.message
+	switch {
+	case m.Chat.Type == "private":
+		return true
+	case m.MediaGroup != "" && d.albums.has(album{m.Chat.ID, m.MediaGroup}):
+		return true
+	}
+	return d.self.isForBot(m, u.words, d.commands)
+}

@@ -1,0 +1,77 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// fetchTimeout bounds the download of a file.
+const fetchTimeout = 2 * time.Minute
+
+// Fetch downloads a file of at most 20 MB, which is what Telegram hands to bots.
+func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) error {
+	if a.Size > maxFile {
+		return bridge.ErrTooLarge
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	var f file
+	err := p.api.call(ctx, "getFile", tgbotapi.Params{"file_id": a.Ref}, &f)
+	switch {
+	case refused(err, http.StatusBadRequest, "file is too big"), err == nil && f.Size > maxFile:
+		return bridge.ErrTooLarge
+	case err != nil:
+		return err
+	case f.Path == "":
+		return errors.New("telegram: getFile: the answer names no path")
+	}
+	return p.api.download(ctx, f.Path, w)
+}
+
+// download writes a file of the server to w. Neither the address nor an error that
+// contains it leaves this function.
+func (c *client) download(ctx context.Context, path string, w io.Writer) error {
+	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
+	for i, part := range parts {
+		if part == "." || part == ".." {
+			return errors.New("telegram: file: the path leads elsewhere")
+		}
+		parts[i] = url.PathEscape(part)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.files+strings.Join(parts, "/"), nil)
+	if err != nil {
+		return fmt.Errorf("telegram: file: %w", c.clean(err))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("telegram: file: %w", c.clean(err))
+	}
+	defer resp.Body.Close() //nolint:errcheck // nothing is lost with a body that was read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
+	}
+	if resp.ContentLength > maxFile {
+		return bridge.ErrTooLarge
+	}
+	n, err := io.Copy(w, io.LimitReader(resp.Body, maxFile))
+	if err != nil {
+		return fmt.Errorf("telegram: file: after %d bytes: %w", n, c.clean(err))
+	}
+	var more [1]byte
+	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
+		return bridge.ErrTooLarge
+	} else if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("telegram: file: after %d bytes: %w", n, c.clean(err))
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// Times of the poll loop.
+const (
+	minBackOff = time.Second
+	maxBackOff = 60 * time.Second
+	// pollMargin is how long past its timeout a poll may be answered.
+	pollMargin = 15 * time.Second
+	// emptyPause keeps a server that does not wait from being asked without end.
+	emptyPause = 500 * time.Millisecond
+	// answerTimeout bounds an answer to a press of a button.
+	answerTimeout = 5 * time.Second
+	// maxAnswering bounds the answers under way.
+	maxAnswering = 8
+)
+
+// allowedUpdates are the kinds of updates to ask for.
+const allowedUpdates = `["message","edited_message","my_chat_member","callback_query"]`
+
+// Run polls until ctx ends. It returns an error only where the token is refused at
+// the start; the network being down, or somebody else polling, it waits out.
+func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
+	p.health.start()
+	defer p.health.stop()
+	defer p.api.close()
+	self, err := p.identify(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	p.log.Info("telegram starts", "bot", self.Username, "id", self.ID)
+	r := &receiver{
+		Platform: p,
+		in:       in,
+		decode:   decoder{self: self, albums: &recent[album]{}, forums: &p.forums, log: p.log},
+		slots:    make(chan struct{}, maxAnswering),
+		pause:    newPause(),
+	}
+	defer r.answers.Wait()
+	for ctx.Err() == nil {
+		if wait := r.round(ctx); !sleep(ctx, wait) {
+			break
+		}
+	}
+	return nil
+}
+
+// identify learns who the bot is, and removes a webhook, which would keep polls
+// from getting anything.
+func (p *Platform) identify(ctx context.Context) (user, error) {
+	pause := newPause()
+	for {
+		var self user
+		err := p.api.call(ctx, "getMe", nil, &self)
+		if err == nil && (self.ID == 0 || self.Username == "") {
+			err = errors.New("telegram: getMe: the answer names no bot: check TELEGRAM_API_URL")
+		}
+		if wrongToken(err) {
+			return user{}, fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", err)
+		}
+		if err == nil {
+			err = p.dropWebhook(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return self, nil
+		}
+		p.health.polled(err, false)
+		wait := pause.after(err)
+		p.log.Warn("telegram cannot be reached yet", "err", err, "wait", wait)
+		p.api.close()
+		if !sleep(ctx, wait) {
+			return user{}, nil
+		}
+	}
+}
+
+// wrongToken reports whether Telegram itself does not know the token: it says 401
+// to one that was revoked and 404 to one that never was.
+func wrongToken(err error) bool {
+	var ce *callError
+	return errors.As(err, &ce) && ce.answered && (ce.code == http.StatusUnauthorized || ce.code == http.StatusNotFound)
+}
+
+func (p *Platform) dropWebhook(ctx context.Context) error {
+	var info struct {
+		URL string `json:"url"`
+	}
+	if err := p.api.call(ctx, "getWebhookInfo", nil, &info); err != nil || info.URL == "" {
+		return err
+	}
+	p.log.Warn("a webhook was set for this bot and is removed: updates are polled")
+	return p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
+}
+
+// pause says how long to wait after an error.
+type pause struct{ steps *backoff.ExponentialBackOff }
+
+func newPause() pause {
+	return pause{&backoff.ExponentialBackOff{
+		InitialInterval:     minBackOff * 3 / 2,
+		RandomizationFactor: 1.0 / 3,
+		Multiplier:          2,
+		MaxInterval:         maxBackOff * 3 / 4,
+	}}
+}
+
+// after obeys the server where it says how long.
+func (p pause) after(err error) time.Duration {
+	var ce *callError
+	if errors.As(err, &ce) && ce.retryAfter > 0 {
+		return ce.retryAfter
+	}
+	return min(max(p.steps.NextBackOff(), minBackOff), maxBackOff)
+}
+
+// receiver is the poll loop of one Run.
+type receiver struct {
+	*Platform
+	decode  decoder
+	in      bridge.Inbox
+	offset  int64
+	pause   pause
+	slots   chan struct{}
+	answers sync.WaitGroup
+}
+
+// round polls once, hands over what came, and returns how long to wait.
+func (r *receiver) round(ctx context.Context) time.Duration {
+	begin := time.Now()
+	raws, err := r.poll(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		return r.missed(err)
+	}
+	r.health.polled(nil, false)
+	if len(raws) == 0 {
+		r.pause.steps.Reset()
+		return max(0, emptyPause-time.Since(begin))
+	}
+	r.decode.commands = r.announced()
+	events, last, known := r.decode.batch(raws)
+	if !known {
+		return r.pause.after(nil)
+	}
+	err = r.hand(ctx, events)
+	if ctx.Err() != nil && err != nil {
+		return 0
+	}
+	r.health.accepted(err)
+	if err != nil {
+		wait := r.pause.after(nil)
+		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
+		return wait
+	}
+	// Ids count up, but may begin anew after a week of silence.
+	r.offset = last + 1
+	r.pause.steps.Reset()
+	return 0
+}
+
+func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.pollTimeout+pollMargin)
+	defer cancel()
+	params := tgbotapi.Params{
+		"timeout":         strconv.Itoa(int(r.pollTimeout / time.Second)),
+		"limit":           "100",
+		"allowed_updates": allowedUpdates,
+	}
+	if r.offset != 0 {
+		params["offset"] = strconv.FormatInt(r.offset, 10)
+	}
+	var raws []json.RawMessage
+	err := r.api.do(ctx, "getUpdates", params, &raws, nil)
+	return raws, err
+}
+
+// missed records a poll that came to nothing and returns how long to wait.
+func (r *receiver) missed(err error) time.Duration {
+	var ce *callError
+	conflict := errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict
+	begins := r.health.polled(err, conflict)
+	if conflict {
+		if begins {
+			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", r.conflictWait)
+		}
+		return r.conflictWait
+	}
+	wait := r.pause.after(err)
+	r.log.Warn("poll without answer", "err", err, "wait", wait)
+	// A connection that has died in silence must not carry the next poll too.
+	r.api.close()
+	return wait
+}
+
+// hand gives events to the inbox in their order.
+func (r *receiver) hand(ctx context.Context, events []event) error {
+	var messages []bridge.Message
+	flush := func() error {
+		if len(messages) == 0 {
+			return nil
+		}
+		err := r.in.Accept(ctx, messages...)
+		messages = nil
+		return err
+	}
+	for _, e := range events {
+		switch {
+		case e.message != nil:
+			messages = append(messages, *e.message)
+		case e.moved != nil:
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := r.in.Moved(ctx, e.moved.from, e.moved.to); err != nil {
+				return fmt.Errorf("move of chat %s: %w", e.moved.from, err)
+			}
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.callback != nil {
+			r.answer(ctx, e.callback)
+		}
+	}
+	return nil
+}
+
+// answer takes the clock off a pressed button. It is a courtesy: where many wait,
+// some go without.
+func (r *receiver) answer(ctx context.Context, c *callback) {
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		return
+	}
+	r.answers.Go(func() {
+		defer func() { <-r.slots }()
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		err := r.api.call(ctx, "answerCallbackQuery", tgbotapi.Params{
+			"callback_query_id": c.ID,
+			"text":              "This button is of no use any more.",
+		}, nil)
+		if err != nil {
+			r.log.Debug("press of a button not answered", "err", err)
+		}
+	})
+}
+
+// announced returns the commands that are the bot's without its name behind them.
+func (p *Platform) announced() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.commands)
+}

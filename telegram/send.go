@@ -1,0 +1,185 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+	"sync"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// topicNotice is shown with an answer whose topic is gone.
+const topicNotice = "↪ Posted here because its topic is gone."
+
+// delivery is a part on its way.
+type delivery struct {
+	to    bridge.Address
+	part  bridge.Part
+	plain bool // there is no HTML, or it was refused
+	moved bool // the topic was gone
+}
+
+// Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
+// once; where the topic is gone, it sends to the chat with a line that says so. It
+// retries nothing else: when to try again is for the caller to say.
+func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	if err := checkAddress(to); err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+	}
+	if commit == nil {
+		commit = func() error { return nil }
+	}
+	commit = sync.OnceValue(commit)
+	d := delivery{to: to, part: part, plain: part.Text == ""}
+	for {
+		var sent struct {
+			ID int64 `json:"message_id"`
+		}
+		err := p.api.send(ctx, "sendMessage", d.params(), &sent, commit)
+		switch {
+		case err == nil && sent.ID != 0:
+			return strconv.FormatInt(sent.ID, 10), nil
+		case err == nil:
+			return "", &bridge.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
+		case !d.plain && refused(err, http.StatusBadRequest, "can't parse entities"):
+			p.log.Warn("markup refused: sending plain text", "chat", to.Chat.String(), "err", err)
+			d.plain = true
+		case !d.moved && to.Chat.Thread != "" && topicGone(err):
+			p.log.Warn("topic gone: sending to the chat", "chat", to.Chat.String(), "err", err)
+			d.moved = true
+		default:
+			return "", p.sendError(to, err)
+		}
+	}
+}
+
+func topicGone(err error) bool {
+	return refused(err, http.StatusBadRequest, "message thread not found") ||
+		refused(err, http.StatusBadRequest, "topic_deleted")
+}
+
+func checkAddress(to bridge.Address) error {
+	if _, err := strconv.ParseInt(to.Chat.ID, 10, 64); err != nil || to.Chat.Platform != Name {
+		return fmt.Errorf("telegram: %s is not one of telegram's chats", to.Chat)
+	}
+	if to.Chat.Thread == "" {
+		return nil
+	}
+	if _, err := strconv.ParseInt(to.Chat.Thread, 10, 64); err != nil {
+		return fmt.Errorf("telegram: %s names no topic of telegram's", to.Chat)
+	}
+	return nil
+}
+
+func (d delivery) params() tgbotapi.Params {
+	params := tgbotapi.Params{
+		"chat_id":              d.to.Chat.ID,
+		"link_preview_options": `{"is_disabled":true}`,
+	}
+	if d.plain {
+		params["text"] = d.text(cmp.Or(d.part.Plain, d.part.Text), plainLine)
+	} else {
+		params["text"] = d.text(d.part.Text, htmlLine)
+		params["parse_mode"] = "HTML"
+	}
+	if d.to.Chat.Thread != "" && !d.moved {
+		params["message_thread_id"] = d.to.Chat.Thread
+	}
+	// The message that is answered may lie in the topic that is gone.
+	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.moved {
+		reply, err := json.Marshal(map[string]any{"message_id": id, "allow_sending_without_reply": true})
+		if err == nil {
+			params["reply_parameters"] = string(reply)
+		}
+	}
+	return params
+}
+
+// text is the body with the lines that go with it.
+func (d delivery) text(body string, line func(string) string) string {
+	if d.moved {
+		body = line(topicNotice) + "\n\n" + body
+	}
+	if d.part.Repeat {
+		body += "\n\n" + line(bridge.RepeatNotice)
+	}
+	return body
+}
+
+func plainLine(s string) string { return s }
+
+func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
+
+// sendError says what became of a send that failed.
+func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
+	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
+	var ce *callError
+	if !errors.As(err, &ce) {
+		return out
+	}
+	out.RetryAfter = ce.retryAfter
+	switch {
+	case ce.commit != nil, ce.code == 0 && !ce.begun:
+		out.Outcome = bridge.Later
+	case ce.movedTo != 0:
+		out.Outcome, out.MovedTo = bridge.Later, strconv.FormatInt(ce.movedTo, 10)
+	case wrongToken(err):
+		p.log.Error("telegram refuses the token: check TELEGRAM_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
+		out.Outcome = bridge.Later
+	default:
+		out.Outcome = outcome(ce)
+	}
+	return out
+}
+
+// outcome judges by the status. A gateway that gave up waiting does not know what
+// the server behind it did; a gateway that refuses in words of its own has not
+// asked it.
+func outcome(ce *callError) bridge.Outcome {
+	switch {
+	case ce.code == http.StatusTooManyRequests:
+		return bridge.Later
+	case ce.code == http.StatusGatewayTimeout:
+		return bridge.Unknown
+	case ce.code >= 500:
+		return bridge.Later
+	case ce.code >= 400 && ce.answered:
+		return bridge.Refused
+	case ce.code >= 300:
+		return bridge.Later
+	}
+	return bridge.Unknown
+}
+
+// Typing shows that the bot is at work for about five seconds. Telegram clears the
+// sign by itself, so there is nothing to do to clear it.
+func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error {
+	if !on {
+		return nil
+	}
+	if err := checkAddress(to); err != nil {
+		return err
+	}
+	params := tgbotapi.Params{"chat_id": to.Chat.ID, "action": "typing"}
+	switch {
+	case to.Chat.Thread != "":
+		params["message_thread_id"] = to.Chat.Thread
+	case p.isForum(to.Chat.ID):
+		// The general topic is left out when sending, but not here.
+		params["message_thread_id"] = "1"
+	}
+	return p.api.call(ctx, "sendChatAction", params, nil)
+}
+
+func (p *Platform) isForum(chatID string) bool {
+	id, err := strconv.ParseInt(chatID, 10, 64)
+	return err == nil && p.forums.has(id)
+}

@@ -1,0 +1,169 @@
+package telegram
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+// Name is the Chat.Platform of Telegram's chats.
+const Name = "telegram"
+
+// Defaults of [Config].
+const (
+	DefaultAPIURL       = "https://api.telegram.org"
+	DefaultPollTimeout  = 45 * time.Second
+	DefaultConflictWait = 35 * time.Second
+	DefaultCallTimeout  = 30 * time.Second
+)
+
+// maxPoll is the longest that the Bot API lets getUpdates wait.
+const maxPoll = 50 * time.Second
+
+var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+
+// Config says which bot to be, and where.
+type Config struct {
+	// Token is the bot's token from BotFather. It is required.
+	Token string
+	// APIURL is the address of the Bot API server: methods are at
+	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
+	// [DefaultAPIURL].
+	APIURL string
+	// HTTPClient carries the requests. It should set no timeout of its own that is
+	// shorter than PollTimeout. Redirects are not followed in any case, because the
+	// address that they would tell the next server contains the token. Nil means a
+	// client of its own, which Run closes when it ends.
+	HTTPClient *http.Client
+	// Logger is where the platform reports. Nil means no log.
+	Logger *slog.Logger
+	// PollTimeout is how long the server waits for an update before it answers with
+	// none: whole seconds, at most 50. 0 means [DefaultPollTimeout].
+	PollTimeout time.Duration
+	// ConflictWait is the pause after the server says that somebody else polls with
+	// this token. 0 means [DefaultConflictWait], longer than the poll of a bot that
+	// crashed can hold the place.
+	ConflictWait time.Duration
+	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
+	CallTimeout time.Duration
+}
+
+// Platform is Telegram. Its methods may be called concurrently; Run at most once at
+// a time. Its only goroutines are those of Run, which waits for them.
+type Platform struct {
+	api          *client
+	log          *slog.Logger
+	pollTimeout  time.Duration
+	conflictWait time.Duration
+	health       health
+	admins       adminCache
+	forums       recent[int64]
+
+	mu       sync.Mutex
+	commands map[string]bool
+}
+
+var (
+	_ bridge.Platform       = (*Platform)(nil)
+	_ bridge.Typer          = (*Platform)(nil)
+	_ bridge.Fetcher        = (*Platform)(nil)
+	_ bridge.Administrators = (*Platform)(nil)
+	_ bridge.Announcer      = (*Platform)(nil)
+	_ bridge.Monitor        = (*Platform)(nil)
+)
+
+// New checks the configuration. It sends nothing: a wrong token shows in
+// [Platform.Run].
+func New(cfg Config) (*Platform, error) {
+	token := strings.TrimSpace(cfg.Token)
+	if token == "" {
+		return nil, errors.New("telegram: no token: set TELEGRAM_BOT_TOKEN to the one from BotFather")
+	}
+	if !tokenPattern.MatchString(token) {
+		return nil, errors.New("telegram: TELEGRAM_BOT_TOKEN is not a token: want digits, a colon, and letters, as BotFather shows it")
+	}
+	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, DefaultAPIURL), "/"))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("telegram: TELEGRAM_API_URL is no address: want one such as " + DefaultAPIURL)
+	}
+	poll := cmp.Or(cfg.PollTimeout, DefaultPollTimeout)
+	if poll < time.Second || poll > maxPoll || poll%time.Second != 0 {
+		return nil, fmt.Errorf("telegram: poll timeout %v: want whole seconds from 1s to %v", poll, maxPoll)
+	}
+	if cfg.ConflictWait < 0 || cfg.CallTimeout < 0 {
+		return nil, errors.New("telegram: a time to wait must not be negative")
+	}
+	p := &Platform{
+		api:          newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
+		log:          cfg.Logger,
+		pollTimeout:  poll,
+		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	return p, nil
+}
+
+// Name returns [Name].
+func (p *Platform) Name() string { return Name }
+
+// sleep reports false where ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// recent remembers the last few keys. The zero value is ready.
+type recent[K comparable] struct {
+	mu   sync.Mutex
+	keys map[K]bool
+	ring []K
+	next int
+}
+
+const maxRecent = 1024
+
+func (r *recent[K]) add(key K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys = map[K]bool{}
+	}
+	if r.keys[key] {
+		return
+	}
+	r.keys[key] = true
+	if len(r.ring) < maxRecent {
+		r.ring = append(r.ring, key)
+		return
+	}
+	delete(r.keys, r.ring[r.next])
+	r.ring[r.next] = key
+	r.next = (r.next + 1) % maxRecent
+}
+
+func (r *recent[K]) has(key K) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys[key]
+}

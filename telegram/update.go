@@ -1,0 +1,101 @@
+package telegram
+
+import "encoding/json"
+
+// These are the parts of the Bot API's objects that matter here, as of Bot API
+// 10.3. The library's types are older than topics, and decoding no more than is
+// needed means that what else may change cannot make an update unreadable.
+
+type update struct {
+	ID       int64           `json:"update_id"`
+	Message  json.RawMessage `json:"message"`
+	Edited   json.RawMessage `json:"edited_message"`
+	Callback *callback       `json:"callback_query"`
+	Member   *memberUpdate   `json:"my_chat_member"`
+}
+
+// updateID is decoded alone where the rest does not decode.
+type updateID struct {
+	ID int64 `json:"update_id"`
+}
+
+type user struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+}
+
+type chat struct {
+	ID       int64  `json:"id"`
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Username string `json:"username"`
+	IsForum  bool   `json:"is_forum"`
+}
+
+type entity struct {
+	Type   string `json:"type"`
+	Offset int    `json:"offset"`
+	Length int    `json:"length"`
+	URL    string `json:"url"`
+	User   *user  `json:"user"`
+}
+
+type file struct {
+	ID     string `json:"file_id"`
+	Name   string `json:"file_name"`
+	Type   string `json:"mime_type"`
+	Size   int64  `json:"file_size"`
+	Width  int64  `json:"width"`
+	Height int64  `json:"height"`
+	Path   string `json:"file_path"`
+}
+
+type message struct {
+	ID              int64    `json:"message_id"`
+	ThreadID        int64    `json:"message_thread_id"`
+	IsTopic         bool     `json:"is_topic_message"`
+	From            *user    `json:"from"`
+	SenderChat      *chat    `json:"sender_chat"`
+	Chat            chat     `json:"chat"`
+	Date            int64    `json:"date"`
+	EditDate        int64    `json:"edit_date"`
+	AutoForward     bool     `json:"is_automatic_forward"`
+	ReplyTo         *replied `json:"reply_to_message"`
+	MediaGroup      string   `json:"media_group_id"`
+	Text            string   `json:"text"`
+	Entities        []entity `json:"entities"`
+	Caption         string   `json:"caption"`
+	CaptionEntities []entity `json:"caption_entities"`
+	Photo           []file   `json:"photo"`
+	Document        *file    `json:"document"`
+	Audio           *file    `json:"audio"`
+	Animation       *file    `json:"animation"`
+	MigrateTo       int64    `json:"migrate_to_chat_id"`
+}
+
+// replied is the message that another one answers.
+type replied struct {
+	From *user `json:"from"`
+	// TopicCreated marks the first message of a topic, which every message of the
+	// topic that answers nothing else seems to answer.
+	TopicCreated json.RawMessage `json:"forum_topic_created"`
+}
+
+// callback is a press of a button under one of the bot's messages.
+type callback struct {
+	ID      string   `json:"id"`
+	From    user     `json:"from"`
+	Message *message `json:"message"`
+	Data    string   `json:"data"`
+}
+
+type memberUpdate struct {
+	Chat chat `json:"chat"`
+	From user `json:"from"`
+	New  struct {
+		Status string `json:"status"`
+	} `json:"new_chat_member"`
+}
