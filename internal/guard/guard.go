@@ -1,0 +1,164 @@
+// Package guard makes HTTP clients for addresses that the model or a user names.
+//
+// Such a client reaches public addresses only. The check is made on the address
+// that is about to be dialled, after the name was resolved and for every redirect
+// anew, so that neither a name that resolves to an inner address nor one that
+// changes its mind between check and use gets through.
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrAddress is returned for a host whose address is not public.
+	ErrAddress = errors.New("the address is internal or reserved, and this bot may only reach public ones")
+	// ErrURL is returned for a URL that is not an http or https one with a host and
+	// without a user name or password.
+	ErrURL = errors.New("not a usable URL")
+	// ErrRedirects is returned when there are more redirects than allowed.
+	ErrRedirects = errors.New("too many redirects")
+)
+
+// Defaults of [Config].
+const (
+	DefaultRedirects = 5
+	DefaultDial      = 10 * time.Second
+	maxHeaderBytes   = 64 << 10
+	maxURL           = 8 << 10
+)
+
+// Config says what a client may do.
+type Config struct {
+	// AllowPrivate are ranges that may be reached although they are not public.
+	// The zero value allows none.
+	AllowPrivate []netip.Prefix
+	// Redirects is how many are followed. 0 means [DefaultRedirects].
+	Redirects int
+	// DialTimeout bounds resolving and connecting. 0 means [DefaultDial].
+	DialTimeout time.Duration
+	// Resolver looks names up. nil means the host's.
+	Resolver *net.Resolver
+}
+
+// NewClient makes a client. It keeps no connection open and no cookies, takes no
+// proxy from the environment, and has no time limit but that of a request's
+// context. Its errors are to be passed through [Reason].
+func NewClient(cfg Config) *http.Client {
+	limit := cmp.Or(cfg.Redirects, DefaultRedirects)
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:            NewDialer(cfg).DialContext,
+			ForceAttemptHTTP2:      true,
+			DisableKeepAlives:      true,
+			TLSHandshakeTimeout:    cmp.Or(cfg.DialTimeout, DefaultDial),
+			MaxResponseHeaderBytes: maxHeaderBytes,
+		},
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > limit {
+				return fmt.Errorf("%w (more than %d)", ErrRedirects, limit)
+			}
+			if err := check(req.URL); err != nil {
+				return err
+			}
+			if !sameOrigin(req.URL, via[0].URL) {
+				keepPublicHeaders(req.Header)
+			}
+			return nil
+		},
+	}
+}
+
+// NewDialer makes a dialer that connects to what [NewClient] may reach.
+func NewDialer(cfg Config) *net.Dialer {
+	var v4, v6 []netip.Prefix
+	for _, p := range cfg.AllowPrivate {
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return &net.Dialer{
+		Timeout:  cmp.Or(cfg.DialTimeout, DefaultDial),
+		Resolver: cfg.Resolver,
+		Control:  guardian.Safe,
+	}
+}
+
+// ParseURL reads an address that the model or a user gave. The error is
+// [ErrURL] and says what is wrong, without repeating the URL.
+func ParseURL(text string) (*url.URL, error) {
+	if len(text) > maxURL {
+		return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrURL, maxURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrURL, Reason(err))
+	}
+	return u, check(u)
+}
+
+func check(u *url.URL) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%w: it must begin with http:// or https://", ErrURL)
+	case u.Hostname() == "":
+		return fmt.Errorf("%w: it names no host", ErrURL)
+	case u.User != nil:
+		return fmt.Errorf("%w: a user name or password must not stand in it", ErrURL)
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// keepPublicHeaders drops all that may be a secret meant for another host: net/http
+// drops only the best-known ones.
+func keepPublicHeaders(h http.Header) {
+	for name := range h {
+		switch name {
+		case "Accept", "Accept-Language", "User-Agent", "Content-Type":
+		default:
+			h.Del(name)
+		}
+	}
+}
+
+// Reason returns the cause of a failed request without the URL, which may hold
+// secrets, and [ErrAddress] for an address that is not public.
+func Reason(err error) error {
+	if prohibited(err) {
+		return ErrAddress
+	}
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return fmt.Errorf("there is no host %q", dns.Name)
+		}
+		return fmt.Errorf("the host %q could not be looked up", dns.Name)
+	}
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+	}
+	return err
+}
+
+func prohibited(err error) bool {
+	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
+		errors.Is(err, ssrf.ErrInvalidHostPort)
+}
