@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,14 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("bolt: back up: %w", err)
 	}
 	defer s.leave()
+	out := &cancelWriter{ctx: ctx, w: w}
 	err := s.db.View(func(tx *bbolt.Tx) error {
-		_, err := tx.WriteTo(cancelWriter{ctx: ctx, w: w})
+		_, err := tx.WriteTo(out)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("bolt: back up: %w", err)
+		// bbolt keeps only the text of some errors of the writer.
+		return fmt.Errorf("bolt: back up: %w", cmp.Or(out.err, err))
 	}
 	return nil
 }
@@ -35,13 +38,16 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 type cancelWriter struct {
 	ctx context.Context //nolint:containedctx // see above
 	w   io.Writer
+	err error // the first of w or of ctx
 }
 
-func (c cancelWriter) Write(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
+func (c *cancelWriter) Write(p []byte) (int, error) {
+	n, err := 0, c.ctx.Err()
+	if err == nil {
+		n, err = c.w.Write(p)
 	}
-	return c.w.Write(p)
+	c.err = cmp.Or(c.err, err)
+	return n, err
 }
 
 // Check reads everything and compares: the pages with their references, the

@@ -88,7 +88,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
 	}
 	if err := guard(func() error { return prepare(db) }); err != nil {
-		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, errors.Join(err, db.Close()))
+		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, cmp.Or(err, db.Close()))
 	}
 	s := &Store{
 		db:     db,
@@ -102,35 +102,61 @@ func Open(cfg Config) (*Store, error) {
 }
 
 // openFile opens the database and names what is wrong in words of our own.
-func openFile(cfg Config) (db *bbolt.DB, err error) {
-	_, statErr := os.Stat(cfg.Path)
-	var file *os.File
+func openFile(cfg Config) (*bbolt.DB, error) {
+	info, err := os.Stat(cfg.Path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	// A file is inspected before it is opened for writing: one that is refused is
+	// not touched, and one that is cut off is found before bbolt faults over it.
+	if err == nil && info.Size() > 0 {
+		if err := inspect(cfg); err != nil {
+			return nil, err
+		}
+	}
+	db, err := openDB(cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	if fresh && !cfg.NoSync {
+		if err := syncDir(filepath.Dir(cfg.Path)); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return db, nil
+}
+
+func inspect(cfg Config) error {
+	db, err := openDB(cfg, true)
+	if err != nil {
+		return err
+	}
+	err = guard(func() error {
+		if err := checkSize(db); err != nil {
+			return err
+		}
+		_, err := checkLayout(db)
+		return err
+	})
+	return cmp.Or(err, db.Close())
+}
+
+// openDB opens the file with bbolt. If bbolt panics over a damaged page, the file
+// stays locked until the process ends, because it stays mapped.
+func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	err = guard(func() (err error) {
 		db, err = bbolt.Open(cfg.Path, 0o600, &bbolt.Options{
 			Timeout:      cmp.Or(cfg.LockTimeout, DefaultLockTimeout),
 			FreelistType: bbolt.FreelistMapType,
 			NoSync:       cfg.NoSync,
 			NoStatistics: true,
-			OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
-				f, err := os.OpenFile(path, flag, mode)
-				file = f
-				return f, err
-			},
+			ReadOnly:     readOnly,
 		})
 		return err
 	})
 	if err != nil {
-		if file != nil {
-			// Where bbolt panicked the file is still open and locked; otherwise
-			// this only says that it is closed.
-			_ = file.Close()
-		}
 		return nil, openError(err)
-	}
-	if errors.Is(statErr, fs.ErrNotExist) && !cfg.NoSync {
-		if err := syncDir(filepath.Dir(cfg.Path)); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
 	}
 	return db, nil
 }
@@ -160,18 +186,29 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// prepare checks that the file is whole and of a layout that this package knows,
-// and lays out a new one.
+// prepare lays out a new file.
 func prepare(db *bbolt.DB) error {
-	if err := checkSize(db); err != nil {
+	fresh, err := checkLayout(db)
+	if err != nil || !fresh {
 		return err
 	}
-	fresh := false
-	err := db.View(func(tx *bbolt.Tx) error {
+	return db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{bucketMeta, bucketKV, bucketLogs} {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint64(nil, formatVersion))
+	})
+}
+
+// checkLayout refuses a layout that this package does not know. It reports whether
+// the file has none yet.
+func checkLayout(db *bbolt.DB) (fresh bool, err error) {
+	err = db.View(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
-			name, _ := tx.Cursor().First()
-			if name != nil {
+			if name, _ := tx.Cursor().First(); name != nil {
 				return errors.New("a bbolt database, but not one of this program")
 			}
 			fresh = true
@@ -189,17 +226,7 @@ func prepare(db *bbolt.DB) error {
 		}
 		return nil
 	})
-	if err != nil || !fresh {
-		return err
-	}
-	return db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketMeta, bucketKV, bucketLogs} {
-			if _, err := tx.CreateBucket(name); err != nil {
-				return err
-			}
-		}
-		return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint64(nil, formatVersion))
-	})
+	return fresh, err
 }
 
 // checkSize finds a file that was cut off: bbolt would only notice, by a fault,

@@ -22,6 +22,7 @@ func commonProperties() []property {
 		{name: "CancelledWhileReading", sentence: "An iteration ends with the error of its context when that ends.", check: cancelledWhileReading},
 		{name: "Closed", sentence: "After Close every call returns ErrClosed, and another Close does nothing.", check: closed},
 		{name: "ClosedWhileReading", sentence: "A Close during an iteration lets it end, with ErrClosed if there was more to read.", check: closedWhileReading},
+		{name: "LargeRecords", sentence: "Records of the largest size are kept and read whole.", check: largeRecords},
 	}
 }
 

@@ -21,7 +21,6 @@ func logProperties() []property {
 		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
 		{name: "RecordsOfTheBeginning", sentence: "Records yields what was there when the iteration began, though the consumer appends.", check: recordsOfTheBeginning},
 		{name: "RecordsOwnBytes", sentence: "Neither data given to Append nor data from Records shares memory with the store.", check: recordsOwnBytes},
-		{name: "LargeRecords", sentence: "Records of the largest size are kept and read whole.", check: largeRecords},
 	}
 }
 
