@@ -127,7 +127,7 @@ func (r *run) loop(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.ask(ctx); err != nil {
+		if done, err := r.ask(ctx); done || err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,10 @@ func (r *run) loop(ctx context.Context) error {
 // is stored.
 func (r *run) emit(m Message) error {
 	m.Time = r.agent.cfg.Now()
-	r.history = append(r.history, m)
+	if !m.Final {
+		// Nothing follows an answer, so a long history is not copied for it.
+		r.history = append(r.history, m)
+	}
 	if !r.yield(m, nil) {
 		return errStopped
 	}

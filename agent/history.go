@@ -79,9 +79,17 @@ func (x *exchange) find(calls []Call, id string, free func(int) bool) int {
 // of the calls; each call has exactly one result, a made-up one (interrupted) where
 // there is none; and what is not for a model, or answers no call, is left out.
 // Messages in front of the newest summary are left out too: it stands for them.
+//
+// The result shares the memory of the history where that needs no change, which is
+// what keeps long histories cheap.
 func Arrange(history []Message) []Message {
-	out := make([]Message, 0, len(history))
-	for i := newestSummary(history); i < len(history); i++ {
+	history = history[newestSummary(history):]
+	n := arranged(history)
+	if n == len(history) {
+		return slices.Clip(history)
+	}
+	out := append(make([]Message, 0, len(history)+1), history[:n]...)
+	for i := n; i < len(history); i++ {
 		m := &history[i]
 		switch m.Role {
 		case RoleUser, RoleSummary:
@@ -96,6 +104,40 @@ func Arrange(history []Message) []Message {
 		}
 	}
 	return out
+}
+
+// arranged returns how many messages at the beginning are in order already, up to
+// and without the first exchange that is not.
+func arranged(history []Message) int {
+	for i := 0; i < len(history); {
+		m := &history[i]
+		switch {
+		case m.Role == RoleUser, m.Role == RoleSummary:
+			i++
+		case m.Role == RoleAssistant && len(m.Calls) > 0 && answered(history[i:]):
+			i += 1 + len(m.Calls)
+		case m.Role == RoleAssistant && len(m.Calls) == 0 && strings.TrimSpace(m.Text) != "":
+			i++
+		default:
+			return i
+		}
+	}
+	return len(history)
+}
+
+// answered reports whether the results of the first message's calls follow it, each
+// at its place.
+func answered(history []Message) bool {
+	calls := history[0].Calls
+	if len(history) <= len(calls) {
+		return false
+	}
+	for n := range calls {
+		if m := &history[1+n]; m.Role != RoleTool || m.CallID != calls[n].ID {
+			return false
+		}
+	}
+	return true
 }
 
 func appendResults(out, history []Message, at int) []Message {

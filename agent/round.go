@@ -42,24 +42,24 @@ func (r *run) newOffer() *offer {
 	return o
 }
 
-// ask makes a request and emits the reply.
-func (r *run) ask(ctx context.Context) error {
-	done := r.rounds()
-	if done >= r.agent.cfg.MaxRounds {
-		return &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", done)}
+// ask makes a request and emits the reply. done is true if that was the answer.
+func (r *run) ask(ctx context.Context) (done bool, err error) {
+	rounds := r.rounds()
+	if rounds >= r.agent.cfg.MaxRounds {
+		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
 	}
 	if b := tally(r.history); b.loops >= loopRounds {
-		return &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
+		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
 	}
 	r.round = r.newOffer()
 	nudge := ""
-	if done > 0 && done == r.agent.cfg.MaxRounds-1 {
+	if rounds > 0 && rounds == r.agent.cfg.MaxRounds-1 {
 		nudge = nudgeLast
 	}
-	reply, err := r.complete(ctx, done+1, nudge)
+	reply, err := r.complete(ctx, rounds+1, nudge)
 	if err == nil && empty(reply) {
 		before := reply.Usage
-		reply, err = r.complete(ctx, done+1, nudgeAnswer)
+		reply, err = r.complete(ctx, rounds+1, nudgeAnswer)
 		reply.Usage = before.plus(reply.Usage)
 		if err == nil && empty(reply) {
 			err = &ModelError{Kind: KindUnavailable, Err: errors.New("empty answer")}
@@ -67,11 +67,12 @@ func (r *run) ask(ctx context.Context) error {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("agent: %w", context.Cause(ctx))
+			return false, fmt.Errorf("agent: %w", context.Cause(ctx))
 		}
-		return err
+		return false, err
 	}
-	return r.emit(r.message(reply))
+	m := r.message(reply)
+	return m.Final, r.emit(m)
 }
 
 // rounds is how many replies the turn has had.

@@ -59,7 +59,7 @@ func Window(history []Message, maxTokens int) []Message {
 	maxTokens -= EstimateTokens(summary)
 	messages = messages[cutAt(messages, maxTokens):]
 	if excess := EstimateTokens(messages) - maxTokens; excess > 0 {
-		shrink(messages, excess)
+		messages = shrink(slices.Clone(messages), excess)
 	}
 	return join(summary, messages)
 }
@@ -103,12 +103,9 @@ func cutAt(messages []Message, maxTokens int) int {
 }
 
 // shrink shortens large results, the oldest first, until excess tokens are gone.
-func shrink(messages []Message, excess int) {
-	for i := range messages {
+func shrink(messages []Message, excess int) []Message {
+	for i := 0; i < len(messages) && excess > 0; i++ {
 		m := &messages[i]
-		if excess <= 0 {
-			return
-		}
 		if m.Role != RoleTool || len(m.Text) <= 2*shrunkBytes {
 			continue
 		}
@@ -118,4 +115,5 @@ func shrink(messages []Message, excess int) {
 			head, utf8.RuneCountInString(m.Text)-utf8.RuneCountInString(head))
 		excess -= before - messageSize(m)
 	}
+	return messages
 }

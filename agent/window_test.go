@@ -1,0 +1,141 @@
+package agent_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+)
+
+// Any prefix of any history makes a request that no server refuses.
+func TestArrangeIsWellFormed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		history := histories().Draw(t, "history")
+		history = history[:rapid.IntRange(0, len(history)).Draw(t, "prefix")]
+		before := slices.Clone(history)
+		wellFormed(t, agent.Arrange(history))
+		window := agent.Window(history, rapid.IntRange(0, 500).Draw(t, "tokens"))
+		wellFormed(t, window)
+		checkWindow(t, history, window)
+		if diff := cmp.Diff(before, history); diff != "" {
+			t.Errorf("the history was changed:\n%s", diff)
+		}
+	})
+}
+
+// checkWindow: it begins at a user message, behind a summary if there is one, and
+// holds the last user message and all after it.
+func checkWindow(t *rapid.T, history, window []agent.Message) {
+	arranged := agent.Arrange(history)
+	last := -1
+	for i, m := range arranged {
+		if m.Role == agent.RoleUser {
+			last = i
+		}
+	}
+	if last < 0 {
+		return
+	}
+	rest := window
+	if arranged[0].Role == agent.RoleSummary {
+		if rest[0].Role != agent.RoleSummary {
+			t.Fatalf("the summary is missing in %+v", window)
+		}
+		rest = rest[1:]
+	}
+	if len(rest) < len(arranged)-last || rest[0].Role != agent.RoleUser {
+		t.Fatalf("window %+v of %+v", window, arranged)
+	}
+	for i, m := range rest[len(rest)-(len(arranged)-last):] {
+		if want := arranged[last+i]; m.Role != want.Role || m.CallID != want.CallID || m.Role != agent.RoleTool && m.Text != want.Text {
+			t.Fatalf("message %d of the turn is %+v, want %+v", i, m, want)
+		}
+	}
+}
+
+func turns(n int) []agent.Message {
+	var out []agent.Message
+	for i := range n {
+		r := gave("0", "read_file", agent.StatusOK)
+		r.Text = strings.Repeat("r", 200)
+		out = append(out,
+			agent.Message{Role: agent.RoleUser, Text: fmt.Sprintf("%d %s", i, strings.Repeat("u", 100))},
+			asked("0 read_file {}"), r,
+			agent.Message{Role: agent.RoleAssistant, Text: strings.Repeat("a", 100), Final: true})
+	}
+	return out
+}
+
+// D-25: the window begins at a user message, and what is left fits.
+func TestD25WindowBeginsAtAUserMessage(t *testing.T) {
+	history := turns(50)
+	all := agent.EstimateTokens(history)
+	for _, limit := range []int{all, all - 1, all / 2, all / 10} {
+		got := agent.Window(history, limit)
+		if got[0].Role != agent.RoleUser || agent.EstimateTokens(got) > limit {
+			t.Errorf("limit %d: %d tokens, begins with %+v", limit, agent.EstimateTokens(got), got[0])
+		}
+		if limit < all && agent.EstimateTokens(got) < limit/2 {
+			t.Errorf("limit %d: only %d tokens", limit, agent.EstimateTokens(got))
+		}
+	}
+	if got := agent.Window(history, all); len(got) != len(history) {
+		t.Errorf("what fits was cut to %d of %d messages", len(got), len(history))
+	}
+}
+
+// A full window does not move with every message, or no prompt cache would hold.
+func TestWindowMovesSeldom(t *testing.T) {
+	limit := agent.EstimateTokens(turns(20))
+	moves, first := 0, ""
+	for n := 21; n <= 60; n++ {
+		begins := agent.Window(turns(n), limit)[0].Text
+		if begins != first {
+			moves++
+		}
+		first = begins
+	}
+	if moves > 12 {
+		t.Errorf("the beginning moved %d times in 40 turns", moves)
+	}
+}
+
+// D-26: one turn that is too large for the context by itself is shortened.
+func TestD26LongTurnFits(t *testing.T) {
+	history := turns(3)
+	history = append(history, agent.Message{Role: agent.RoleUser, Text: "now"})
+	for i := range 30 {
+		r := gave("0", "read_file", agent.StatusOK)
+		r.Text = fmt.Sprint(i, strings.Repeat("ö", 10_000))
+		history = append(history, asked("0 read_file {}"), r)
+	}
+	const limit = 40_000
+	got := agent.Window(history, limit)
+	if n := agent.EstimateTokens(got); n > limit {
+		t.Errorf("%d tokens", n)
+	}
+	if got[0].Text != "now" || len(got) != 61 {
+		t.Fatalf("%d messages, beginning with %q", len(got), got[0].Text)
+	}
+	if !strings.Contains(got[2].Text, "shortened") || strings.Contains(got[60].Text, "shortened") {
+		t.Error("the oldest results are to be shortened first, the newest last")
+	}
+	if got[60].Text != history[len(history)-1].Text {
+		t.Error("the newest result was touched")
+	}
+	wellFormed(t, got)
+}
+
+func TestSummaryStandsForWhatIsBeforeIt(t *testing.T) {
+	history := append(turns(3), agent.Message{Role: agent.RoleSummary, Text: "so far"})
+	history = append(history, agent.Message{Role: agent.RoleUser, Text: "now"})
+	got := agent.Window(history, 0)
+	if len(got) != 2 || got[0].Text != "so far" || got[1].Text != "now" {
+		t.Errorf("window %+v", got)
+	}
+}
