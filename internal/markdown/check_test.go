@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	anchor   = regexp.MustCompile(`^a href="(https?://|tg:)(?:[^"<>&\x00-\x20]|&(?:amp|lt|gt|quot);)*"$`)
+	anchor   = regexp.MustCompile(`^a href="(?i:https?://|tg:)(?:[^"<>&\x00-\x20]|&(?:amp|lt|gt|quot);)*"$`)
 	langCode = regexp.MustCompile(`^code class="language-[A-Za-z0-9+#._-]+"$`)
 )
 
@@ -122,7 +122,7 @@ func (c *telegramChecker) allowed(name, tag string) error {
 }
 
 var (
-	slackLink  = regexp.MustCompile(`<((?:https?://|mailto:)[^<>| \n]*)\|([^<>\n]+)>`)
+	slackLink  = regexp.MustCompile(`<((?i:https?://|mailto:)[^<>| \n]*)\|([^<>\n]+)>`)
 	slackQuote = regexp.MustCompile(`(?m)^>( |$)`)
 	slackCode  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	broadcasts = regexp.MustCompile(`(?i)(^|[^\pL\pN_])@(channel|here|everyone)`)

@@ -61,8 +61,9 @@ func scheme(url string) string {
 
 // web reports whether url has a host as a web address must.
 func web(url string) bool {
-	_, rest, _ := strings.Cut(url, "://")
-	return (scheme(url) == "http" || scheme(url) == "https") && rest != "" && !strings.ContainsRune("/?#", rune(rest[0]))
+	name := scheme(url)
+	host, found := strings.CutPrefix(url[min(len(url), len(name)):], "://")
+	return (name == "http" || name == "https") && found && host != "" && !strings.ContainsRune("/?#:", rune(host[0]))
 }
 
 // wordRune reports whether r can be part of a user name.

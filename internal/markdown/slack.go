@@ -67,10 +67,8 @@ func (slack) markup(s *span) (open, shut string) {
 func (slack) guard(p place) bool {
 	next := p.next()
 	switch {
-	case p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && broadcast(p):
-		return true
-	case p.plain:
-		return false
+	case p.plain || !p.code && broadcast(p):
+		return broadcast(p)
 	case p.last == '`' && next == '`':
 		return true // three make a fence
 	case p.code:
@@ -81,9 +79,12 @@ func (slack) guard(p place) bool {
 	return p.marks && mark(p.last) && (border(p.prev) || mark(p.prev)) && !unicode.IsSpace(next)
 }
 
-// broadcast reports whether a word that calls everybody follows. One that is
-// put together from several atoms is not looked at closer.
+// broadcast reports whether a word that calls everybody follows an @. One that
+// is put together from several atoms is not looked at closer.
 func broadcast(p place) bool {
+	if p.last != '@' || wordRune(p.prev) {
+		return false
+	}
 	if p.first {
 		return wordRune(p.next())
 	}

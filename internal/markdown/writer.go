@@ -154,6 +154,9 @@ func (w *writer) leave(target *span) {
 		w.text.markup(shut)
 		if w.span.shown != "" {
 			w.links = append(w.links, insertion{at: len(w.plain.buf), text: w.span.shown})
+			if w.plain.last != '@' { // a name behind it would stand behind the parenthesis
+				w.plain.prev, w.plain.last = w.plain.last, ')'
+			}
 		}
 		if w.span.style != styleQuote {
 			w.ends = endsInClosing
