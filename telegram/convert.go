@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"oneclaw/bridge"
 )
@@ -201,7 +202,11 @@ func (m *message) sender() (id int64, name string, ok bool) {
 }
 
 // tidy makes one line of a name.
-func tidy(name string) string { return strings.Join(strings.Fields(name), " ") }
+func tidy(name string) string {
+	return strings.Join(strings.FieldsFunc(name, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+}
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message

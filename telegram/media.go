@@ -24,7 +24,7 @@ var unreadable = []struct{ field, what string }{
 	{"contact", "a contact"},
 	{"poll", "a poll"},
 	{"checklist", "a checklist"},
-	{"dice", "a dice"},
+	{"dice", "a die"},
 	{"game", "a game"},
 	{"story", "a story"},
 	{"paid_media", "paid media"},

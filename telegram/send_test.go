@@ -1,0 +1,268 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+var private = bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "5"}}
+
+// counted is a commit that counts its calls.
+type counted struct {
+	n   int
+	err error
+}
+
+func (c *counted) commit() error { c.n++; return c.err }
+
+func TestSendOutcomes(t *testing.T) {
+	tests := map[string]struct {
+		answer func() (int, string, error)
+		want   bridge.SendError
+	}{
+		"429": {func() (int, string, error) {
+			return 429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 31","parameters":{"retry_after":31}}`, nil
+		}, bridge.SendError{Outcome: bridge.Later, RetryAfter: 31 * time.Second}},
+		"migrated": {func() (int, string, error) {
+			return 400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-100123}}`, nil
+		}, bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"}},
+		"blocked":        {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, bridge.SendError{Outcome: bridge.Refused}},
+		"chat not found": {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, bridge.SendError{Outcome: bridge.Refused}},
+		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, bridge.SendError{Outcome: bridge.Later}},
+		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, bridge.SendError{Outcome: bridge.Later}},
+		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, bridge.SendError{Outcome: bridge.Later}},
+		"502 page":       {func() (int, string, error) { return 502, "<html>", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"503 page":       {func() (int, string, error) { return 503, "", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"504 page":       {func() (int, string, error) { return 504, "<html>", nil }, bridge.SendError{Outcome: bridge.Unknown}},
+		"403 page":       {func() (int, string, error) { return 403, "<html>", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"redirect":       {func() (int, string, error) { return 302, "", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"half an answer": {func() (int, string, error) { return 200, `{"ok":true,"result":{"message_`, nil }, bridge.SendError{Outcome: bridge.Unknown}},
+		"no message":     {func() (int, string, error) { return ok(`true`) }, bridge.SendError{Outcome: bridge.Unknown}},
+		"no id":          {func() (int, string, error) { return ok(`{}`) }, bridge.SendError{Outcome: bridge.Unknown}},
+		"not the api":    {func() (int, string, error) { return 200, `{}`, nil }, bridge.SendError{Outcome: bridge.Unknown}},
+		"broken":         {func() (int, string, error) { return 0, "", errors.New("connection reset") }, bridge.SendError{Outcome: bridge.Unknown}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, _ := newFake(t, func(context.Context, string, url.Values) (int, string, error) { return tt.answer() })
+			var c counted
+			id, err := p.Send(t.Context(), private, bridge.Part{Text: "hi", Plain: "hi"}, c.commit)
+			var got *bridge.SendError
+			if !errors.As(err, &got) || id != "" {
+				t.Fatalf("Send = %q, %v, want a SendError", id, err)
+			}
+			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo {
+				t.Errorf("Send = %+v, want %+v", *got, tt.want)
+			}
+			if c.n != 1 {
+				t.Errorf("committed %d times, want once", c.n)
+			}
+		})
+	}
+}
+
+func TestSendBeforeAnythingIsOut(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{Token: testToken, APIURL: "http://" + addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ctx := range map[string]context.Context{"nobody listens": t.Context(), "no time": ended} {
+		t.Run(name, func(t *testing.T) {
+			var c counted
+			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"}, c.commit)
+			var got *bridge.SendError
+			if !errors.As(err, &got) || got.Outcome != bridge.Later || c.n != 0 {
+				t.Errorf("Send = %v after %d commits, want Later after none", err, c.n)
+			}
+		})
+	}
+}
+
+func TestSendToABadAddress(t *testing.T) {
+	p, _ := newFake(t, func(context.Context, string, url.Values) (int, string, error) {
+		t.Error("something was sent")
+		return ok(`{"message_id":1}`)
+	})
+	for _, chat := range []bridge.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: Name, ID: "C1"}, {Platform: Name, ID: "5", Thread: "x"}} {
+		var c counted
+		_, err := p.Send(t.Context(), bridge.Address{Chat: chat}, bridge.Part{Text: "hi"}, c.commit)
+		var got *bridge.SendError
+		if !errors.As(err, &got) || got.Outcome != bridge.Refused || c.n != 0 {
+			t.Errorf("Send to %v = %v, want Refused", chat, err)
+		}
+	}
+}
+
+func TestSendParameters(t *testing.T) {
+	var form url.Values
+	p, _ := newFake(t, func(_ context.Context, _ string, f url.Values) (int, string, error) {
+		form = f
+		return ok(`{"message_id":77}`)
+	})
+	to := bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
+	id, err := p.Send(t.Context(), to, bridge.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true}, nil)
+	if err != nil || id != "77" {
+		t.Fatalf("Send = %q, %v", id, err)
+	}
+	for key, want := range map[string]string{
+		"chat_id": "-1001", "message_thread_id": "9", "parse_mode": "HTML",
+		"reply_parameters":     `{"allow_sending_without_reply":true,"message_id":12}`,
+		"link_preview_options": `{"is_disabled":true}`,
+		"text":                 "<b>hi</b>\n\n<i>" + bridge.RepeatNotice + "</i>",
+	} {
+		if got := form.Get(key); got != want {
+			t.Errorf("%s = %q, want %q", key, got, want)
+		}
+	}
+	// The id that stands for an ephemeral message is nothing to reply to.
+	if _, err := p.Send(t.Context(), bridge.Address{Chat: private.Chat, ReplyTo: "u12"}, bridge.Part{Plain: "a < b"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if form.Has("reply_parameters") || form.Has("parse_mode") || form.Get("text") != "a < b" {
+		t.Errorf("plain part was sent as %v", form)
+	}
+}
+
+func TestCommitAfterCancelIsImpossible(t *testing.T) {
+	release := make(chan struct{})
+	read := make(chan error, 1)
+	// A transport that gives up before the body is read to its end, as net/http may.
+	p, err := New(Config{Token: testToken, APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: roundTrip(
+		func(req *http.Request) (*http.Response, error) {
+			var one [1]byte
+			if _, err := req.Body.Read(one[:]); err != nil {
+				t.Error(err)
+			}
+			go func() {
+				<-release
+				_, err := req.Body.Read(one[:])
+				read <- err
+			}()
+			return nil, context.Canceled
+		})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c counted
+	_, err = p.Send(t.Context(), private, bridge.Part{Text: "hi"}, c.commit)
+	close(release)
+	if err := <-read; err == nil {
+		t.Error("the rest of the body could be read after the send")
+	}
+	var got *bridge.SendError
+	if !errors.As(err, &got) || got.Outcome != bridge.Later || c.n != 0 {
+		t.Errorf("Send = %v after %d commits, want Later after none", err, c.n)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestD19NoToken plants the token wherever a server or a transport can say it.
+func TestD19NoToken(t *testing.T) {
+	leak := "broken at /bot" + testToken + "/sendMessage and " + url.PathEscape(testToken) + url.QueryEscape(testToken)
+	secret := strings.SplitN(testToken, ":", 2)[1]
+	tests := map[string]func() (int, string, error){
+		"transport error": func() (int, string, error) { return 0, "", errors.New(leak) },
+		"nested error": func() (int, string, error) {
+			return 0, "", &url.Error{Op: "Post", URL: "http://x/bot" + testToken, Err: &url.Error{Op: "Get", URL: leak, Err: errors.New("x")}}
+		},
+		"refusal":    func() (int, string, error) { return refusal(400, leak) },
+		"page":       func() (int, string, error) { return 502, leak, nil },
+		"conflict":   func() (int, string, error) { return refusal(409, leak) },
+		"wrong type": func() (int, string, error) { return 200, `{"ok":true,"result":"` + leak + `"}`, nil },
+		"update":     func() (int, string, error) { return ok(`[{"update_id":1,"message":{"chat":"` + leak + `"}}]`) },
+		"wrong token": func() (int, string, error) {
+			return refusal(401, "Unauthorized: "+leak)
+		},
+	}
+	for name, answer := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			polled := false
+			p, logged := newFake(t, func(_ context.Context, method string, _ url.Values) (int, string, error) {
+				switch {
+				case method == "getMe":
+					return ok(me)
+				case method == "getWebhookInfo":
+					return ok(`{}`)
+				case method == "getUpdates":
+					if polled {
+						cancel()
+					}
+					polled = true
+				}
+				return answer()
+			})
+			p.conflictWait = 1
+			chat := bridge.Chat{Platform: Name, ID: "-5"}
+			var errs []error
+			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"}, nil)
+			errs = append(errs, err, p.Typing(ctx, private, true), p.Announce(ctx, nil),
+				p.Fetch(ctx, bridge.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
+			_, err = p.IsAdmin(ctx, chat, "5")
+			errs = append(errs, err)
+			p.health.start()
+			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pause: newPause()}
+			r.decode.log = p.log
+			_ = r.round(ctx)
+			_ = r.round(ctx)
+			errs = append(errs, p.Health())
+			for _, err := range errs {
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					if strings.Contains(e.Error(), secret) {
+						t.Errorf("%T tells the token: %v", e, e)
+					}
+				}
+			}
+			if strings.Contains(logged.String(), secret) {
+				t.Errorf("the log tells the token:\n%s", logged)
+			}
+		})
+	}
+}
+
+func TestD19NoTokenByRedirect(t *testing.T) {
+	var referer string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		referer += r.Method + r.Referer()
+	}))
+	defer elsewhere.Close()
+	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer api.Close()
+	client := api.Client()
+	p, err := New(Config{Token: testToken, APIURL: api.URL, HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.api.download(t.Context(), "photos/1.jpg", &strings.Builder{}); err == nil {
+		t.Error("a redirect was taken for a file")
+	}
+	if _, err := p.Send(t.Context(), private, bridge.Part{Text: "hi"}, nil); err == nil {
+		t.Error("a redirect was taken for an answer")
+	}
+	if referer != "" {
+		t.Errorf("redirects were followed, with %q", referer)
+	}
+}
