@@ -36,3 +36,8 @@ func visible(atoms []atom) (string, []string) {
 func ParseWith(text string, fail func()) *Document {
 	return &Document{root: parse(clean(text), func(string) *node { fail(); return nil })}
 }
+
+// Broken returns a document of text whose tree cannot be rendered.
+func Broken(text string) *Document {
+	return &Document{source: text, root: &node{kind: kindDocument, children: []*node{nil}}}
+}

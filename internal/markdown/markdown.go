@@ -20,7 +20,8 @@ const MinLimit = 64
 
 // Document is a parsed answer.
 type Document struct {
-	root *node
+	source string
+	root   *node
 }
 
 // Part is one message of an answer.
@@ -28,8 +29,8 @@ type Part struct {
 	// Text is the part in the platform's markup.
 	Text string
 	// Plain is the part without markup, for a platform that refuses Text. It
-	// keeps to the same limit, and mentions are inert in it everywhere. The
-	// address of a link follows its text in parentheses where there is room
+	// keeps to the same limit. Mentions that are inert in Text are so here,
+	// and those in code besides, because plain text has no code. The address of a link follows its text in parentheses where there is room
 	// for all of them. For Slack the three characters & < > are escaped in
 	// it, because Slack reads them as control characters in plain text too.
 	Plain string
@@ -37,7 +38,8 @@ type Part struct {
 
 // Parse reads Markdown with tables, strikethrough, task lists and bare links.
 func Parse(text string) *Document {
-	return &Document{root: parse(clean(text), parseTree)}
+	text = clean(text)
+	return &Document{source: text, root: parse(text, parseTree)}
 }
 
 // parse reads text with read and falls back to plain paragraphs.

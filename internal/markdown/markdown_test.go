@@ -146,6 +146,16 @@ func TestFailingReaderGivesPlainTextB04(t *testing.T) {
 	}
 }
 
+func TestFailingRenderingGivesPlainTextB04(t *testing.T) {
+	doc := markdown.Broken("**a** <b>\n\nc")
+	if got := join(doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit})); got != "**a** &lt;b&gt;\n\nc" {
+		t.Errorf("got %q", got)
+	}
+	if got := doc.SlackMrkdwn(slackLimit); len(got) != 1 || got[0].Plain != "**a** &lt;b&gt;\n\nc" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestCostlyInput has texts that take the parser minutes without the caps.
 func TestCostlyInput(t *testing.T) {
 	const size = 40_000

@@ -15,9 +15,19 @@ type splitter struct {
 	atoms []atom
 }
 
-// split renders d in parts.
-func split(d *Document, r rules, limit int) []Part {
-	s := &splitter{rules: r, limit: limit, atoms: d.lay(r)}
+// split renders d in parts, as plain paragraphs if its tree cannot be rendered.
+func split(d *Document, r rules, limit int) (parts []Part) {
+	defer func() {
+		if recover() != nil {
+			plain := &Document{root: plainTree(d.source)}
+			parts = pack(&splitter{rules: r, limit: limit, atoms: plain.lay(r)})
+		}
+	}()
+	return pack(&splitter{rules: r, limit: limit, atoms: d.lay(r)})
+}
+
+// pack makes parts of all atoms.
+func pack(s *splitter) []Part {
 	var parts []Part
 	for at := 0; at < len(s.atoms); {
 		c := s.next(at)
