@@ -30,9 +30,10 @@ type Part struct {
 	Text string
 	// Plain is the part without markup, for a platform that refuses Text. It
 	// keeps to the same limit. Mentions that are inert in Text are so here,
-	// and those in code besides, because plain text has no code. The address of a link follows its text in parentheses where there is room
-	// for all of them. For Slack the three characters & < > are escaped in
-	// it, because Slack reads them as control characters in plain text too.
+	// and those in code besides, because plain text has no code. The address
+	// of a link follows its text in parentheses where there is room for all
+	// of them. For Slack the three characters & < > are escaped in it,
+	// because Slack reads them as control characters in plain text too.
 	Plain string
 }
 
