@@ -74,6 +74,9 @@ func (c *Client) describe(err error, d *doer) (status int, code, text string) {
 	var other *api.RequestError
 	var address *url.Error
 	switch {
+	case errors.As(err, &other):
+		// This one first: it may hold an APIError that could not be decoded.
+		return other.HTTPStatusCode, "", string(other.Body)
 	case errors.As(err, &reported):
 		status = reported.HTTPStatusCode
 		if n, ok := reported.Code.(int); ok && status == 0 && n >= 400 && n < 600 {
@@ -83,8 +86,6 @@ func (c *Client) describe(err error, d *doer) (status int, code, text string) {
 			code = fmt.Sprint(reported.Code)
 		}
 		return status, code + " " + reported.Type, reported.Message
-	case errors.As(err, &other):
-		return other.HTTPStatusCode, "", string(other.Body)
 	case errors.As(err, &address):
 		return d.failedStatus(), "", address.Err.Error()
 	}
