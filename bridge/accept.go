@@ -16,8 +16,13 @@ import (
 // engine joins them into few disk writes.
 const acceptWrites = 128
 
-// Accept implements [Inbox].
+// Accept implements [Inbox]. It waits until Run has found what a former run left open.
 func (b *Bridge) Accept(ctx context.Context, messages ...Message) error {
+	select {
+	case <-b.resumed:
+	case <-ctx.Done():
+		return fmt.Errorf("accept: %w", context.Cause(ctx))
+	}
 	var chats []Chat
 	byChat := make(map[Chat][]Message)
 	for _, m := range messages {

@@ -40,6 +40,9 @@ type Config struct {
 	Prompt string
 	// DataDir holds the folder of workspaces.
 	DataDir string
+	// AllTools offers every tool from the start instead of those of the groups that
+	// the conversation has loaded: the control in measurements.
+	AllTools bool
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
 	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
 	WindowTokens int
@@ -79,6 +82,7 @@ type Bridge struct {
 	commands  []command
 	history   *historyCache
 	begun     time.Time
+	resumed   chan struct{} // closed when the jobs of a former run are queued
 
 	// work is what lanes run under: it outlives the context of Run by the time of
 	// the drain.
@@ -119,6 +123,7 @@ func New(cfg Config) (*Bridge, error) {
 		platforms: make(map[string]Platform),
 		commands:  commandTable(),
 		begun:     cfg.Now(),
+		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
 		strange:   make(map[string]time.Time),
 	}
@@ -146,8 +151,12 @@ var errShutdown = errors.New("bridge: shutting down")
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.endWork(errShutdown)
 	if err := b.resume(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
+	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
 	var background sync.WaitGroup

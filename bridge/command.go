@@ -142,7 +142,7 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	if err != nil {
 		return "", err
 	}
-	groups, err := LoadedGroups(ctx, b.store, session.Log())
+	groups, err := b.loadedGroups(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -177,7 +177,7 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, e
 	if err != nil {
 		return "", err
 	}
-	loaded, err := LoadedGroups(ctx, b.store, session.Log())
+	loaded, err := b.loadedGroups(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}

@@ -74,7 +74,8 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 			b.log.Error("answer refused by the platform", "job", j.Key(), "err", err)
 			continue
 		case failure.MovedTo != "":
-			to.Chat.ID, j.MovedTo = failure.MovedTo, failure.MovedTo
+			j.MovedTo = failure.MovedTo
+			to = j.address()
 		}
 		b.log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
 		if err := pause(ctx, max(wait, failure.RetryAfter), failure.RetryAfter > 0); err != nil {

@@ -115,7 +115,7 @@ func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
 
 // run has the agent answer and stores each message before the agent acts on it.
 func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, error) {
-	groups, err := LoadedGroups(ctx, b.store, h.log)
+	groups, err := b.loadedGroups(ctx, h.log)
 	if err != nil {
 		return "", err
 	}
@@ -150,6 +150,14 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		return b.failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// loadedGroups are the groups that a turn begins with.
+func (b *Bridge) loadedGroups(ctx context.Context, log string) ([]string, error) {
+	if b.cfg.AllTools {
+		return b.cfg.Tools().GroupNames(), nil
+	}
+	return LoadedGroups(ctx, b.store, log)
 }
 
 // stopTurn tells the conversation that a turn was stopped, so that the model does not

@@ -1,0 +1,244 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+// pass lets seconds pass in a synctest bubble.
+func pass(t *testing.T, seconds int) {
+	t.Helper()
+	timer := time.NewTimer(time.Duration(seconds) * time.Second)
+	<-timer.C
+}
+
+// answering answers with a fixed text.
+func answering(text string) thinker {
+	return func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{Role: agent.RoleAssistant, Text: text, Final: true}, nil)
+		}
+	}
+}
+
+var errDead = errors.New("the process is dead")
+
+// mortal stands for a process that is killed: from one step on nothing that it does
+// has any effect. Each write to the store and each send are two steps, before and
+// after it takes effect.
+type mortal struct {
+	mu    sync.Mutex
+	steps int
+	dies  int // the step at which it dies; 0 for never
+	dead  chan struct{}
+}
+
+func (m *mortal) step() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps++
+	if m.dies != 0 && m.steps == m.dies {
+		close(m.dead)
+	}
+	if m.dies != 0 && m.steps >= m.dies {
+		return errDead
+	}
+	return nil
+}
+
+func (m *mortal) around(effect func() error) error {
+	if err := m.step(); err != nil {
+		return err
+	}
+	if err := effect(); err != nil {
+		return err
+	}
+	return m.step()
+}
+
+type mortalStore struct {
+	storage.Store
+	life *mortal
+}
+
+func (s mortalStore) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (last storage.Position, err error) {
+	err = s.life.around(func() error {
+		last, err = s.Store.Append(ctx, log, after, records...)
+		return err
+	})
+	return last, err
+}
+
+func (s mortalStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
+	err = s.life.around(func() error {
+		got, err = s.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
+}
+
+func (s mortalStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	return s.life.around(func() error { return s.Store.Delete(ctx, key, rev) })
+}
+
+type mortalPlatform struct {
+	*platform
+	life *mortal
+}
+
+func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (id string, err error) {
+	// The platform saw the beginning of the request if the commit ran at all.
+	failure := p.life.around(func() error {
+		if err := commit(); err != nil {
+			return err
+		}
+		return p.life.around(func() error {
+			id, err = p.platform.Send(ctx, to, part, func() error { return nil })
+			return err
+		})
+	})
+	if failure != nil {
+		return "", &bridge.SendError{Outcome: bridge.Later, Err: failure}
+	}
+	return id, nil
+}
+
+// twoRounds plans, uses a tool whose effects are counted, and answers.
+func twoRounds(effects *sync.Map) thinker {
+	return func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			question, last := "", turn.History[len(turn.History)-1]
+			for _, m := range turn.History {
+				if m.Role == agent.RoleUser {
+					question = m.Text
+				}
+			}
+			if last.Role == agent.RoleUser {
+				last = agent.Message{Role: agent.RoleAssistant, Text: "planning", Calls: []agent.Call{{ID: "0", Name: "x"}}}
+				if !yield(last, nil) {
+					return
+				}
+			}
+			if last.Role == agent.RoleAssistant {
+				n, _ := effects.LoadOrStore(question, new(int))
+				*n.(*int)++
+				if !yield(agent.Message{Role: agent.RoleTool, CallID: "0", Status: agent.StatusOK, Text: "done"}, nil) {
+					return
+				}
+			}
+			yield(agent.Message{Role: agent.RoleAssistant, Text: "re: " + question, Final: true}, nil)
+		}
+	}
+}
+
+// TestACrashAtAnyStepLosesNothing kills the bridge at every single step of three
+// messages and goes on with a new one on the same store.
+func TestACrashAtAnyStepLosesNothing(t *testing.T) {
+	whole := &mortal{dead: make(chan struct{})}
+	live(t, whole)
+	if whole.steps < 30 {
+		t.Fatalf("only %d steps: the crash test does not see the writes", whole.steps)
+	}
+	for dies := 1; dies <= whole.steps; dies++ {
+		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
+			live(t, &mortal{dies: dies, dead: make(chan struct{})})
+		})
+	}
+}
+
+func live(t *testing.T, life *mortal) {
+	t.Helper()
+	var effects sync.Map
+	r := newRig(t, twoRounds(&effects))
+	r.stop()
+	store, shown := r.cfg.Store, r.platform
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.start()
+	messages := []bridge.Message{direct("1", "one"), direct("2", "two"), direct("3", "three")}
+	accepted := make([]bool, len(messages))
+	for i, m := range messages {
+		accepted[i] = r.bridge.Accept(t.Context(), m) == nil
+	}
+	if life.dies == 0 {
+		shown.wait(t, 3)
+	} else {
+		waitDead(t, life, shown)
+	}
+	r.stop()
+	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.start()
+	// The platform delivers again whatever was not accepted, and one that was.
+	r.accept(messages...)
+	waitAnswered(t, shown, "re: one", "re: two", "re: three")
+	r.stop()
+	checkAnswers(t, shown)
+}
+
+// waitDead returns at the crash, or when all was over before the step came.
+func waitDead(t *testing.T, life *mortal, p *platform) {
+	t.Helper()
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for range 2000 {
+			if len(p.texts()) >= 3 {
+				return
+			}
+			select {
+			case <-life.dead:
+				return
+			case <-t.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	<-all
+}
+
+func waitAnswered(t *testing.T, p *platform, want ...string) {
+	t.Helper()
+	for n := 1; ; n++ {
+		all := strings.Join(texts(p.wait(t, n)), "\n")
+		missing := 0
+		for _, w := range want {
+			if !strings.Contains(all, w) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return
+		}
+	}
+}
+
+func checkAnswers(t *testing.T, p *platform) {
+	t.Helper()
+	unmarked, order := map[string]int{}, []string{}
+	for _, s := range p.sent {
+		if !s.repeat {
+			unmarked[s.text]++
+		}
+		if len(order) == 0 || order[len(order)-1] != s.text {
+			order = append(order, s.text)
+		}
+	}
+	if got := strings.Join(order, ", "); got != "re: one, re: two, re: three" {
+		t.Errorf("answers in the order %s", got)
+	}
+	for text, n := range unmarked {
+		if n > 1 {
+			t.Errorf("%q was sent %d times without a mark", text, n)
+		}
+	}
+}

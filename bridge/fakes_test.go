@@ -1,0 +1,259 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sent is a message that the fake platform shows.
+type sent struct {
+	to     bridge.Address
+	text   string
+	repeat bool
+}
+
+// platform is a chat service in memory.
+type platform struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	sent    []sent
+	typing  []string
+	ids     int
+	admins  []string
+	// fail, if not nil, decides about a send: before the commit (nil commit has run
+	// yet) and after it.
+	fail func(n int, committed bool) error
+	// fetch, if not nil, hands out files.
+	files map[string]string
+	run   func(ctx context.Context, in bridge.Inbox) error
+}
+
+func newPlatform() *platform { return &platform{changed: make(chan struct{})} }
+
+func (p *platform) Name() string { return "fake" }
+
+func (p *platform) Run(ctx context.Context, in bridge.Inbox) error {
+	if p.run != nil {
+		return p.run(ctx, in)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Render cuts at form feeds.
+func (p *platform) Render(markdown string) []bridge.Part {
+	var parts []bridge.Part
+	for _, text := range strings.Split(markdown, "\f") {
+		parts = append(parts, bridge.Part{Text: text})
+	}
+	return parts
+}
+
+func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	p.mu.Lock()
+	p.ids++
+	n, fail := p.ids, p.fail
+	p.mu.Unlock()
+	if fail != nil {
+		if err := fail(n, false); err != nil {
+			return "", err
+		}
+	}
+	if err := commit(); err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
+	}
+	var failure error
+	if fail != nil {
+		failure = fail(n, true)
+	}
+	var refused *bridge.SendError
+	if failure == nil || errors.As(failure, &refused) && refused.Outcome == bridge.Unknown {
+		p.mu.Lock()
+		p.sent = append(p.sent, sent{to: to, text: part.Text, repeat: part.Repeat})
+		close(p.changed)
+		p.changed = make(chan struct{})
+		p.mu.Unlock()
+	}
+	return fmt.Sprint(n), failure
+}
+
+func (p *platform) Typing(_ context.Context, to bridge.Address, on bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.typing = append(p.typing, fmt.Sprintf("%s %v", to.Chat, on))
+	return nil
+}
+
+func (p *platform) IsAdmin(_ context.Context, _ bridge.Chat, user string) (bool, error) {
+	return slices.Contains(p.admins, user), nil
+}
+
+func (p *platform) texts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var texts []string
+	for _, s := range p.sent {
+		texts = append(texts, s.text)
+	}
+	return texts
+}
+
+// wait returns when as many messages were sent, with all of them.
+func (p *platform) wait(t *testing.T, n int) []sent {
+	t.Helper()
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	for {
+		p.mu.Lock()
+		all, changed := slices.Clone(p.sent), p.changed
+		p.mu.Unlock()
+		if len(all) >= n {
+			return all
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			t.Fatalf("%d of %d messages were sent: %v", len(all), n, all)
+		}
+	}
+}
+
+// thinker is an agent that is a function from a turn to messages.
+type thinker func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
+
+func (f thinker) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return f(ctx, turn)
+}
+
+// echo answers with what the last user message says.
+func echo(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		last := turn.History[len(turn.History)-1]
+		yield(agent.Message{Role: agent.RoleAssistant, Text: "re: " + last.Text, Final: true}, nil)
+	}
+}
+
+// rig is a bridge on a store and a fake platform, and can be stopped and started.
+type rig struct {
+	t        *testing.T
+	cfg      bridge.Config
+	platform *platform
+	bridge   *bridge.Bridge
+	stop     func()
+}
+
+func registry(t *testing.T) *toolgroups.Registry {
+	t.Helper()
+	groups, err := toolgroups.BuiltinGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
+	t.Helper()
+	reg := registry(t)
+	p := newPlatform()
+	r := &rig{t: t, platform: p, cfg: bridge.Config{
+		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Agent: think,
+		Tools:     func() *toolgroups.Registry { return reg },
+		Platforms: []bridge.Platform{p}, Access: bridge.Access{Allow: []string{"*"}},
+		DataDir: t.TempDir(), DrainTimeout: -1, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}}
+	for _, c := range change {
+		c(&r.cfg)
+	}
+	r.start()
+	return r
+}
+
+func openStore(t *testing.T, path string) storage.Store {
+	t.Helper()
+	s, err := bolt.Open(bolt.Config{Path: path, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	b, err := bridge.New(r.cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	r.bridge = b
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(r.stop)
+}
+
+func (r *rig) restart() {
+	r.t.Helper()
+	r.stop()
+	r.start()
+}
+
+func direct(id, text string) bridge.Message {
+	return bridge.Message{
+		Chat: bridge.Chat{Platform: "fake", ID: "1"}, ID: id, Kind: bridge.KindText,
+		User: "1", UserName: "Ann", Direct: true, Text: text,
+	}
+}
+
+func group(id, user, text string) bridge.Message {
+	m := direct(id, text)
+	m.Chat.ID, m.User, m.Direct = "g", user, false
+	return m
+}
+
+func (r *rig) accept(messages ...bridge.Message) {
+	r.t.Helper()
+	if err := r.bridge.Accept(r.t.Context(), messages...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func texts(all []sent) []string {
+	var out []string
+	for _, s := range all {
+		out = append(out, s.text)
+	}
+	return out
+}
