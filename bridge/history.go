@@ -155,6 +155,11 @@ func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agen
 	return messages(ctx, store, log, storage.Query{})
 }
 
+// RecentMessages yields a conversation from its newest message back.
+func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
+	return messages(ctx, store, log, storage.Query{Backward: true})
+}
+
 func messages(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		for record, err := range store.Records(ctx, log, q) {

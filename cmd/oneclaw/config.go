@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"oneclaw/bridge"
+)
+
+// Config is every setting. The YAML file gives the values, the environment overrides
+// them, and what neither names keeps its default.
+type Config struct {
+	DataDir   string `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
+	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
+	Store     string `yaml:"store" env:"ONECLAW_STORE"`
+	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+	SecretKey Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	Timezone  string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
+
+	Telegram TelegramConfig `yaml:"telegram"`
+	Slack    SlackConfig    `yaml:"slack"`
+	Model    ModelConfig    `yaml:"model"`
+	Access   AccessConfig   `yaml:"access"`
+	Tools    ToolsConfig    `yaml:"tools"`
+	Log      LogConfig      `yaml:"log"`
+	Google   GoogleConfig   `yaml:"google"`
+}
+
+// TelegramConfig connects a Telegram bot.
+type TelegramConfig struct {
+	Token  Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
+	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
+}
+
+// SlackConfig connects a Slack app.
+type SlackConfig struct {
+	BotToken      Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
+	AppToken      Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
+	SigningSecret Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
+	APIURL        string `yaml:"api_url" env:"SLACK_API_URL"`
+}
+
+// ModelConfig names the language model: any server that speaks OpenAI's API.
+type ModelConfig struct {
+	APIKey  Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
+	BaseURL string `yaml:"base_url" env:"OPENAI_BASE_URL"`
+	Name    string `yaml:"name" env:"OPENAI_MODEL"`
+}
+
+// AccessConfig says who may talk to the bot.
+type AccessConfig struct {
+	Allow  []string `yaml:"allow" env:"ONECLAW_ALLOW"`
+	Admins []string `yaml:"admins" env:"ONECLAW_ADMINS"`
+}
+
+// ToolsConfig says how tools reach the model and what they may do.
+type ToolsConfig struct {
+	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
+	// AllowPrivate lists address ranges that http tools may reach although they are
+	// not public, such as 192.168.1.0/24.
+	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
+}
+
+// LogConfig says what is logged and how.
+type LogConfig struct {
+	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
+	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
+}
+
+// GoogleConfig is the operator's OAuth client.
+type GoogleConfig struct {
+	ClientID     string `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
+	ClientSecret Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
+	APIURL       string `yaml:"api_url" env:"GOOGLE_API_URL"`
+}
+
+// Secret is a setting that is never shown.
+type Secret string
+
+// String masks the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "••••"
+}
+
+// GoString masks the value in %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalYAML masks the value.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+func defaultConfig() Config {
+	return Config{
+		DataDir:  "./data",
+		Listen:   "127.0.0.1:8787",
+		Store:    "bolt",
+		Telegram: TelegramConfig{APIURL: "https://api.telegram.org"},
+		Slack:    SlackConfig{APIURL: "https://slack.com/api/"},
+		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+		Tools:    ToolsConfig{Routing: "groups"},
+		Log:      LogConfig{Level: "info"},
+	}
+}
+
+// configName is the settings file in the data directory.
+const configName = "oneclaw.yaml"
+
+// loadConfig reads the file, then the environment. Where no file is named, the one in
+// the data directory is read if it is there.
+func loadConfig(file string, environ []string) (Config, error) {
+	cfg := defaultConfig()
+	environment, err := secretsFromFiles(env.ToMap(environ))
+	if err != nil {
+		return cfg, err
+	}
+	if dir := environment["ONECLAW_DATA_DIR"]; dir != "" {
+		cfg.DataDir = dir
+	}
+	named := file != ""
+	if !named {
+		file = filepath.Join(cfg.DataDir, configName)
+	}
+	data, err := os.ReadFile(file)
+	switch {
+	case err == nil:
+		if err := decodeConfig(data, &cfg); err != nil {
+			return cfg, fmt.Errorf("settings file %s: %w", file, err)
+		}
+	case named || !errors.Is(err, fs.ErrNotExist):
+		return cfg, fmt.Errorf("settings file can not be read: %w", err)
+	}
+	// An empty variable is no setting: compose files and units leave them behind.
+	for name, value := range environment {
+		if value == "" {
+			delete(environment, name)
+		}
+	}
+	if err := unknownVariable(environment); err != nil {
+		return cfg, err
+	}
+	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
+		return cfg, fmt.Errorf("environment: %w", err)
+	}
+	return cfg, cfg.check()
+}
+
+// decodeConfig refuses unknown keys, with their line.
+func decodeConfig(data []byte, cfg *Config) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	err := decoder.Decode(cfg)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	var wrong *yaml.TypeError
+	if errors.As(err, &wrong) {
+		return errors.New(strings.ReplaceAll(strings.Join(wrong.Errors, "; "), " in type main.", " in "))
+	}
+	return err
+}
+
+// secretsFromFiles takes NAME from the file that NAME_FILE names.
+func secretsFromFiles(environment map[string]string) (map[string]string, error) {
+	for _, name := range variables(true) {
+		file := environment[name+"_FILE"]
+		if file == "" {
+			continue
+		}
+		if environment[name] != "" {
+			return nil, fmt.Errorf("environment: %s and %s_FILE are both set; keep one", name, name)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("environment: %s_FILE: %w", name, err)
+		}
+		environment[name] = strings.TrimSpace(string(data))
+	}
+	return environment, nil
+}
+
+// variables lists the environment variables of all settings, or of the secret ones.
+func variables(secretOnly bool) []string {
+	var names []string
+	var walk func(t reflect.Type)
+	walk = func(t reflect.Type) {
+		for field := range t.Fields() {
+			if name := field.Tag.Get("env"); name != "" {
+				if !secretOnly || field.Type == reflect.TypeFor[Secret]() {
+					names = append(names, name)
+				}
+			} else if field.Type.Kind() == reflect.Struct {
+				walk(field.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+	return names
+}
+
+// unknownVariable catches a mistyped setting: everything that begins with ONECLAW_ is
+// ours.
+func unknownVariable(environment map[string]string) error {
+	known := variables(false)
+	for name := range environment {
+		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
+			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// check refuses values that can not work, and settings whose feature is not built.
+func (c Config) check() error {
+	if err := (bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}).Validate(); err != nil {
+		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("setting listen (ONECLAW_LISTEN): %w", err)
+	}
+	if _, err := c.location(); err != nil {
+		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
+	}
+	for name, address := range map[string]string{
+		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
+		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
+	} {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
+		}
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
+		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)
+	}
+	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
+		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
+	}
+	return c.unbuilt()
+}
+
+// unbuilt refuses what is promised but does not work yet, rather than ignore it.
+func (c Config) unbuilt() error {
+	for _, s := range []struct {
+		set  bool
+		name string
+		now  string
+	}{
+		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
+		{c.Tools.Routing != "groups" && c.Tools.Routing != "all", "tools.routing (ONECLAW_ROUTING)", "the modes so far are groups and all"},
+		{c.Slack.BotToken+c.Slack.AppToken+c.Slack.SigningSecret != "", "slack (SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET)", "Slack is not built yet"},
+		{c.Google.ClientID != "" || c.Google.ClientSecret != "" || c.Google.APIURL != "", "google (GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET, GOOGLE_API_URL)", "the Google tools are not built yet"},
+		{c.PublicURL != "", "public_url (ONECLAW_PUBLIC_URL)", "nothing uses it yet"},
+		{c.SecretKey != "", "secret_key (ONECLAW_SECRET_KEY)", "nothing uses it yet"},
+	} {
+		if s.set {
+			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)
+		}
+	}
+	return nil
+}
+
+// location is the time zone of schedules and of get_current_time.
+func (c Config) location() (*time.Location, error) {
+	if c.Timezone == "" {
+		return time.Local, nil
+	}
+	return time.LoadLocation(c.Timezone)
+}
+
+// allowPrivate are the address ranges that the operator opens to http tools.
+func (c Config) allowPrivate() ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for _, text := range c.Tools.AllowPrivate {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("setting tools.allow_private (ONECLAW_TOOLS_ALLOW_PRIVATE): %q is no address range such as 192.168.1.0/24", text)
+		}
+		prefixes = append(prefixes, prefix)
+	}
+	return prefixes, nil
+}
+
+// secrets lists the values that must never be shown.
+func (c Config) secrets() []string {
+	all := []Secret{
+		c.SecretKey, c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Slack.SigningSecret,
+		c.Model.APIKey, c.Google.ClientSecret,
+	}
+	var values []string
+	for _, s := range all {
+		if s != "" {
+			values = append(values, string(s))
+		}
+	}
+	return values
+}
+
+func configCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Print the settings in effect, with secrets masked",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			encoder := yaml.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent(2)
+			if err := encoder.Encode(cfg); err != nil {
+				return fmt.Errorf("print settings: %w", err)
+			}
+			return encoder.Close()
+		},
+	}
+}

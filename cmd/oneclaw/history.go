@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+)
+
+func historyCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history CHAT",
+		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			chat, err := bridge.ParseChat(args[0])
+			if err != nil {
+				return err
+			}
+			return printHistory(cmd.Context(), cfg, chat, cmd.OutOrStdout())
+		},
+	}
+}
+
+func printHistory(ctx context.Context, cfg Config, chat bridge.Chat, w io.Writer) (err error) {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseName)); err != nil {
+		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
+	}
+	store, err := openStore(cfg, newLogger(io.Discard, cfg))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	session, err := bridge.CurrentSession(ctx, store, chat)
+	if err != nil {
+		return err
+	}
+	count := 0
+	for m, err := range bridge.Messages(ctx, store, session.Log()) {
+		if err != nil {
+			return err
+		}
+		count++
+		if _, err := io.WriteString(w, historyLine(m)); err != nil {
+			return err
+		}
+	}
+	if count == 0 {
+		return fmt.Errorf("chat %s has no messages since it began or was cleared", chat)
+	}
+	return nil
+}
+
+// historyLine shows a message: when, who, what.
+func historyLine(m agent.Message) string {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s  %-9s ", m.Time.Local().Format("2006-01-02 15:04:05"), m.Role)
+	switch {
+	case m.Sender != "":
+		line.WriteString(m.Sender + ": ")
+	case m.Tool != "":
+		fmt.Fprintf(&line, "%s %s %s: ", m.Tool, m.Status, m.Code)
+	}
+	line.WriteString(strings.ReplaceAll(m.Text, "\n", "\n"+strings.Repeat(" ", 31)))
+	for _, f := range m.Files {
+		line.WriteString(" [file " + f.Path + "]")
+	}
+	for _, c := range m.Calls {
+		fmt.Fprintf(&line, " → %s(%s)", c.Name, c.Arguments)
+	}
+	line.WriteString("\n")
+	return line.String()
+}

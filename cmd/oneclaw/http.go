@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// health answers the questions of a supervisor: is it alive, does it receive.
+func healthHandler(health func() error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := health(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ready\n")
+	})
+	return mux
+}
+
+// listen takes the port before anything else is started.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port of %s is in use: stop the other program, or set ONECLAW_LISTEN to a free one", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// serve answers until ctx ends.
+func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ctx.Done()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(closing)
+	}()
+	err := server.Serve(l)
+	if ctx.Err() == nil {
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	}
+	<-done
+	return nil
+}
+
+// healthCommand asks a running bot whether it is alive: the health check of the
+// container image, which has no other program in it.
+func healthCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:    "health",
+		Short:  "Ask the running bot whether it is alive",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			host, port, err := net.SplitHostPort(cfg.Listen)
+			if err != nil {
+				return fmt.Errorf("setting listen: %w", err)
+			}
+			if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+				host = "127.0.0.1"
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+			defer cancel()
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", nil)
+			if err != nil {
+				return fmt.Errorf("ask for health: %w", err)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return fmt.Errorf("the bot does not answer: %w", err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			if response.StatusCode != http.StatusOK {
+				return fmt.Errorf("the bot answers %s", response.Status)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,75 @@
+// Command oneclaw is a bot that people talk to in Telegram and Slack and that gets
+// things done with tools. This package reads the settings, builds the parts and
+// starts them; it is the only place that knows every part.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in a release.
+var version = "devel"
+
+func main() {
+	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Main is the program: it returns the exit code, and what went wrong is one line on
+// standard error. The first SIGINT or SIGTERM ends it in good order, a second one at
+// once.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintln(stderr, "oneclaw: "+strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+		return 1
+	}
+	return 0
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "oneclaw",
+		Short:         "A bot for Telegram and Slack that loads its tools when it needs them",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	var configFile string
+	root.PersistentFlags().StringVar(&configFile, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
+	load := func() (Config, error) { return loadConfig(configFile, os.Environ()) }
+	root.AddCommand(
+		runCommand(load), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
+	)
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			toolchain := ""
+			if info, ok := debug.ReadBuildInfo(); ok {
+				toolchain = " " + info.GoVersion
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "oneclaw "+version+toolchain)
+			return err
+		},
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/core"
+)
+
+// historySearch lets search_history look through the conversations of an owner.
+type historySearch struct{ store storage.Store }
+
+// Passages implements core.History: the conversations from the newest to the oldest,
+// each from its end to its beginning.
+func (h historySearch) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
+	return func(yield func(core.Passage, error) bool) {
+		conversations, err := bridge.Conversations(ctx, h.store, owner)
+		if err != nil {
+			yield(core.Passage{}, err)
+			return
+		}
+		slices.SortFunc(conversations, func(a, b bridge.Conversation) int { return b.Begun.Compare(a.Begun) })
+		for _, c := range conversations {
+			if !q.Until.IsZero() && !c.Begun.Before(q.Until) {
+				continue
+			}
+			if !h.conversation(ctx, c, q, yield) {
+				return
+			}
+		}
+	}
+}
+
+// conversation yields what was said in one conversation, until the query's first moment.
+func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
+		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
+			return false
+		}
+	}
+	if !slices.Contains(q.Kinds, core.KindMessage) {
+		return true
+	}
+	for m, err := range bridge.RecentMessages(ctx, h.store, c.Log()) {
+		if err != nil {
+			if !yield(core.Passage{}, err) {
+				return false
+			}
+			continue
+		}
+		said := m.Text != "" && (m.Role == agent.RoleUser || m.Role == agent.RoleAssistant)
+		if m.Time.Before(q.From) {
+			return true
+		}
+		if !said || (!q.Until.IsZero() && !m.Time.Before(q.Until)) {
+			continue
+		}
+		if !yield(core.Passage{Kind: core.KindMessage, Time: m.Time, Title: c.Title, Text: m.Text}, nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/tiktoken-go/tokenizer"
+
+	"oneclaw/toolgroups"
+)
+
+func toolsCommand(load func() (Config, error)) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "tools [GROUP]",
+		Short: "List the tool groups, or the tools of one, with what their schemas cost",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			registry, err := describeTools(cfg)
+			if err != nil {
+				return err
+			}
+			group := ""
+			if len(args) > 0 {
+				group = args[0]
+			}
+			if asJSON {
+				return printToolsJSON(cmd.OutOrStdout(), registry, group)
+			}
+			return printTools(cmd.OutOrStdout(), registry, group)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print the tools as they are sent to the model")
+	return command
+}
+
+// coreTools are the tools that are always offered, load_tool_group among them.
+func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
+	return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, nil).Round().Tools()
+}
+
+// groupTools finds a group, or says which there are.
+func groupTools(registry *toolgroups.Registry, name string) ([]toolgroups.Tool, error) {
+	if name == "core" {
+		return coreTools(registry), nil
+	}
+	group, ok := registry.Group(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no group %q; there are core, %s", name, strings.Join(registry.GroupNames(), ", "))
+	}
+	return group.Tools, nil
+}
+
+func printToolsJSON(w io.Writer, registry *toolgroups.Registry, name string) error {
+	var value any
+	if name != "" {
+		tools, err := groupTools(registry, name)
+		if err != nil {
+			return err
+		}
+		value = toolgroups.EncodeTools(tools)
+	} else {
+		type group struct {
+			Name        string          `json:"name"`
+			DisplayName string          `json:"display_name"`
+			Description string          `json:"description"`
+			Tools       json.RawMessage `json:"tools"`
+		}
+		groups := []group{}
+		for _, g := range registry.Groups() {
+			groups = append(groups, group{g.Name, g.DisplayName, g.Description, toolgroups.EncodeTools(g.Tools)})
+		}
+		value = map[string]any{"core": toolgroups.EncodeTools(coreTools(registry)), "groups": groups}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		return fmt.Errorf("tokenizer: %w", err)
+	}
+	tokens := func(tools []toolgroups.Tool) int {
+		n, _ := codec.Count(string(toolgroups.EncodeTools(tools))) // counts any string
+		return n
+	}
+	if name != "" {
+		return printGroup(w, registry, name, tokens)
+	}
+	out := &printer{w: w}
+	core := coreTools(registry)
+	all := core
+	out.printf("%-24s %5s %7s\n", "GROUP", "TOOLS", "TOKENS")
+	out.printf("%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
+	for _, g := range registry.Groups() {
+		all = append(all, g.Tools...)
+		out.printf("%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
+	}
+	listing, _ := codec.Count(registry.Listing()) // counts any string
+	out.printf("%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
+	out.printf("\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
+	return out.err
+}
+
+func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens func([]toolgroups.Tool) int) error {
+	tools, err := groupTools(registry, name)
+	if err != nil {
+		return err
+	}
+	out := &printer{w: w}
+	out.printf("%-28s %7s\n", "TOOL", "TOKENS")
+	for _, tool := range tools {
+		out.printf("%-28s %7d  %s\n", tool.Name, tokens([]toolgroups.Tool{tool}), tool.Description)
+	}
+	return out.err
+}
+
+// printer keeps the first error of a series of writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
