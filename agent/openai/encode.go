@@ -24,11 +24,15 @@ func (e *encoder) open(role string) {
 		e.raw(`,`)
 	}
 	e.some = true
-	e.raw(`{"role":"` + role + `"`)
+	e.raw(`{"role":"`)
+	e.raw(role)
+	e.raw(`"`)
 }
 
 func (e *encoder) field(name, value string) {
-	e.raw(`,"` + name + `":`)
+	e.raw(`,"`)
+	e.raw(name)
+	e.raw(`":`)
 	e.buf = appendString(e.buf, value)
 }
 

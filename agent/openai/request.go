@@ -45,8 +45,10 @@ func (c *Client) payload(req agent.Request) payload {
 	return p
 }
 
-// fill puts the payload in place of what the library encoded.
-func (p payload) fill(skeleton []byte) ([]byte, error) {
+// fill returns the body of a request with the payload in place of what the library
+// encoded, as parts that follow each other: the messages may be large and are not
+// copied.
+func (p payload) fill(skeleton []byte) ([][]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(skeleton, &fields); err != nil {
 		return nil, fmt.Errorf("decode the request: %w", err)
@@ -60,13 +62,11 @@ func (p payload) fill(skeleton []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	body := make([]byte, 0, len(head)+len(p.tools)+len(p.messages)+32)
-	body = append(body, bytes.TrimSuffix(head, []byte("}"))...)
+	parts := [][]byte{bytes.TrimSuffix(head, []byte("}"))}
 	if len(p.tools) > 0 {
-		body = append(append(body, `,"tools":`...), p.tools...)
+		parts = append(parts, []byte(`,"tools":`), p.tools)
 	}
-	body = append(append(body, `,"messages":`...), p.messages...)
-	return append(body, '}'), nil
+	return append(parts, []byte(`,"messages":`), p.messages, []byte(`}`)), nil
 }
 
 // arrays remembers how the last few tools arrays are encoded.

@@ -38,9 +38,12 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.ContentLength = int64(len(body))
+	req.ContentLength = 0
+	for _, part := range body {
+		req.ContentLength += int64(len(part))
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return reader(body), nil }
+	req.Body = reader(body)
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -57,6 +60,14 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 		return asStream(resp)
 	}
 	return resp, nil
+}
+
+func reader(parts [][]byte) io.ReadCloser {
+	readers := make([]io.Reader, len(parts))
+	for i := range parts {
+		readers[i] = bytes.NewReader(parts[i])
+	}
+	return io.NopCloser(io.MultiReader(readers...))
 }
 
 // failedStatus is the status of the answer if it says that something failed.
