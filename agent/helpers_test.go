@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite the conversations in testdata")
+	goleak.VerifyTestMain(m)
+}
 
 // model is a model that is a function.
 type model func(ctx context.Context, req agent.Request) (agent.Reply, error)
