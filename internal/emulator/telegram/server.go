@@ -135,7 +135,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("telegram emulator: listen on %s: %w", at, err)
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -173,6 +173,17 @@ func (s *Server) Close() error {
 	}
 	s.active.Wait()
 	return errors.Join(errs...)
+}
+
+// follow counts connections, whose goroutines may outlive their last request: Close
+// waits for them too.
+func (s *Server) follow(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.active.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.active.Done()
+	}
 }
 
 // enter counts a request in, unless the server is closed.

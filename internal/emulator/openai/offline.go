@@ -1,0 +1,242 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxRounds is how often [Offline] calls tools for one message before it answers
+// with what it has.
+const maxRounds = 6
+
+// Offline is a [Brain] of rules, for showing the product without a key. It knows
+// nothing but the request: it calls only tools that are offered, loads a group only
+// where the prompt lists it and its tools are missing, and says plainly what it
+// cannot do. It understands English requests of a few kinds and claims no more.
+type Offline struct{}
+
+// Reply finds the first rule that fits the last message of the user.
+func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
+	t := newTurn(req)
+	if t.said == "" && len(t.sent) == 0 {
+		return Reply{Text: "I did not get any text. Ask me something, or send me a PDF."}, nil
+	}
+	for _, rule := range t.rules() {
+		if rule.fits {
+			return rule.answer(), nil
+		}
+	}
+	return Reply{Text: t.unknown()}, nil
+}
+
+// rule is a kind of request and what to do about it.
+type rule struct {
+	fits   bool
+	answer func() Reply
+}
+
+// turn is what a request holds: the message to answer, and what tools said since.
+type turn struct {
+	said   string   // the last message of the user, without marks
+	lower  string   // the same in lower case
+	sent   []string // files that came with it
+	files  []string // all files of the conversation, the newest last
+	tools  map[string]bool
+	groups []group
+	done   []result // calls of this turn with their results
+	rounds int
+}
+
+type group struct{ name, description string }
+
+type result struct {
+	call ToolCall
+	text string
+}
+
+var (
+	fileMark   = regexp.MustCompile(`(?m)^\[file: (.+)\]$`)
+	senderMark = regexp.MustCompile(`^\[[^\]\n]{1,64}\] `)
+	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
+)
+
+func newTurn(req Request) *turn {
+	t := &turn{tools: map[string]bool{}}
+	for _, tool := range req.Tools {
+		t.tools[tool.Name] = true
+	}
+	last := -1
+	for i, m := range req.Messages {
+		switch m.Role {
+		case "system", "developer":
+			t.groups = append(t.groups, listedGroups(m.Content)...)
+		case "user":
+			last = i
+			for _, mark := range fileMark.FindAllStringSubmatch(m.Content, -1) {
+				t.files = append(t.files, mark[1])
+			}
+		}
+	}
+	if last < 0 {
+		return t
+	}
+	text := req.Messages[last].Content
+	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
+		t.sent = append(t.sent, mark[1])
+	}
+	text = strings.TrimSpace(fileMark.ReplaceAllString(text, ""))
+	if !strings.HasPrefix(text, "[Summary of") {
+		text = senderMark.ReplaceAllString(text, "")
+	}
+	t.said, t.lower = text, strings.ToLower(text)
+	t.readResults(req.Messages[last+1:])
+	return t
+}
+
+// readResults pairs the calls since the user spoke with what came of them.
+func (t *turn) readResults(messages []Message) {
+	for _, m := range messages {
+		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
+			t.rounds++
+			for _, c := range m.ToolCalls {
+				t.done = append(t.done, result{call: c})
+			}
+			continue
+		}
+		// The newest call with an id is meant: some models number from zero again.
+		for i := len(t.done) - 1; i >= 0 && m.Role == "tool"; i-- {
+			if t.done[i].call.ID == m.ToolCallID {
+				t.done[i].text = m.Content
+				break
+			}
+		}
+	}
+}
+
+// listedGroups reads the list of tool groups in a system prompt.
+func listedGroups(prompt string) []group {
+	_, list, ok := strings.Cut(prompt, "## Available Tool Groups\n")
+	if !ok {
+		return nil
+	}
+	var groups []group
+	for line := range strings.SplitSeq(list, "\n") {
+		if strings.HasPrefix(line, "## ") || line == "---" {
+			break
+		}
+		if m := groupLine.FindStringSubmatch(line); m != nil {
+			groups = append(groups, group{m[1], m[2]})
+		}
+	}
+	return groups
+}
+
+// result finds what a tool said in this turn.
+func (t *turn) result(tool string) (string, bool) {
+	for i := len(t.done) - 1; i >= 0; i-- {
+		if t.done[i].call.Name == tool {
+			return t.done[i].text, true
+		}
+	}
+	return "", false
+}
+
+// has says whether the message contains one of some words.
+func (t *turn) has(words ...string) bool {
+	for _, w := range words {
+		for from := 0; ; {
+			at := strings.Index(t.lower[from:], w)
+			if at < 0 {
+				break
+			}
+			at += from
+			end := at + len(w)
+			if (at == 0 || !isWord(t.lower[at-1])) && (end == len(t.lower) || !isWord(t.lower[end])) {
+				return true
+			}
+			from = end
+		}
+	}
+	return false
+}
+
+func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' }
+
+// arguments encodes the arguments of a call.
+func arguments(args map[string]string) string {
+	b, err := json.Marshal(args)
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+// use calls a tool once and then answers from its result.
+func (t *turn) use(tool string, args map[string]string, answer func(string) string) Reply {
+	if text, ok := t.result(tool); ok {
+		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
+	}
+	switch {
+	case !t.tools[tool]:
+		return Reply{Text: fmt.Sprintf("I would need the tool `%s` for that, and I have not been given it here.", tool)}
+	case t.rounds >= maxRounds:
+		return Reply{Text: "I have tried several times without getting further, so I stop here."}
+	}
+	return Reply{Calls: []ToolCall{{Name: tool, Arguments: arguments(args)}}}
+}
+
+// need makes sure that the tools of a group are there. It returns a reply where
+// something must happen, or be said, first.
+func (t *turn) need(groupName, tool string) (Reply, bool) {
+	if t.tools[tool] {
+		return Reply{}, false
+	}
+	for _, d := range t.done {
+		if d.call.Name == "load_tool_group" && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
+			return Reply{Text: fmt.Sprintf("I tried to load the tool group `%s`, but its tools are not available. The answer was: %s", groupName, firstLine(d.text))}, true
+		}
+	}
+	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
+	switch {
+	case !listed:
+		return Reply{Text: fmt.Sprintf("For that I would need the tool group `%s`, which is not set up here.", groupName)}, true
+	case !t.tools["load_tool_group"]:
+		return Reply{Text: fmt.Sprintf("For that I would need the tool group `%s`, and I have no tool to load it with.", groupName)}, true
+	case t.rounds >= maxRounds:
+		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
+	}
+	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: arguments(map[string]string{"group_name": groupName})}}}, true
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+func (t *turn) unknown() string {
+	return "I am the offline demo model: a few rules, no real language model, so I did not understand that. " + t.abilities()
+}
+
+// abilities says what can be asked for with the tools at hand.
+func (t *turn) abilities() string {
+	list := []string{"greet you"}
+	if t.tools["get_current_time"] {
+		list = append(list, "tell the time")
+	}
+	if t.tools["pdf_info"] || slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "pdf" }) {
+		list = append(list, "read a PDF that you send me: summarise it, count its pages, find words, show what a page says")
+	}
+	if t.tools["save_memory"] {
+		list = append(list, "remember something (\"remember that …\")")
+	}
+	if t.tools["read_file"] && t.tools["write_file"] {
+		list = append(list, "write and read files (\"write \"hello\" to notes.txt\")")
+	}
+	list = append(list, "list my tool groups")
+	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."
+}

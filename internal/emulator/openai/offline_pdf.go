@@ -1,0 +1,220 @@
+package openai
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	pdfName    = regexp.MustCompile(`(?i)[\w./-]+\.pdf\b`)
+	pageWanted = regexp.MustCompile(`(?i)\bpage\s+(\d{1,5})\b`)
+	howMany    = regexp.MustCompile(`(?i)\b(how many|number of|count( the)?)\s+pages\b|\bpage count\b|\bhow long is (it|the)\b`)
+	finding    = regexp.MustCompile(`(?i)\b(?:find|search for|look for|(?:does|do) (?:it|the document|the pdf) (?:mention|say anything about)|where does it (?:mention|say)|what does it say about)\s+["'“]?(.+?)["'”]?(?:\s+in\s+(?:it|there|the\s+\w+|this\s+\w+|that\s+\w+))?\s*[?.!]*$`)
+	titled     = regexp.MustCompile(`(?i)\b(title|author|who wrote|properties|when was it (made|written|created))\b`)
+	aboutIt    = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
+	pageHead   = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
+	pageCount  = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
+)
+
+// aboutPDF says whether a message asks about a document: one came with it, it names
+// one, or it asks what only a document that came before can answer.
+func (t *turn) aboutPDF() bool {
+	if document(t.sent) != "" || t.has("pdf", "pdfs") {
+		return true
+	}
+	asks := aboutIt.MatchString(t.said) || pageWanted.MatchString(t.said) || howMany.MatchString(t.said) ||
+		finding.MatchString(t.said) || titled.MatchString(t.said)
+	return asks && (document(t.files) != "" || t.has("document"))
+}
+
+// document is the PDF meant: the one that the message names, or the newest.
+func (t *turn) document() string {
+	named := pdfName.FindString(t.said)
+	if named == "" {
+		return document(t.files)
+	}
+	for i := len(t.files) - 1; i >= 0; i-- {
+		if path.Base(t.files[i]) == path.Base(named) {
+			return t.files[i]
+		}
+	}
+	return named
+}
+
+// document is the newest PDF of a list of files.
+func document(files []string) string {
+	for i := len(files) - 1; i >= 0; i-- {
+		if strings.EqualFold(path.Ext(files[i]), ".pdf") {
+			return files[i]
+		}
+	}
+	return ""
+}
+
+// pdf looks into the newest document: it loads the tools where they are missing,
+// reads, and answers from what was read.
+func (t *turn) pdf() Reply {
+	doc := t.document()
+	if doc == "" {
+		return Reply{Text: "Send me the PDF, and I will look into it."}
+	}
+	if reply, wait := t.need("pdf", "pdf_info"); wait {
+		return reply
+	}
+	onlyInfo := howMany.MatchString(t.said) || titled.MatchString(t.said)
+	info, asked := t.result("pdf_info")
+	text, read := t.result("pdf_extract_text")
+	if asked && (read || onlyInfo) {
+		return Reply{Text: t.answerPDF(doc, info, text, onlyInfo)}
+	}
+	if t.rounds >= maxRounds {
+		return Reply{Text: "I have tried several times without getting further, so I stop here."}
+	}
+	if !onlyInfo && !t.tools["pdf_extract_text"] {
+		return Reply{Text: "I would need the tool `pdf_extract_text` for that, and I have not been given it here."}
+	}
+	var calls []ToolCall
+	if !asked {
+		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: arguments(map[string]string{"path": doc})})
+	}
+	if !read && !onlyInfo {
+		args := map[string]string{"path": doc}
+		if m := pageWanted.FindStringSubmatch(t.said); m != nil {
+			args["pages"] = m[1]
+		}
+		calls = append(calls, ToolCall{Name: "pdf_extract_text", Arguments: arguments(args)})
+	}
+	return Reply{Calls: calls}
+}
+
+// answerPDF words the answer. Results that do not look as expected are errors, and
+// are passed on.
+func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
+	name := "**" + path.Base(doc) + "**"
+	count := pageCount.FindStringSubmatch(info)
+	if count == nil {
+		return fmt.Sprintf("I could not look into %s: %s", name, firstLine(info))
+	}
+	if onlyInfo {
+		return describe(name, count[1], info, t.said)
+	}
+	pages := splitPages(text)
+	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
+		if body, ok := pages.text(m[1]); ok {
+			return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, cut(body, 1500))
+		}
+		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
+	}
+	if len(pages) == 0 {
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], lastLine(text))
+	}
+	if m := finding.FindStringSubmatch(t.said); m != nil {
+		return pages.find(name, m[1])
+	}
+	return fmt.Sprintf("%s\n\n**In short** (sentences picked by counting words, not understood):\n%s",
+		describe(name, count[1], info, ""), strings.Join(bullets(summarize(pages.all(), 3)), "\n"))
+}
+
+// describe tells what pdf_info said: all of it, or the part that was asked for.
+func describe(name, count, info, said string) string {
+	if howMany.MatchString(said) {
+		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
+	}
+	out := fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))
+	for _, field := range []string{"Title", "Author", "Created"} {
+		if value := fieldOf(info, field); value != "" {
+			out += fmt.Sprintf("; %s: %s", strings.ToLower(field), value)
+		}
+	}
+	return out + "."
+}
+
+func plural(count, word string) string {
+	if count == "1" {
+		return word
+	}
+	return word + "s"
+}
+
+// fieldOf finds the line "name: value".
+func fieldOf(text, name string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if value, ok := strings.CutPrefix(line, name+": "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// page is a page of a document.
+type page struct{ number, text string }
+
+type pages []page
+
+// splitPages takes the text of a document apart at the heads of its pages.
+func splitPages(text string) pages {
+	heads := pageHead.FindAllStringSubmatchIndex(text, -1)
+	var list pages
+	for i, h := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		body := text[h[1]:end]
+		if at := strings.LastIndex(body, "\n["); at >= 0 && i+1 == len(heads) && strings.HasSuffix(strings.TrimSpace(body), "]") {
+			body = body[:at] // a notice of the tool, not of the document
+		}
+		if body = strings.TrimSpace(body); body != "" {
+			list = append(list, page{text[h[2]:h[3]], body})
+		}
+	}
+	return list
+}
+
+func (ps pages) text(number string) (string, bool) {
+	for _, p := range ps {
+		if p.number == number {
+			return p.text, true
+		}
+	}
+	return "", false
+}
+
+func (ps pages) all() string {
+	var b strings.Builder
+	for _, p := range ps {
+		b.WriteString(p.text + "\n\n")
+	}
+	return b.String()
+}
+
+// find lists the sentences that hold some words, with their pages.
+func (ps pages) find(name, words string) string {
+	needle := strings.ToLower(strings.TrimSpace(words))
+	var found []string
+	total := 0
+	for _, p := range ps {
+		for _, s := range sentences(p.text) {
+			if strings.Contains(strings.ToLower(s), needle) {
+				if total++; len(found) < 5 {
+					found = append(found, fmt.Sprintf("- page %s: %s", p.number, cut(s, 300)))
+				}
+			}
+		}
+	}
+	if total == 0 {
+		return fmt.Sprintf("I did not find “%s” in %s.", words, name)
+	}
+	out := fmt.Sprintf("“%s” occurs in %d %s of %s:\n%s", words, total, plural(fmt.Sprint(total), "sentence"), name, strings.Join(found, "\n"))
+	if total > len(found) {
+		out += fmt.Sprintf("\nand %d more.", total-len(found))
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package openai
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	greeting   = regexp.MustCompile(`(?i)^(hi|hello|hey|hiya|howdy|good (morning|afternoon|evening|day)|/start)\b[^a-z]*(there|bot|oneclaw)?\W*$`)
+	thanks     = regexp.MustCompile(`(?i)^(thanks|thank you|thx|great|perfect|cool|ok|okay|bye|goodbye)\b.{0,20}$`)
+	remember   = regexp.MustCompile(`(?is)\bremember(?:\s+that)?[\s:,]+(.{2,500}?)[.!]*$`)
+	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?`)
+	writeFile  = regexp.MustCompile(`(?is)\b(?:write|save|put)\s+["'“` + "`" + `](.+)["'”` + "`" + `]\s+(?:in|to|into|as)\s+(?:the\s+|a\s+)?(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})`)
+	loadGroup  = regexp.MustCompile(`(?i)\bload\s+(?:the\s+)?(?:tool\s+)?(?:group\s+)?["'` + "`" + `]?([a-z][\w-]*)["'` + "`" + `]?(?:\s+(?:tools?|group))*\W*$`)
+	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
+	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
+	capability = regexp.MustCompile(`(?i)\b(what can you do|who are you|what are you|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
+)
+
+// service is a kind of request that needs an account's tools.
+type service struct {
+	words       []string
+	group, tool string
+	args        map[string]string
+	about       string
+}
+
+func services() []service {
+	return []service{
+		{[]string{"mail", "email", "e-mail", "emails", "mails", "inbox", "gmail"}, "google_gmail", "gmail_search", map[string]string{"query": "in:inbox"}, "mail"},
+		{[]string{"calendar", "appointment", "appointments", "meeting", "meetings"}, "google_calendar", "calendar_list_events", nil, "calendar"},
+		{[]string{"google drive", "my drive"}, "google_drive", "drive_list_files", nil, "Drive"},
+		{[]string{"schedule", "scheduled", "reminders"}, "scheduled_tasks", "list_scheduled_tasks", nil, "scheduled tasks"},
+	}
+}
+
+// rules are tried in order.
+func (t *turn) rules() []rule {
+	rules := []rule{
+		{greeting.MatchString(t.said), t.greet},
+		{remember.MatchString(t.said), t.remember},
+		{writeFile.MatchString(t.said), t.write},
+		{loadGroup.MatchString(t.said), t.load},
+		{t.aboutPDF(), t.pdf},
+		{clock.MatchString(t.said), t.time},
+		{capability.MatchString(t.said), t.explain},
+		{readFile.MatchString(t.said), t.read},
+	}
+	for _, s := range services() {
+		rules = append(rules, rule{t.has(s.words...), func() Reply { return t.serve(s) }})
+	}
+	return append(rules,
+		rule{len(t.sent) > 0, t.strangeFile},
+		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
+	)
+}
+
+func (t *turn) greet() Reply {
+	return Reply{Text: "Hello! I am the offline demo model: a few rules that show how this bot works, without a key and without a network. " + t.abilities()}
+}
+
+func (t *turn) explain() Reply {
+	var b strings.Builder
+	b.WriteString("I am the offline demo model: rules, not a real language model. " + t.abilities())
+	if len(t.groups) == 0 {
+		b.WriteString("\n\nThere are no tool groups here.")
+		return Reply{Text: b.String()}
+	}
+	fmt.Fprintf(&b, "\n\nTool groups that can be loaded when they are needed (%d):", len(t.groups))
+	for _, g := range t.groups {
+		fmt.Fprintf(&b, "\n- **%s**: %s", g.name, g.description)
+	}
+	return Reply{Text: b.String()}
+}
+
+func (t *turn) time() Reply {
+	args := map[string]string{"format": "human_readable"}
+	where := ""
+	if m := zone.FindStringSubmatch(t.said); m != nil {
+		args["timezone"] = m[1]
+		where = " in " + m[1]
+	}
+	return t.use("get_current_time", args, func(text string) string {
+		return fmt.Sprintf("The clock%s says: %s", where, firstLine(text))
+	})
+}
+
+func (t *turn) remember() Reply {
+	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
+	return t.use("save_memory", map[string]string{"content": fact}, func(text string) string {
+		return fmt.Sprintf("I asked to keep “%s” in the memory. The answer was: %s", fact, firstLine(text))
+	})
+}
+
+func (t *turn) write() Reply {
+	m := writeFile.FindStringSubmatch(t.said)
+	return t.use("write_file", map[string]string{"path": m[2], "content": m[1]}, func(text string) string {
+		return fmt.Sprintf("Writing `%s`: %s", m[2], firstLine(text))
+	})
+}
+
+func (t *turn) read() Reply {
+	path := readFile.FindStringSubmatch(t.said)[1]
+	return t.use("read_file", map[string]string{"path": path}, func(text string) string {
+		return fmt.Sprintf("`%s`:\n\n%s", path, cut(text, 2000))
+	})
+}
+
+func (t *turn) load() Reply {
+	name := strings.ToLower(loadGroup.FindStringSubmatch(t.said)[1])
+	return t.use("load_tool_group", map[string]string{"group_name": name}, func(text string) string { return text })
+}
+
+// serve answers about an account. What the tool says is shown as it is: these rules
+// cannot read it.
+func (t *turn) serve(s service) Reply {
+	if reply, wait := t.need(s.group, s.tool); wait {
+		for _, d := range t.done {
+			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
+				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I, the offline demo model, do not know how to use it. With a real model you could ask for anything about your %s now.", s.group, s.about)}
+			}
+		}
+		return reply
+	}
+	return t.use(s.tool, s.args, func(text string) string {
+		return fmt.Sprintf("I asked `%s` about your %s. It says:\n\n%s", s.tool, s.about, cut(text, 1500))
+	})
+}
+
+func (t *turn) strangeFile() Reply {
+	return Reply{Text: fmt.Sprintf("I got `%s`. The offline demo model can only look into PDF files.", t.sent[len(t.sent)-1])}
+}
+
+// cut shortens a text to about n bytes, at a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return strings.TrimSpace(s[:n]) + " …"
+}

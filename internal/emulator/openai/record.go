@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"slices"
+)
+
+// How prompts are counted: four bytes a token, cached in steps of 128 tokens from
+// 1024 on, as the hosted cache does.
+const (
+	bytesPerToken = 4
+	cacheStep     = 128
+	cacheLeast    = 1024
+)
+
+// records are the requests kept, the oldest dropped first. Guarded by Server.mu.
+type records struct {
+	list  []Request
+	bytes int
+}
+
+func (r Request) size() int { return len(r.ToolsJSON) + 2*len(r.MessagesJSON) + 512 }
+
+// record numbers a request and keeps it.
+func (s *Server) record(req *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	req.Seq = s.next
+	s.records.list = append(s.records.list, *req)
+	s.records.bytes += req.size()
+	for len(s.records.list) > s.cfg.MaxRequests || s.records.bytes > s.cfg.MaxRecorded && len(s.records.list) > 1 {
+		s.records.bytes -= s.records.list[0].size()
+		s.records.list[0] = Request{}
+		s.records.list = s.records.list[1:]
+	}
+}
+
+// Requests returns the requests kept, in order, refused ones included. Their
+// contents are not to be changed.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.records.list)
+}
+
+// Count says how many requests came, those no longer kept included.
+func (s *Server) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// maxPrompts and maxPromptBytes bound what the cache remembers.
+const (
+	maxPrompts     = 1000
+	maxPromptBytes = 64 << 20
+)
+
+// promptCache remembers the last prompt of each key. Guarded by Server.mu.
+type promptCache struct {
+	prompts map[string][]byte
+	order   []string // the least recently used first
+	bytes   int
+}
+
+func newPromptCache() promptCache {
+	return promptCache{prompts: map[string][]byte{}}
+}
+
+// measure counts the tokens of a prompt, and how many of them were at the beginning
+// of the last prompt with the same key (or of the same connection where there is
+// none). Tools come before messages, so a changed tool loses all that follows.
+func (s *Server) measure(req *Request, connection string) {
+	key := req.Model + "\x00" + req.CacheKey
+	if req.CacheKey == "" {
+		key += "\x00" + connection
+	}
+	prompt := slices.Concat([]byte(req.ToolsJSON), []byte(req.MessagesJSON))
+	req.Usage.Prompt = len(prompt) / bytesPerToken
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := commonPrefix(s.cache.prompts[key], prompt) / bytesPerToken
+	if known -= known % cacheStep; known >= cacheLeast {
+		req.Usage.Cached = known
+	}
+	s.cache.put(key, prompt)
+}
+
+func (c *promptCache) put(key string, prompt []byte) {
+	if old, ok := c.prompts[key]; ok {
+		c.bytes -= len(old)
+		c.order = slices.DeleteFunc(c.order, func(k string) bool { return k == key })
+	}
+	c.prompts[key] = prompt
+	c.order = append(c.order, key)
+	c.bytes += len(prompt)
+	for len(c.order) > maxPrompts || c.bytes > maxPromptBytes && len(c.order) > 1 {
+		c.bytes -= len(c.prompts[c.order[0]])
+		delete(c.prompts, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

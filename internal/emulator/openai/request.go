@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Request is a call of the model as the server understood it.
+type Request struct {
+	// Seq counts the requests from 1.
+	Seq int
+	// At is when it came.
+	At time.Time
+	// Model, Stream and IncludeUsage are what was asked for.
+	Model                string
+	Stream, IncludeUsage bool
+	// Key says whether a key was sent. The key itself is not kept.
+	Key bool
+	// CacheKey is prompt_cache_key, or else user.
+	CacheKey string
+	// Tools are the tools offered, in order; ToolsJSON their bytes as they came.
+	Tools     []Tool
+	ToolsJSON json.RawMessage
+	// Messages is the conversation; MessagesJSON its bytes as they came.
+	Messages     []Message
+	MessagesJSON json.RawMessage
+	// Usage is what the prompt costs.
+	Usage Usage
+	// Refused is the error a malformed request got.
+	Refused *Error
+}
+
+// Tool is a tool offered.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// Message is an entry of the conversation. Parts of a content are joined.
+type Message struct {
+	Role       string
+	Content    string
+	ToolCallID string
+	ToolCalls  []ToolCall
+}
+
+// ToolCall is a call of a tool. An empty ID in a [Reply] gets one.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Usage is the number of tokens of a prompt, at four bytes each, and how many of
+// them a prompt cache would have known.
+type Usage struct {
+	Prompt, Cached int
+}
+
+// ToolNames returns the names of the tools offered, in order.
+func (r Request) ToolNames() []string {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+type wireRequest struct {
+	Model         string          `json:"model"`
+	Messages      json.RawMessage `json:"messages"`
+	Tools         json.RawMessage `json:"tools"`
+	Stream        bool            `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	User     string `json:"user"`
+	CacheKey string `json:"prompt_cache_key"`
+}
+
+type wireMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []wireCall      `json:"tool_calls"`
+	Refusal    *string         `json:"refusal"`
+}
+
+type wireCall struct {
+	Index    *int   `json:"index,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// decode reads a request and refuses what the service refuses.
+func (s *Server) decode(body []byte) (Request, *Error) {
+	req := Request{At: s.cfg.Now()}
+	var in wireRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return req, invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
+	}
+	req.Model, req.Stream, req.IncludeUsage = in.Model, in.Stream, in.StreamOptions.IncludeUsage
+	req.CacheKey = cmp.Or(in.CacheKey, in.User)
+	req.ToolsJSON, req.MessagesJSON = in.Tools, in.Messages
+	if in.Model == "" {
+		return req, invalid("", "", "you must provide a model parameter")
+	}
+	if in.StreamOptions.IncludeUsage && !in.Stream {
+		return req, invalid("stream_options", "", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
+	if err := req.readTools(s.cfg.MaxTools); err != nil {
+		return req, err
+	}
+	if err := req.readMessages(); err != nil {
+		return req, err
+	}
+	if n := (len(in.Tools) + len(in.Messages)) / bytesPerToken; n > s.cfg.Context {
+		return req, invalid("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", s.cfg.Context, n)
+	}
+	return req, nil
+}
+
+func invalid(param, code, format string, args ...any) *Error {
+	return &Error{Status: 400, Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// content joins the parts of a content. Pictures count for nothing here.
+func content(raw json.RawMessage) (text string, null bool, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", true, nil
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return text, false, nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return "", false, err
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		switch p.Type {
+		case "text":
+			b.WriteString(p.Text)
+		case "image_url", "input_audio", "file":
+		default:
+			return "", false, fmt.Errorf("unknown type %q of a part", p.Type)
+		}
+	}
+	return b.String(), false, nil
+}

@@ -1,0 +1,320 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultModel       = "emulator"
+	DefaultMaxTools    = 128 // OpenAI's documented cap
+	DefaultMaxBody     = 16 << 20
+	DefaultMaxRequests = 1000
+	DefaultMaxRecorded = 64 << 20
+	DefaultContext     = 400_000
+	DefaultChunkWords  = 4
+)
+
+// Config says how a [Server] behaves.
+type Config struct {
+	// Brain answers. Nil means [Offline].
+	Brain Brain
+	// Key is the bearer key asked for. Empty means that any key, or none, will do.
+	Key string
+	// Models are those that exist. Empty means [DefaultModel] alone.
+	Models []string
+	// Latency is waited for before each answer, for each request on its own.
+	Latency time.Duration
+	// ChunkWords is how many words a delta of a stream carries.
+	ChunkWords int
+	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the
+	// tokens of a prompt. 0 means the defaults.
+	MaxTools, MaxBody, Context int
+	// MaxRequests and MaxRecorded bound the requests kept, in number and bytes.
+	MaxRequests, MaxRecorded int
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Logger gets one line a request at Debug, without its content. Nil means none.
+	Logger *slog.Logger
+}
+
+// Server is a model server. All its methods may be called concurrently.
+type Server struct {
+	cfg  Config
+	done chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	active  sync.WaitGroup
+	serving []*http.Server
+	records records
+	cache   promptCache
+	next    int
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	if cfg.Brain == nil {
+		cfg.Brain = Offline{}
+	}
+	if len(cfg.Models) == 0 {
+		cfg.Models = []string{DefaultModel}
+	}
+	cfg.ChunkWords = cmp.Or(cfg.ChunkWords, DefaultChunkWords)
+	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
+	cfg.Context = cmp.Or(cfg.Context, DefaultContext)
+	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
+	cfg.MaxRecorded = cmp.Or(cfg.MaxRecorded, DefaultMaxRecorded)
+	for _, n := range []int{cfg.ChunkWords, cfg.MaxTools, cfg.MaxBody, cfg.Context, cfg.MaxRequests, cfg.MaxRecorded} {
+		if n < 1 {
+			return nil, errors.New("model emulator: bounds must be positive")
+		}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: cfg, done: make(chan struct{}), cache: newPromptCache()}, nil
+}
+
+// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
+// until [Server.Close]. It returns the base URL to give a client, /v1 included.
+func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
+	at := "127.0.0.1:0"
+	if len(addr) > 0 {
+		at = addr[0]
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return "", fmt.Errorf("model emulator: listen on %s: %w", at, err)
+	}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return "", errors.Join(errors.New("model emulator: closed"), ln.Close())
+	}
+	s.serving = append(s.serving, hs)
+	s.active.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.active.Done()
+		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.cfg.Logger.Error("emulator stopped serving", "err", err)
+		}
+	}()
+	return "http://" + ln.Addr().String() + "/v1", nil
+}
+
+// Close ends every request and waits until nothing runs any more.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	if first {
+		close(s.done)
+	}
+	serving := s.serving
+	s.mu.Unlock()
+	var errs []error
+	if first {
+		for _, hs := range serving {
+			errs = append(errs, hs.Close())
+		}
+	}
+	s.active.Wait()
+	return errors.Join(errs...)
+}
+
+// follow counts connections, whose goroutines may outlive their last request: Close
+// waits for them too.
+func (s *Server) follow(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.active.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.active.Done()
+	}
+}
+
+// enter counts a request in, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active.Add(1)
+	return true
+}
+
+// ServeHTTP answers POST /v1/chat/completions and GET /v1/models.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.active.Done()
+	if err := s.authorize(r); err != nil {
+		writeError(w, err)
+		return
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "POST /v1/chat/completions":
+		s.chat(w, r)
+	case "GET /v1/models":
+		s.models(w)
+	default:
+		writeError(w, &Error{Status: 404, Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)})
+	}
+}
+
+func (s *Server) authorize(r *http.Request) *Error {
+	if s.cfg.Key == "" {
+		return nil
+	}
+	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ok || key == "":
+		return &Error{Status: 401, Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
+	case subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
+		return &Error{Status: 401, Message: "Incorrect API key provided.", Code: "invalid_api_key"}
+	}
+	return nil
+}
+
+func (s *Server) models(w http.ResponseWriter) {
+	type model struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}
+	list := make([]model, len(s.cfg.Models))
+	for i, id := range s.cfg.Models {
+		list[i] = model{ID: id, Object: "model", Created: 1_700_000_000, OwnedBy: "emulator"}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+}
+
+// chat reads, checks and records a request and lets the brain answer it.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			writeError(w, &Error{Status: 413, Message: "Request body is too large."})
+		}
+		return
+	}
+	req, refused := s.decode(body)
+	req.Key = r.Header.Get("Authorization") != ""
+	if refused == nil && !slices.Contains(s.cfg.Models, req.Model) {
+		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", req.Model), Code: "model_not_found"}
+	}
+	if refused != nil {
+		req.Refused = refused
+		s.record(&req)
+		writeError(w, refused)
+		return
+	}
+	s.measure(&req, r.RemoteAddr)
+	s.record(&req)
+	s.cfg.Logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))
+	reply, err := s.cfg.Brain.Reply(r.Context(), req)
+	if err != nil {
+		writeError(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
+		return
+	}
+	if wait := s.cfg.Latency + reply.Delay; wait > 0 && !s.sleep(r.Context(), wait) {
+		panic(http.ErrAbortHandler)
+	}
+	if reply.Err != nil {
+		writeError(w, reply.Err)
+		return
+	}
+	s.answer(w, r, req, reply)
+}
+
+// sleep waits for d, or without end where d is 0. It reports false where the client
+// or the server went away first.
+func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-timer:
+		return true
+	case <-ctx.Done():
+	case <-s.done:
+	}
+	return false
+}
+
+// Error is a refusal as the service words it.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Message, Type, Param and Code are the fields of the error object. An empty
+	// Type means invalid_request_error.
+	Message, Type, Param, Code string
+	// RetryAfter becomes the header of that name, in seconds. 0 means none.
+	RetryAfter int
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// body is the JSON of an error, with null where a field is empty.
+func (e *Error) body() map[string]any {
+	orNull := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	return map[string]any{"error": map[string]any{
+		"message": e.Message, "type": cmp.Or(e.Type, "invalid_request_error"),
+		"param": orNull(e.Param), "code": orNull(e.Code),
+	}}
+}
+
+func writeError(w http.ResponseWriter, e *Error) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	writeJSON(w, e.Status, e.body())
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone away is its own affair
+}

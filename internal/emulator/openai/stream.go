@@ -1,0 +1,214 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// fragment is how many bytes of arguments a delta carries, about.
+const fragment = 16
+
+type wireUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	PromptDetails    struct {
+		CachedTokens int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+type wireDelta struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+}
+
+type wireAnswer struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+	Refusal   *string    `json:"refusal"`
+}
+
+type wireChoice struct {
+	Index        int         `json:"index"`
+	Message      *wireAnswer `json:"message,omitempty"`
+	Delta        *wireDelta  `json:"delta,omitempty"`
+	FinishReason *string     `json:"finish_reason"`
+}
+
+type wireCompletion struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"`
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []wireChoice `json:"choices"`
+	Usage   *wireUsage   `json:"usage,omitempty"`
+}
+
+// answer sends a reply, streamed or whole.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
+	calls := make([]wireCall, len(reply.Calls))
+	for i, c := range reply.Calls {
+		calls[i].ID = cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", req.Seq, i))
+		calls[i].Type = "function"
+		calls[i].Function.Name, calls[i].Function.Arguments = c.Name, c.Arguments
+	}
+	finish := "stop"
+	if len(calls) > 0 {
+		finish = "tool_calls"
+	}
+	finish = cmp.Or(reply.Finish, finish)
+	usage := wireUsage{PromptTokens: req.Usage.Prompt, CompletionTokens: completionTokens(reply)}
+	usage.TotalTokens = usage.PromptTokens + usage.CompletionTokens
+	usage.PromptDetails.CachedTokens = req.Usage.Cached
+	out := wireCompletion{
+		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
+	}
+	if req.Stream {
+		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.ChunkWords}
+		st.out.Object = "chat.completion.chunk"
+		st.run(reply, calls, finish, usage, req.IncludeUsage)
+		return
+	}
+	if reply.End == EndStall {
+		s.sleep(r.Context(), 0)
+	}
+	if reply.End != EndProperly {
+		panic(http.ErrAbortHandler)
+	}
+	m := wireAnswer{Role: "assistant", ToolCalls: calls}
+	if reply.Text != "" || len(calls) == 0 {
+		m.Content = &reply.Text
+	}
+	out.Choices = []wireChoice{{Message: &m, FinishReason: &finish}}
+	out.Usage = &usage
+	writeJSON(w, http.StatusOK, out)
+}
+
+func completionTokens(reply Reply) int {
+	n := len(reply.Text)
+	for _, c := range reply.Calls {
+		n += len(c.Name) + len(c.Arguments)
+	}
+	return (n + bytesPerToken - 1) / bytesPerToken
+}
+
+// stream writes one reply as server-sent events.
+type stream struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	out   wireCompletion
+	words int
+}
+
+func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
+	h := st.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	empty := ""
+	first := wireDelta{Role: "assistant"}
+	if len(calls) == 0 || reply.Text != "" {
+		first.Content = &empty
+	}
+	deltas := append([]wireDelta{first}, textDeltas(reply.Text, st.words)...)
+	deltas = append(deltas, callDeltas(calls)...)
+	if reply.End != EndProperly && reply.Chunks < len(deltas) {
+		deltas = deltas[:max(reply.Chunks, 0)]
+	}
+	for i := range deltas {
+		st.send(wireChoice{Delta: &deltas[i]})
+	}
+	if reply.End != EndProperly {
+		st.breakOff(reply.End)
+		return
+	}
+	st.send(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
+	if withUsage {
+		st.out.Choices, st.out.Usage = []wireChoice{}, &usage
+		st.event(st.out)
+	}
+	_, _ = fmt.Fprint(st.w, "data: [DONE]\n\n")
+	st.flush()
+}
+
+// breakOff ends a stream as it should not end.
+func (st *stream) breakOff(end Ending) {
+	st.flush()
+	switch end {
+	case EndStall:
+		st.s.sleep(st.r.Context(), 0)
+		panic(http.ErrAbortHandler)
+	case EndCut:
+		panic(http.ErrAbortHandler)
+	case EndError:
+		failed := Failed(500).Err
+		st.event(failed.body())
+	}
+}
+
+func (st *stream) send(choice wireChoice) {
+	st.out.Choices = []wireChoice{choice}
+	st.event(st.out)
+}
+
+func (st *stream) event(v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // only our own structs come here
+	}
+	_, _ = fmt.Fprintf(st.w, "data: %s\n\n", body)
+	st.flush()
+}
+
+// flush sends what is written. A writer that cannot is a test's recorder.
+func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
+
+// textDeltas cuts a text into deltas of some words each.
+func textDeltas(text string, words int) []wireDelta {
+	var deltas []wireDelta
+	for text != "" {
+		end, n := 0, 0
+		for end < len(text) && n < words {
+			next := strings.IndexAny(text[end:], " \n")
+			if next < 0 {
+				end = len(text)
+				break
+			}
+			end += next + 1
+			n++
+		}
+		part := text[:end]
+		text = text[end:]
+		deltas = append(deltas, wireDelta{Content: &part})
+	}
+	return deltas
+}
+
+// callDeltas gives each call one delta with its name and further ones with pieces
+// of its arguments.
+func callDeltas(calls []wireCall) []wireDelta {
+	var deltas []wireDelta
+	for i, c := range calls {
+		index, args := i, c.Function.Arguments
+		head := c
+		head.Index, head.Function.Arguments = &index, ""
+		deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
+		for args != "" {
+			n := min(fragment, len(args))
+			for n < len(args) && !utf8.RuneStart(args[n]) {
+				n++
+			}
+			part := wireCall{Index: &index}
+			part.Function.Arguments = args[:n]
+			args = args[n:]
+			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{part}})
+		}
+	}
+	return deltas
+}
