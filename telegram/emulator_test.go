@@ -182,7 +182,12 @@ func TestTwoPollers(t *testing.T) {
 
 func TestD13WrongTokenOverHTTP(t *testing.T) {
 	s := newStage(t)
-	err := s.platform(t, "999:NOT-the-token-of-this-bot").Run(t.Context(), newInbox())
+	// This one has the client of its own, which must be closed when Run ends.
+	p, err := New(Config{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Run(t.Context(), newInbox())
 	if err == nil || !strings.Contains(err.Error(), "TELEGRAM_BOT_TOKEN") || strings.Contains(err.Error(), "NOT-the") {
 		t.Errorf("Run = %v", err)
 	}

@@ -56,7 +56,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("telegram: file: %w", c.clean(err))
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is lost with a body that was read
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +16,20 @@ import (
 const hello = `{"update_id":7,"message":{"message_id":1,"from":{"id":5,"first_name":"Ann"},"chat":{"id":5,"type":"private"},"date":1700000000,"text":"hello"}}`
 
 // clock notes when calls were made.
-type clock struct{ at []time.Time }
+type clock struct {
+	mu sync.Mutex
+	at []time.Time
+}
 
-func (c *clock) tick() int { c.at = append(c.at, time.Now()); return len(c.at) }
+func (c *clock) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = append(c.at, time.Now())
+}
 
 func (c *clock) gaps() (gaps []time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i := 1; i < len(c.at); i++ {
 		gaps = append(gaps, c.at[i].Sub(c.at[i-1]))
 	}
@@ -122,10 +133,10 @@ func TestD13PollsObeyTheServer(t *testing.T) {
 func TestConflictIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls clock
-		conflict := true
+		var over atomic.Bool
 		p, logged := newFake(t, greet(func(ctx context.Context, _ string, form url.Values) (int, string, error) {
 			polls.tick()
-			if conflict {
+			if !over.Load() {
 				return refusal(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
 			}
 			return hang(ctx, form)
@@ -150,7 +161,7 @@ func TestConflictIsWaitedOut(t *testing.T) {
 		if n := strings.Count(logged.String(), "somebody else polls"); n != 1 {
 			t.Errorf("the conflict is in the log %d times, want once", n)
 		}
-		conflict = false
+		over.Store(true)
 		time.Sleep(2 * time.Minute)
 		if err := p.Health(); err != nil {
 			t.Errorf("Health after the conflict = %v", err)

@@ -243,6 +243,57 @@ func TestD19NoToken(t *testing.T) {
 	}
 }
 
+func TestFetchIsBounded(t *testing.T) {
+	for name, size := range map[string]int{"at the limit": maxFile, "beyond it": maxFile + 1} {
+		t.Run(name, func(t *testing.T) {
+			data := strings.Repeat("x", size)
+			p, _ := newFake(t, func(_ context.Context, method string, _ url.Values) (int, string, error) {
+				if method == "getFile" {
+					return ok(`{"file_id":"f","file_path":"documents/a b?.bin"}`)
+				}
+				return 200, data, nil
+			})
+			var w strings.Builder
+			err := p.Fetch(t.Context(), bridge.Attachment{Ref: "f"}, &w)
+			if size <= maxFile && (err != nil || w.Len() != size) || size > maxFile && !errors.Is(err, bridge.ErrTooLarge) {
+				t.Errorf("Fetch of %d bytes = %v after %d", size, err, w.Len())
+			}
+		})
+	}
+}
+
+func TestFetchKeepsToItsFolder(t *testing.T) {
+	p, _ := newFake(t, func(_ context.Context, method string, _ url.Values) (int, string, error) {
+		if method != "getFile" {
+			t.Errorf("asked for %s", method)
+		}
+		return ok(`{"file_id":"f","file_path":"../../bot1:2/getMe"}`)
+	})
+	if err := p.Fetch(t.Context(), bridge.Attachment{Ref: "f"}, &strings.Builder{}); err == nil {
+		t.Error("a path that leads elsewhere was followed")
+	}
+}
+
+func TestNewChecksItsConfig(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"no token":      {},
+		"no colon":      {Token: "SECRET"},
+		"a sentence":    {Token: "1:SECRET token"},
+		"no scheme":     {Token: testToken, APIURL: "api.telegram.org"},
+		"other scheme":  {Token: testToken, APIURL: "ftp://SECRET@x"},
+		"long poll":     {Token: testToken, PollTimeout: time.Minute},
+		"half a second": {Token: testToken, PollTimeout: 1500 * time.Millisecond},
+		"negative":      {Token: testToken, CallTimeout: -1},
+	} {
+		if p, err := New(cfg); err == nil || p != nil || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: New = %v, %v", name, p, err)
+		}
+	}
+	if _, err := New(Config{Token: testToken + "\n", APIURL: "https://proxy.test/telegram%20api/"}); err != nil {
+		t.Errorf("New = %v", err)
+	}
+}
+
 func TestD19NoTokenByRedirect(t *testing.T) {
 	var referer string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
