@@ -1,0 +1,82 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// lastTools are the names in the tools array of the newest request.
+func (w *town) lastTools() []string {
+	w.t.Helper()
+	requests := w.model.Requests()
+	if len(requests) == 0 {
+		w.t.Fatal("the model was not asked")
+	}
+	return requests[len(requests)-1].ToolNames()
+}
+
+// loads counts the calls of load_tool_group since the n-th request.
+func (w *town) loads(since int) int {
+	n := 0
+	requests := w.model.Requests()
+	if len(requests) == 0 {
+		return 0
+	}
+	last := requests[len(requests)-1].Messages
+	for _, m := range last[min(since, len(last)):] {
+		for _, c := range m.ToolCalls {
+			if c.Name == "load_tool_group" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestAcceptance073ConversationAboutAPDF is the promise of the README: somebody sends a
+// PDF and asks about it, the model loads the group, has it in the next message and
+// after a restart, and /clear forgets it. It covers statements 6, 8, 18, 65-69, 85.
+func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	bot := w.run()
+
+	answer := w.ask(bot, ann, "What is this document about?", samplePDF(t))
+	wantIn(t, answer, "bakery")
+	if first := w.model.Requests()[0].ToolNames(); slices.Contains(first, "pdf_info") || !slices.Contains(first, "load_tool_group") {
+		t.Errorf("the first request offers %v, want the core alone", first)
+	}
+	if !slices.Contains(w.lastTools(), "pdf_extract_text") || w.loads(0) != 1 {
+		t.Errorf("after %d loads the tools are %v", w.loads(0), w.lastTools())
+	}
+
+	asked := w.model.Count()
+	answer = w.ask(bot, ann, "How many pages does the PDF have?", nil)
+	wantIn(t, answer, "3")
+	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads(0) != 1 {
+		t.Errorf("the first request of the second message offers %v after %d loads", first, w.loads(0))
+	}
+
+	bot.kill(syscall.SIGTERM)
+	bot = w.run()
+	asked = w.model.Count()
+	answer = w.ask(bot, ann, "What does page 2 of the PDF say?", nil)
+	wantIn(t, answer, "October")
+	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads(0) != 1 {
+		t.Errorf("the first request after the restart offers %v after %d loads", first, w.loads(0))
+	}
+
+	wantIn(t, w.ask(bot, ann, "/clear", nil), "cleared")
+	asked = w.model.Count()
+	w.ask(bot, ann, "hello", nil)
+	if first := w.model.Requests()[asked]; slices.Contains(first.ToolNames(), "pdf_info") || len(first.Messages) != 2 {
+		t.Errorf("after /clear the model is offered %v and %d messages", first.ToolNames(), len(first.Messages))
+	}
+	if log := bot.out.String(); strings.Contains(log, w.telegram.Token()) || strings.Contains(log, "sk-emulated") {
+		t.Error("a secret is in the log")
+	}
+}

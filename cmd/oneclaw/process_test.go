@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// patience bounds every wait of these tests; nothing is measured with it.
+const patience = 90 * time.Second
+
+// asProgram makes the test binary run the program itself, so that the tests start the
+// very code they were built with.
+const asProgram = "ONECLAW_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		_ = os.Unsetenv(asProgram)
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// process is a running oneclaw.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	out  *output
+	done chan struct{}
+	err  error
+}
+
+// output keeps what a process prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// command prepares a run of the program with exactly this environment.
+func command(ctx context.Context, t testing.TB, env map[string]string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return cmd
+}
+
+func start(t *testing.T, env map[string]string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, out: &output{}, done: make(chan struct{})}
+	p.cmd = command(context.Background(), t, env, args...)
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.err = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.kill(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("the program printed:\n%s", tail(p.out.String(), 8000))
+		}
+	})
+	return p
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + s[len(s)-n:]
+}
+
+// kill sends a signal and waits for the end.
+func (p *process) kill(signal syscall.Signal) {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	_ = p.cmd.Process.Signal(signal)
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		_ = p.cmd.Process.Kill()
+		p.t.Errorf("the program did not end within %s of %s", patience, signal)
+	}
+}
+
+// town is Telegram and a model, both emulated, and the settings of a bot in them.
+type town struct {
+	t        *testing.T
+	telegram *telegram.Server
+	model    *openai.Server
+	env      map[string]string
+}
+
+func newTown(t *testing.T, brain openai.Brain) *town {
+	t.Helper()
+	tg, err := telegram.New(telegram.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tg.Close() })
+	tgURL, err := tg.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := openai.New(openai.Config{Brain: brain, Key: "sk-emulated", MaxTools: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	modelURL, err := model.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &town{t: t, telegram: tg, model: model, env: map[string]string{
+		"TELEGRAM_BOT_TOKEN": tg.Token(), "TELEGRAM_API_URL": tgURL,
+		"OPENAI_API_KEY": "sk-emulated", "OPENAI_BASE_URL": modelURL, "OPENAI_MODEL": openai.DefaultModel,
+		"ONECLAW_DATA_DIR": t.TempDir(), "ONECLAW_ALLOW": "telegram:*", "ONECLAW_LISTEN": "127.0.0.1:0",
+	}}
+}
+
+// run starts the bot and returns once it has polled.
+func (w *town) run() *process {
+	w.t.Helper()
+	before := 0
+	w.telegram.View(func(s telegram.State) { before = s.Polls() })
+	p := start(w.t, w.env, "run")
+	w.until(p, "a poll", func(s telegram.State) bool { return s.Polls() > before })
+	return p
+}
+
+// until waits for what Telegram sees; p, if not nil, must stay alive meanwhile.
+func (w *town) until(p *process, what string, cond func(telegram.State) bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	if p != nil {
+		go func() {
+			select {
+			case <-p.done:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	if err := w.telegram.WaitFor(ctx, cond); err != nil {
+		w.t.Fatalf("no %s: %v", what, err)
+	}
+}
+
+// person adds a user with a private chat; both have the returned id.
+func (w *town) person(name string) int64 {
+	w.t.Helper()
+	u := w.telegram.AddUser(telegram.User{FirstName: name})
+	id, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: u.ID})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+// ask has a person write in their private chat and returns the text of the next answer.
+func (w *town) ask(p *process, who int64, text string, file *telegram.Attachment) string {
+	w.t.Helper()
+	before := 0
+	w.telegram.View(func(s telegram.State) { before = s.CountAnswers(who) })
+	w.say(who, text, file)
+	w.until(p, fmt.Sprintf("answer to %q", text), func(s telegram.State) bool { return s.CountAnswers(who) > before })
+	var answer string
+	w.telegram.View(func(s telegram.State) { answer = s.Answers(who)[before].Text })
+	return answer
+}
+
+func (w *town) say(who int64, text string, file *telegram.Attachment) telegram.Sent {
+	w.t.Helper()
+	var options *telegram.SayOptions
+	if file != nil {
+		options = &telegram.SayOptions{Attachment: file}
+	}
+	sent, err := w.telegram.Say(who, who, text, options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return sent
+}
+
+func samplePDF(t *testing.T) *telegram.Attachment {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "demo", "sample.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &telegram.Attachment{Kind: telegram.KindDocument, Name: "autumn report.pdf", MIME: "application/pdf", Data: data}
+}
+
+func wantIn(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+}
