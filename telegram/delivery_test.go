@@ -1,0 +1,199 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/telegram"
+)
+
+func TestB10D05D06LongAnswers(t *testing.T) {
+	s := newStage(t)
+	code := "```go\n" + strings.Repeat("if a < b && c > d { fmt.Println(\"🎉\") }\n", 400) + "```\n"
+	bold := "**" + strings.Repeat("bold & long 🎉 words, ", 800) + "**"
+	for name, text := range map[string]string{"code": code, "bold": bold, "both": bold + "\n\n" + code, "list": strings.Repeat("- item *a* [l](https://e.x/?a=\"1\"&b=2)\n", 500)} {
+		parts := s.p.Render(text)
+		if len(parts) < 2 {
+			t.Fatalf("%s: %d parts", name, len(parts))
+		}
+		for i, part := range parts {
+			part.Repeat = i%2 == 0
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part, nothing); err != nil {
+				t.Errorf("%s: part %d: %v", name, i, err)
+			}
+		}
+		answers := s.answers(s.ann)
+		answers = answers[len(answers)-len(parts):]
+		for i, a := range answers {
+			if a.HTML == "" {
+				t.Errorf("%s: part %d went out plain", name, i)
+			}
+			if want := i%2 == 0; strings.HasSuffix(a.Text, bridge.RepeatNotice) != want {
+				t.Errorf("%s: part %d: notice shown: %v", name, i, !want)
+			}
+		}
+		if n := len(answers); n != len(parts) {
+			t.Errorf("%s: %d messages of %d parts", name, n, len(parts))
+		}
+	}
+	words := strings.Repeat("word ", 3000)
+	before := len(s.answers(s.ann))
+	for _, part := range s.p.Render(words) {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part, nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for _, a := range s.answers(s.ann)[before:] {
+		n += strings.Count(a.Text, "word")
+	}
+	if n != 3000 {
+		t.Errorf("%d of 3000 words arrived", n)
+	}
+}
+
+func TestD14RefusedMarkupGoesOutPlain(t *testing.T) {
+	s := newStage(t)
+	var c counted
+	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true}, c.commit)
+	if err != nil || c.n != 1 {
+		t.Fatalf("Send = %v after %d commits", err, c.n)
+	}
+	got := s.answers(s.ann)
+	if len(got) != 1 || got[0].Text != "never closed & <x>\n\n"+bridge.RepeatNotice || id != strconv.FormatInt(got[0].ID, 10) {
+		t.Errorf("sent %+v as %s", got, id)
+	}
+}
+
+func TestCommitComesBeforeTheMessage(t *testing.T) {
+	s := newStage(t)
+	long := strings.Repeat("x", 4000)
+	committed := 0
+	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: long, Plain: long}, func() error {
+		committed++
+		if n := len(s.answers(s.ann)); n != 0 {
+			t.Errorf("%d messages before the commit", n)
+		}
+		return nil
+	})
+	if err != nil || committed != 1 || len(s.answers(s.ann)) != 1 {
+		t.Fatalf("Send = %v, %d commits, %d messages", err, committed, len(s.answers(s.ann)))
+	}
+	full := errors.New("disk full")
+	_, err = s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: long, Plain: long}, func() error { return full })
+	var got *bridge.SendError
+	if !errors.As(err, &got) || got.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("Send with a failing commit = %v", err)
+	}
+	// The next send shows that the server is past the broken one.
+	if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "end"}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.answers(s.ann); len(all) != 2 || all[1].Text != "end" {
+		t.Errorf("a message arrived without its commit: %d messages", len(all))
+	}
+}
+
+func TestSendFaults(t *testing.T) {
+	tests := map[emulator.Effect]struct {
+		outcome bridge.Outcome
+		arrived int
+	}{
+		emulator.TooManyRequests: {bridge.Later, 0},
+		emulator.ServerError:     {bridge.Later, 0},
+		emulator.CutBefore:       {bridge.Unknown, 0},
+		emulator.CutAfter:        {bridge.Unknown, 1},
+		emulator.BadJSON:         {bridge.Unknown, 1},
+	}
+	for effect, tt := range tests {
+		t.Run(string(effect), func(t *testing.T) {
+			s := newStage(t)
+			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: effect, RetryAfter: 3})
+			var c counted
+			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, c.commit)
+			var got *bridge.SendError
+			if !errors.As(err, &got) || got.Outcome != tt.outcome || c.n != 1 {
+				t.Fatalf("Send = %v after %d commits, want outcome %v", err, c.n, tt.outcome)
+			}
+			if n := len(s.answers(s.ann)); n != tt.arrived {
+				t.Errorf("%d messages arrived, want %d", n, tt.arrived)
+			}
+			if effect == emulator.TooManyRequests && got.RetryAfter != 3*time.Second {
+				t.Errorf("retry after %v", got.RetryAfter)
+			}
+		})
+	}
+	s := newStage(t)
+	if _, err := s.SetBlocked(s.ann, true); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing)
+	var got *bridge.SendError
+	if !errors.As(err, &got) || got.Outcome != bridge.Refused {
+		t.Errorf("Send to who blocked the bot = %v", err)
+	}
+}
+
+func TestSendThatHangsIsUnknown(t *testing.T) {
+	s := newStage(t)
+	s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.Hang})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		if err := s.WaitFor(ctx, func(st emulator.State) bool { return st.Calls("sendmessage") == 1 }); err == nil {
+			cancel()
+		}
+	}()
+	_, err := s.p.Send(ctx, to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing)
+	var got *bridge.SendError
+	if !errors.As(err, &got) || got.Outcome != bridge.Unknown {
+		t.Errorf("Send = %v, want Unknown", err)
+	}
+}
+
+func TestTopics(t *testing.T) {
+	s := newStage(t)
+	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
+	topic, err := s.AddTopic(forum, "T")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	s.say(t, forum, "@oneclaw_bot here", &emulator.SayOptions{Thread: topic})
+	s.say(t, forum, "@oneclaw_bot there", nil)
+	got := in.wait(t, atLeast(2))
+	if got[0].Chat != to(forum, topic, 0).Chat || got[1].Chat != to(forum, 0, 0).Chat {
+		t.Fatalf("came from %v and %v", got[0].Chat, got[1].Chat)
+	}
+	for _, m := range got {
+		if _, err := s.p.Send(t.Context(), bridge.Address{Chat: m.Chat, ReplyTo: m.ID}, bridge.Part{Text: "answer"}, nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := s.answers(forum)
+	for i, want := range []int64{topic, 0} {
+		if a := answers[i]; a.Thread != want || strconv.FormatInt(a.ReplyTo, 10) != got[i].ID {
+			t.Errorf("answer %d is in topic %d replying to %d", i, a.Thread, a.ReplyTo)
+		}
+	}
+	if err := s.CloseTopic(forum, topic); err != nil {
+		t.Fatal(err)
+	}
+	var c counted
+	if _, err := s.p.Send(t.Context(), bridge.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, bridge.Part{Text: "<b>late</b>", Plain: "late"}, c.commit); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.answers(forum)[2]; a.Thread != 0 || a.Text != topicNotice+"\n\nlate" || c.n != 1 {
+		t.Errorf("the answer to a topic that is gone: %+v after %d commits", a, c.n)
+	}
+	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), bridge.Part{Text: "to nothing"}, nothing); err != nil {
+		t.Errorf("reply to a message that is gone: %v", err)
+	}
+}
