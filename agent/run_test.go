@@ -287,7 +287,8 @@ func TestHistoryIsLeftAlone(t *testing.T) {
 	backing := make([]agent.Message, 10)
 	backing[0] = agent.Message{Role: agent.RoleUser, Text: "x"}
 	turn := c.turn
-	turn.History, turn.Set, turn.Model = backing[:1], c.set(nil), &script{t: t, replies: []agent.Reply{says("ok")}}
+	turn.History, turn.Set = backing[:1], c.set(nil)
+	turn.Model = &script{t: t, replies: []agent.Reply{calls("a read_file {}"), says("ok")}}
 	for range c.agent.Run(t.Context(), turn) {
 	}
 	if slices.ContainsFunc(backing[1:], func(m agent.Message) bool { return m.Role != "" }) {
