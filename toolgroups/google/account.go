@@ -1,0 +1,232 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// scopePrefix is what the scopes of the services begin with.
+	scopePrefix = "https://www.googleapis.com/auth/"
+	// scopeEmail lets the bot show which account is connected.
+	scopeEmail = scopePrefix + "userinfo.email"
+
+	accountPrefix = "google/account/"
+	wantedPrefix  = "google/wanted/"
+
+	// early is how long before its end a token is no longer used.
+	early = time.Minute
+
+	askToConnect = "Ask the user to send /connect google and to open the link."
+)
+
+// account is what is kept of a connected account.
+type account struct {
+	// Email is the address, where it could be found out.
+	Email string `json:"email,omitempty"`
+	// Scopes are those that were granted.
+	Scopes []string `json:"scopes"`
+	// Access is a token that is valid until Expiry.
+	Access  string    `json:"access"`
+	Expiry  time.Time `json:"expiry"`
+	Refresh string    `json:"refresh"`
+	// Connected is when the user gave consent.
+	Connected time.Time `json:"connected"`
+}
+
+// valid reports whether the token can be used.
+func (a account) valid(now time.Time, rejected string) bool {
+	return a.Access != "" && a.Access != rejected && now.Add(early).Before(a.Expiry)
+}
+
+// load reads the account of a user. storage.ErrNotFound if there is none.
+func (g *Google) load(ctx context.Context, user string) (account, storage.Revision, error) {
+	key := accountPrefix + user
+	entry, err := g.cfg.KV.Get(ctx, key)
+	if err != nil {
+		return account{}, 0, err
+	}
+	data, err := g.seal.open(key, entry.Value)
+	if err != nil {
+		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	}
+	var a account
+	if err := json.Unmarshal(data, &a); err != nil {
+		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	}
+	return a, entry.Revision, nil
+}
+
+func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) error {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encode the account: %w", err)
+	}
+	key := accountPrefix + user
+	_, err = g.cfg.KV.Put(ctx, key, g.seal.seal(key, data), rev)
+	return err
+}
+
+// tokens finds out whether the user has an account with the scopes.
+func (g *Google) tokens(ctx context.Context, user string, scopes []string) (tokenSource, error) {
+	a, _, err := g.load(ctx, user)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return g.unconnected(ctx, user, scopes)
+	case err != nil:
+		return nil, wrap("read the Google account", err)
+	}
+	if missing := without(scopes, a.Scopes); len(missing) > 0 {
+		if err := g.want(ctx, user, missing); err != nil {
+			return nil, err
+		}
+		return nil, toolgroups.Errorf(toolgroups.CodeDenied,
+			"The user has not granted the permission %s yet. %s", scopeNames(missing), askToConnect)
+	}
+	return func(ctx context.Context, rejected string) (string, error) { return g.token(ctx, user, rejected) }, nil
+}
+
+// unconnected is what a user without an account of his own gets.
+func (g *Google) unconnected(ctx context.Context, user string, scopes []string) (tokenSource, error) {
+	if g.cfg.ClientID == "" {
+		return nil, toolgroups.Errorf(CodeNotConnected,
+			"No Google account can be connected: the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET.")
+	}
+	if err := g.want(ctx, user, scopes); err != nil {
+		return nil, err
+	}
+	return nil, notConnected()
+}
+
+func notConnected() error {
+	return toolgroups.Errorf(CodeNotConnected, "The user has connected no Google account. %s", askToConnect)
+}
+
+// token returns a valid token of the user and gets a new one if need be, one at a
+// time for each user.
+func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
+	unlock, err := g.locks.lock(ctx, user)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	a, rev, err := g.load(ctx, user)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return "", notConnected()
+	case err != nil:
+		return "", wrap("read the Google account", err)
+	case a.valid(g.now(), rejected):
+		return a.Access, nil
+	}
+	fresh, err := g.refresh(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	if err := g.store(ctx, user, fresh, rev); err != nil {
+		// Another process refreshed or the user disconnected meanwhile.
+		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.now(), rejected) {
+			return now.Access, nil
+		}
+		return "", wrap("store the Google account", err)
+	}
+	return fresh.Access, nil
+}
+
+// refresh gets a new token. Whatever goes wrong, what is stored stays.
+func (g *Google) refresh(ctx context.Context, a account) (account, error) {
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, g.direct)
+	// A token without an access token makes the source ask for one.
+	token, err := g.oauth("").TokenSource(ctx, &oauth2.Token{RefreshToken: a.Refresh}).Token()
+	if err != nil {
+		return account{}, g.refreshFault(ctx, err)
+	}
+	a.Access, a.Expiry = token.AccessToken, token.Expiry
+	if token.RefreshToken != "" {
+		a.Refresh = token.RefreshToken
+	}
+	return a, nil
+}
+
+// refreshFault says why there is no token, without the text of the answer, which
+// could hold one.
+func (g *Google) refreshFault(ctx context.Context, err error) error {
+	var answer *oauth2.RetrieveError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.As(err, &answer):
+		g.log.Warn("google token not refreshed", "err", plain(err.Error()))
+		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
+	case answer.ErrorCode == "invalid_grant":
+		return toolgroups.Errorf(CodeNotConnected, "The user's consent has ended or was withdrawn. %s", askToConnect)
+	}
+	status := answer.Response.StatusCode
+	g.log.Warn("google token not refreshed", "status", status, "code", plain(answer.ErrorCode))
+	if status == http.StatusTooManyRequests {
+		return toolgroups.Errorf(CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
+	}
+	if status >= http.StatusInternalServerError {
+		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in is not available (%d). The account stays connected; try again later.", status)
+	}
+	return toolgroups.Errorf(toolgroups.CodeDenied, "Google's sign-in refused (%d %s). The operator has to check the OAuth client.",
+		status, plain(answer.ErrorCode))
+}
+
+// without are the wanted scopes that are not among the granted ones.
+func without(wanted, granted []string) []string {
+	var missing []string
+	for _, s := range wanted {
+		if !slices.Contains(granted, s) && !slices.Contains(missing, s) {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}
+
+// want remembers scopes that a tool lacked, so that the next link asks for them.
+func (g *Google) want(ctx context.Context, user string, scopes []string) error {
+	known, rev, err := g.wanted(ctx, user)
+	if err != nil {
+		return wrap("note the missing permission", err)
+	}
+	more := without(scopes, known)
+	if len(more) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(append(known, more...))
+	if err != nil {
+		return fmt.Errorf("note the missing permission: %w", err)
+	}
+	_, err = g.cfg.KV.Put(ctx, wantedPrefix+user, data, rev)
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // A call beside this one noted its own.
+		return wrap("note the missing permission", err)
+	}
+	return nil
+}
+
+// wanted are the scopes that tools lacked so far.
+func (g *Google) wanted(ctx context.Context, user string) ([]string, storage.Revision, error) {
+	entry, err := g.cfg.KV.Get(ctx, wantedPrefix+user)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, storage.Absent, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	var scopes []string
+	if err := json.Unmarshal(entry.Value, &scopes); err != nil {
+		return nil, entry.Revision, nil // What cannot be read is written anew.
+	}
+	return scopes, entry.Revision, nil
+}

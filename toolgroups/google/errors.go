@@ -1,0 +1,193 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/api/googleapi"
+
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of this family, besides those of the dispatch.
+const (
+	CodeNotConnected = "not_connected"
+	CodeNotFound     = "not_found"
+	CodeConflict     = "conflict"
+	CodeRateLimited  = "rate_limited"
+	CodeUnavailable  = "unavailable"
+)
+
+// maxMessage bounds what of Google's own text is repeated, in bytes.
+const maxMessage = 600
+
+// secrets are tokens of Google, should one of its messages repeat one.
+var secrets = regexp.MustCompile(`ya29\.[\w.~+/-]+|1//[\w.~+/-]+|(?i:bearer)\s+\S+`)
+
+// invalidf is an error of the arguments.
+func invalidf(format string, args ...any) error {
+	return toolgroups.Errorf(toolgroups.CodeInvalid, format, args...)
+}
+
+// fault maps the error of an operation to the codes of the contract.
+func (c *conn) fault(err error) error {
+	var answer *googleapi.Error
+	var unreached *url.Error
+	switch {
+	case isFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &answer):
+		return c.refused(answer)
+	case errors.As(err, &unreached):
+		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", plain(unreached.Err.Error()))
+	case isFileError(err):
+		return fileFault(err)
+	}
+	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", plain(err.Error()))
+}
+
+// refused maps an answer of Google.
+func (c *conn) refused(answer *googleapi.Error) error {
+	text := plain(cmpOr(answer.Message, http.StatusText(answer.Code)))
+	switch code := answer.Code; {
+	case limitsRate(code, []byte(answer.Body)):
+		return toolgroups.Errorf(CodeRateLimited, "Google limits the rate of requests: %s. Try again in %s.", text, c.retryIn(answer.Header))
+	case code == http.StatusBadRequest:
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "Google did not accept the request: %s (%d). Change the arguments.", text, code)
+	case code == http.StatusUnauthorized:
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Google no longer accepts the connection: %s (%d). %s", text, code, askToConnect)
+	case code == http.StatusForbidden && lacksScope(answer):
+		return toolgroups.Errorf(toolgroups.CodeDenied, "The permission %s was not granted. %s", scopeNames(c.scopes), askToConnect)
+	case code == http.StatusForbidden:
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Google refused: %s (%d). Used permission: %s.", text, code, scopeNames(c.scopes))
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return toolgroups.Errorf(CodeNotFound, "Google did not find it: %s (%d). Check the id.", text, code)
+	case code == http.StatusConflict, code == http.StatusPreconditionFailed:
+		return toolgroups.Errorf(CodeConflict, "It was changed or exists already: %s (%d). Read it again first.", text, code)
+	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:
+		return toolgroups.Errorf(CodeUnavailable, "Google is not available: %s (%d). Try again later; look first whether it happened nevertheless.", text, code)
+	default:
+		return toolgroups.Errorf(toolgroups.CodeExecution, "Google answered %d: %s.", code, text)
+	}
+}
+
+// cmpOr is the first text that is not empty.
+func cmpOr(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return t
+		}
+	}
+	return "no reason given"
+}
+
+// plain is a text of others as one short line without tokens.
+func plain(text string) string {
+	text = strings.Join(strings.Fields(secrets.ReplaceAllString(text, "[token]")), " ")
+	text = strings.TrimRight(text, ".")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}
+
+// reply is the part of Google's error that tells apart what the status does not.
+type reply struct {
+	Error struct {
+		Status string `json:"status"`
+		Errors []struct {
+			Reason string `json:"reason"`
+		} `json:"errors"`
+		Details []struct {
+			Reason string `json:"reason"`
+		} `json:"details"`
+	} `json:"error"`
+}
+
+// reasons are the reasons in the body of an error.
+func reasons(body []byte) []string {
+	var r reply
+	if json.Unmarshal(body, &r) != nil {
+		return nil
+	}
+	out := []string{r.Error.Status}
+	for _, e := range r.Error.Errors {
+		out = append(out, e.Reason)
+	}
+	for _, d := range r.Error.Details {
+		out = append(out, d.Reason)
+	}
+	return out
+}
+
+// limitsRate recognises a limit of the rate, for which the older services use 403
+// (developers.google.com/workspace/gmail/api/guides/handle-errors).
+func limitsRate(code int, body []byte) bool {
+	if code == http.StatusTooManyRequests {
+		return true
+	}
+	if code != http.StatusForbidden {
+		return false
+	}
+	for _, r := range reasons(body) {
+		switch r {
+		case "rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "quotaExceeded", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
+			return true
+		}
+	}
+	return false
+}
+
+func lacksScope(answer *googleapi.Error) bool {
+	for _, r := range reasons([]byte(answer.Body)) {
+		if r == "ACCESS_TOKEN_SCOPE_INSUFFICIENT" || r == "insufficientPermissions" {
+			return true
+		}
+	}
+	return strings.Contains(answer.Header.Get("Www-Authenticate"), "insufficient_scope")
+}
+
+// retryIn says when to try again.
+func (c *conn) retryIn(h http.Header) string {
+	if d, ok := retryAfter(h, c.google.now()); ok {
+		return max(d, time.Second).Round(time.Second).String()
+	}
+	return "a minute"
+}
+
+// retryAfter reads the header of RFC 9110, seconds or a date.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now)), true
+	}
+	return 0, false
+}
+
+// scopeNames are scopes without their common beginning.
+func scopeNames(scopes []string) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = strings.TrimPrefix(s, scopePrefix)
+	}
+	return strings.Join(names, ", ")
+}
+
+// wrap adds what was tried, but not to what the model is told as it stands.
+func wrap(what string, err error) error {
+	if isFault(err) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

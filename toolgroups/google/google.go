@@ -1,0 +1,130 @@
+package google
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// DefaultPause is the first pause before a request is sent again.
+const DefaultPause = 500 * time.Millisecond
+
+// Config is what the family needs.
+type Config struct {
+	// ClientID and ClientSecret are the operator's OAuth client. Empty means that
+	// nobody can connect an account, which the tools then say.
+	ClientID     string
+	ClientSecret string
+	// APIURL takes the place of scheme and host of every Google address; the paths
+	// stay. Empty means Google.
+	APIURL string
+	// PublicURL is where [Google.Callback] is reached from outside, without the path.
+	// Empty means that users paste the code they are given.
+	PublicURL string
+	// KV keeps the accounts.
+	KV storage.KV
+	// SecretKey encrypts the accounts, at least 16 bytes.
+	SecretKey []byte
+	// ServiceAccount is the key file of a service account with domain-wide
+	// delegation, which acts for the users in Subjects who have connected nothing.
+	ServiceAccount []byte
+	// Subjects are the addresses for which ServiceAccount acts, by user.
+	Subjects map[string]string
+	// Transport carries the requests. nil means one of its own.
+	Transport http.RoundTripper
+	// Pause is the first pause before a request is sent again; each further one is
+	// twice as long. 0 means [DefaultPause].
+	Pause time.Duration
+	// Now is the clock. nil means time.Now.
+	Now func() time.Time
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger
+}
+
+// Google is the family. It may be used concurrently.
+type Google struct {
+	cfg    Config
+	seal   sealer
+	locks  locks
+	direct *http.Client // for OAuth, whose requests carry their own secrets
+	base   http.RoundTripper
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// New checks the configuration. It connects to nothing.
+func New(cfg Config) (*Google, error) {
+	if cfg.KV == nil {
+		return nil, errors.New("google: no store for the accounts")
+	}
+	seal, err := newSealer(cfg.SecretKey)
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
+	target, err := parseURL(cfg.APIURL)
+	if err != nil {
+		return nil, fmt.Errorf("google: API address: %w", err)
+	}
+	if _, err := parseURL(cfg.PublicURL); err != nil {
+		return nil, fmt.Errorf("google: public address: %w", err)
+	}
+	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
+	if cfg.Transport == nil {
+		cfg.Transport = newTransport()
+	}
+	cfg.Now = orNow(cfg.Now)
+	moved := &redirected{target: target, base: cfg.Transport}
+	pause := cmp.Or(cfg.Pause, DefaultPause)
+	return &Google{
+		cfg:    cfg,
+		seal:   seal,
+		locks:  locks{held: map[string]*lock{}},
+		direct: &http.Client{Transport: &retrying{base: moved, pause: pause, always: true, now: cfg.Now}, CheckRedirect: stay},
+		base:   &retrying{base: moved, pause: pause, now: cfg.Now},
+		now:    cfg.Now,
+		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	}, nil
+}
+
+func orNow(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
+}
+
+// parseURL accepts nothing, or an address of scheme and host.
+func parseURL(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, errors.New("it cannot be read")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return nil, errors.New("it must look like https://host")
+	}
+	return u, nil
+}
+
+// Groups returns the groups with their tools.
+func (g *Google) Groups() ([]toolgroups.Group, error) {
+	var out []toolgroups.Group
+	for _, group := range groups() {
+		built, err := g.build(group)
+		if err != nil {
+			return nil, fmt.Errorf("google: %w", err)
+		}
+		out = append(out, built)
+	}
+	return out, nil
+}

@@ -1,0 +1,34 @@
+package google
+
+import (
+	"net/url"
+
+	"golang.org/x/oauth2"
+)
+
+// Addresses of Google's sign-in (developers.google.com/identity/protocols/oauth2).
+const (
+	authURL     = "https://accounts.google.com/o/oauth2/v2/auth"
+	tokenURL    = "https://oauth2.googleapis.com/token"
+	revokeURL   = "https://oauth2.googleapis.com/revoke"
+	userinfoURL = "https://www.googleapis.com/oauth2/v2/userinfo"
+)
+
+// oauth is the operator's client. The address of the consent page is opened by a
+// browser and so has to be moved here; the others are moved by the transport.
+func (g *Google) oauth(redirect string, scopes ...string) *oauth2.Config {
+	page := authURL
+	if target, err := url.Parse(g.cfg.APIURL); err == nil && target.Host != "" {
+		if u, err := url.Parse(authURL); err == nil {
+			u.Scheme, u.Host = target.Scheme, target.Host
+			page = u.String()
+		}
+	}
+	return &oauth2.Config{
+		ClientID:     g.cfg.ClientID,
+		ClientSecret: g.cfg.ClientSecret,
+		Endpoint:     oauth2.Endpoint{AuthURL: page, TokenURL: tokenURL, AuthStyle: oauth2.AuthStyleInParams},
+		RedirectURL:  redirect,
+		Scopes:       scopes,
+	}
+}

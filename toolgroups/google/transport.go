@@ -1,0 +1,235 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// attempts is how often a request is sent at most.
+	attempts = 4
+	// maxPause is the longest pause that is waited for before the next attempt; where
+	// Google asks for more, the model is told instead.
+	maxPause = 8 * time.Second
+	// maxBody bounds an answer in bytes.
+	maxBody = 96 << 20
+	// maxErrorBody bounds the body of an error.
+	maxErrorBody = 64 << 10
+)
+
+// newTransport is the standard one with a bound on the wait for an answer.
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   parallel,
+		IdleConnTimeout:       30 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: time.Minute,
+	}
+}
+
+// redirected sends every request to another host.
+type redirected struct {
+	target *url.URL // nil for none
+	base   http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *redirected) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.target == nil {
+		return t.base.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	req.URL.Scheme, req.URL.Host, req.Host = t.target.Scheme, t.target.Host, ""
+	return t.base.RoundTrip(req)
+}
+
+// retrying sends a request again where that cannot do anything twice: Google did
+// not take it (429, 503, no connection), or doing it twice is doing it once.
+type retrying struct {
+	base   http.RoundTripper
+	pause  time.Duration
+	always bool // every request may be repeated
+	now    func() time.Time
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		resp, err := t.base.RoundTrip(req)
+		if attempt == attempts || !t.repeatable(req, resp, err) {
+			return resp, err
+		}
+		next, ok := rewound(req)
+		wait := t.wait(resp, attempt)
+		if deadline, has := req.Context().Deadline(); !ok || wait > maxPause || has && t.now().Add(wait).After(deadline) {
+			return resp, err
+		}
+		if resp != nil {
+			discard(resp.Body)
+		}
+		if err := sleep(req.Context(), wait); err != nil {
+			return nil, err
+		}
+		req = next
+	}
+}
+
+// repeatable reports whether the request may be sent again. It may look into the
+// body of an error, which it then replaces.
+func (t *retrying) repeatable(req *http.Request, resp *http.Response, err error) bool {
+	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
+		req.Method == http.MethodPut || req.Method == http.MethodDelete
+	if err != nil {
+		var dial *net.OpError
+		refused := errors.As(err, &dial) && dial.Op == "dial"
+		return req.Context().Err() == nil && (idempotent || refused)
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		return true
+	case code == http.StatusForbidden:
+		return limitsRate(code, peek(resp))
+	default:
+		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
+	}
+}
+
+// wait is how long to wait after an attempt: what Google asks for, or twice as long
+// each time, spread so that many do not come back at once.
+func (t *retrying) wait(resp *http.Response, attempt int) time.Duration {
+	if resp != nil {
+		if d, ok := retryAfter(resp.Header, t.now()); ok {
+			return d
+		}
+	}
+	d := t.pause << (attempt - 1)
+	return d/2 + rand.N(d/2+1)
+}
+
+// peek reads the body of an error and puts it back.
+func peek(resp *http.Response) []byte {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	discard(resp.Body)
+	if err != nil {
+		data = nil
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return data
+}
+
+// discard ends a body so that its connection can be used again.
+func discard(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, maxErrorBody)
+	_ = body.Close()
+}
+
+// rewound is the request with its body from the beginning, if it has that.
+func rewound(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	next := req.Clone(req.Context())
+	next.Body = body
+	return next, true
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// limited bounds the size of answers.
+type limited struct{ base http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t *limited) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.base.RoundTrip(req)
+	if err == nil {
+		// The reader fails where the body is longer, so that nothing is taken for whole.
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
+	}
+	return resp, err
+}
+
+// tokenSource yields the token of one account. rejected is the one that Google did
+// not accept, if any.
+type tokenSource func(ctx context.Context, rejected string) (string, error)
+
+// authorized adds the token of one account, and tries once more with a new one
+// where it is not accepted.
+type authorized struct {
+	tokens tokenSource
+	base   http.RoundTripper
+
+	mu    sync.Mutex
+	token string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := t.current(req.Context(), "")
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(bearing(req, token))
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	next, ok := rewound(req)
+	if !ok {
+		return resp, nil
+	}
+	discard(resp.Body)
+	if token, err = t.current(req.Context(), token); err != nil {
+		return nil, err
+	}
+	return t.base.RoundTrip(bearing(next, token))
+}
+
+// current returns the token of this call, a new one if it is the rejected one.
+func (t *authorized) current(ctx context.Context, rejected string) (string, error) {
+	t.mu.Lock()
+	token := t.token
+	t.mu.Unlock()
+	if token != "" && token != rejected {
+		return token, nil
+	}
+	token, err := t.tokens(ctx, rejected)
+	if err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.token = token
+	return token, nil
+}
+
+func bearing(req *http.Request, token string) *http.Request {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return req
+}
