@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,6 +67,9 @@ type Server struct {
 	methods map[string]method
 	done    chan struct{}
 	log     *slog.Logger
+
+	connections sync.Map // of net.Conn to *connection
+	cutOff      atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool
@@ -135,7 +139,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("telegram emulator: listen on %s: %w", at, err)
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow, ConnContext: s.attach}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -175,17 +179,6 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// follow counts connections, whose goroutines may outlive their last request: Close
-// waits for them too.
-func (s *Server) follow(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.active.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.active.Done()
-	}
-}
-
 // enter counts a request in, unless the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
@@ -218,6 +211,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeError(w, err)
 			return
 		}
+		note(r, strings.ToLower(name))
 		s.serveMethod(w, r, strings.ToLower(name))
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)
