@@ -1,0 +1,113 @@
+// Package core holds core tools: those that the model is always offered. They read
+// and write the files of the workspace, tell the time, make HTTP requests, read web
+// pages, run commands, and search what was said before.
+//
+// No tool reaches outside the folder of the one on whose behalf it runs, none
+// connects to an address that is not public, and no command sees the environment of
+// the bot. The registry puts the tools in their order among the other core tools.
+package core
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+)
+
+//go:embed *.json
+var manifests embed.FS
+
+// Config is what the tools need to know about the bot.
+type Config struct {
+	// Location is the time zone where a call names none. nil means the host's.
+	Location *time.Location
+	// Now tells the time. nil means [time.Now].
+	Now func() time.Time
+	// History is what search_history looks through. nil means there is nothing.
+	History History
+	// AllowPrivate are ranges of addresses that http_request and webfetch may reach
+	// although they are not public. The zero value allows none.
+	AllowPrivate []netip.Prefix
+	// Resolver looks up the names of hosts. nil means the host's.
+	Resolver *net.Resolver
+	// Exec says how commands run.
+	Exec ExecConfig
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger
+}
+
+// Tools are the tools with what they share.
+type tools struct {
+	location *time.Location
+	now      func() time.Time
+	history  History
+	client   *http.Client
+	exec     ExecConfig
+	log      *slog.Logger
+}
+
+// New makes the tools of this package. Nothing is started and nothing has to be
+// closed.
+func New(cfg Config) ([]toolgroups.Tool, error) {
+	t := &tools{
+		location: cmp.Or(cfg.Location, time.Local),
+		now:      cfg.Now,
+		history:  cfg.History,
+		client:   guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
+		exec:     cfg.Exec,
+		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	}
+	if t.now == nil {
+		t.now = time.Now
+	}
+	if err := t.exec.check(); err != nil {
+		return nil, err
+	}
+	handlers := map[string]toolgroups.Handler{
+		"get_current_time": toolgroups.Typed(t.currentTime),
+		"read_file":        toolgroups.Typed(t.readFile),
+		"write_file":       toolgroups.Typed(t.writeFile),
+		"http_request":     toolgroups.Typed(t.httpRequest),
+		"search_history":   toolgroups.Typed(t.searchHistory),
+		"webfetch":         toolgroups.Typed(t.webfetch),
+		"exec":             toolgroups.Typed(t.runCommand),
+	}
+	out := make([]toolgroups.Tool, 0, len(handlers))
+	for _, name := range names() {
+		tool, err := parse(name, handlers)
+		if err != nil {
+			return nil, err
+		}
+		if name == "exec" {
+			tool.Role = t.exec.role()
+		}
+		out = append(out, tool)
+	}
+	return out, nil
+}
+
+// names are the tools in the order of the core.
+func names() []string {
+	return []string{"search_history", "exec", "webfetch", "read_file", "write_file", "get_current_time", "http_request"}
+}
+
+// parse makes a tool of its manifest.
+func parse(name string, handlers map[string]toolgroups.Handler) (toolgroups.Tool, error) {
+	data, err := manifests.ReadFile(name + ".json")
+	if err != nil {
+		return toolgroups.Tool{}, fmt.Errorf("core: %w", err)
+	}
+	m, errs := toolgroups.ParseManifest(name, data, handlers, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Tool{}, fmt.Errorf("core: %w", errors.Join(errs...))
+	}
+	return *m.Tool, nil
+}

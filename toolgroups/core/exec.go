@@ -1,0 +1,238 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// CodePermission is the code of a command that the system refused to start.
+const CodePermission = "permission_error"
+
+const (
+	defaultCommandTime = 30
+	maxCommandTime     = 120
+	// killGrace is how long the end of a killed command is waited for.
+	killGrace = 5 * time.Second
+	// maxKept is how much of a stream is kept, in bytes. The rest is read and
+	// dropped, so that a command never waits for a full pipe.
+	maxKept = 1 << 20
+)
+
+// execArgs are the arguments of exec.
+type execArgs struct {
+	Command   string `json:"command"`
+	Timeout   *int   `json:"timeout_seconds"`
+	Directory string `json:"working_directory"`
+	MaxLength int    `json:"max_length"`
+}
+
+// output is what a command has left.
+type output struct {
+	code           int
+	stdout, stderr stream
+	stopped        string // why it was killed, "" if it ended by itself
+}
+
+func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArgs) (toolgroups.Result, error) {
+	if strings.TrimSpace(in.Command) == "" {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'command' is blank. Give a command line.")
+	}
+	seconds := defaultCommandTime
+	if in.Timeout != nil {
+		seconds = min(max(*in.Timeout, 1), maxCommandTime)
+	}
+	root, dir, err := folders(call, in.Directory)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	argv, err := t.exec.argv(in.Command, root, dir)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+	out, err := t.start(timed, argv, root, dir)
+	switch {
+	case ctx.Err() != nil:
+		return toolgroups.Result{}, ctx.Err()
+	case errors.Is(err, fs.ErrPermission):
+		return toolgroups.Result{}, toolgroups.Errorf(CodePermission, "The system does not allow commands to start.")
+	case err != nil:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "The command did not start: %v.", err)
+	case !t.exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
+		t.log.Error("sandbox did not start", "stderr", out.stderr.text())
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
+			"Commands cannot run: the sandbox did not start on this host (%s).", oneLine(out.stderr.text()))
+	case timed.Err() != nil:
+		out.stopped = fmt.Sprintf("the time limit of %d s was over", seconds)
+	}
+	return t.present(call, out, in.MaxLength)
+}
+
+// folders returns the workspace and the folder in it where a command runs.
+func folders(call toolgroups.Call, asked string) (root, dir string, err error) {
+	err = inWorkspace(call, func(w *workspace.Root) error {
+		rel, err := w.Rel(cmp.Or(asked, "."))
+		if err != nil {
+			return err
+		}
+		info, err := w.Stat(rel)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return workspace.ErrNotFile
+		}
+		root, dir = w.Dir(), filepath.Join(w.Dir(), rel)
+		return nil
+	})
+	if err != nil {
+		return "", "", toolgroups.Errorf(toolgroups.CodeInvalid,
+			"'working_directory' must be a folder in the workspace; '%s' is not.", oneLine(asked))
+	}
+	return root, dir, nil
+}
+
+// start runs a command to its end or to that of ctx, then with all its children.
+func (t *tools) start(ctx context.Context, argv []string, home, dir string) (*output, error) {
+	// The sandbox dies with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &output{stdout: stream{limit: maxKept}, stderr: stream{limit: maxKept}}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = environment(home)
+	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = &out.stdout, &out.stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = killGrace
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	tooMany := make(chan bool, 1)
+	go func() { tooMany <- t.exec.watch(ctx, cancel, cmd.Process.Pid) }()
+	err := cmd.Wait()
+	killed := ctx.Err() != nil
+	cancel()
+	if <-tooMany {
+		out.stopped = "it started too many processes"
+	}
+	// What the shell has left behind in its group.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && !killed {
+		return nil, err
+	}
+	out.code = cmd.ProcessState.ExitCode()
+	return out, nil
+}
+
+// watch stops a command that has too many processes and reports whether it did.
+func (c ExecConfig) watch(ctx context.Context, stop func(), pid int) bool {
+	limit := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if descendants(pid, limit) > limit {
+				stop()
+				return true
+			}
+		}
+	}
+}
+
+// present writes what a command has left for the model; what does not fit is kept
+// in a file.
+func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
+	head := fmt.Sprintf("[Exit Code: %d]", out.code)
+	stderr := out.stderr.text()
+	if out.stopped != "" {
+		head = fmt.Sprintf("[Exit Code: -1] (%s)", out.stopped)
+		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.stopped+"]", "\n")
+	}
+	stdout := out.stdout.text()
+	limit := inline
+	if asked > 0 {
+		limit = min(asked, inline)
+	}
+	// Errors are short as a rule and matter most: they get what output leaves free,
+	// and at least a quarter.
+	errLimit := min(limit, max(inline-utf8.RuneCountInString(stdout), inline/4))
+	shownErr, cutErr := lines(stderr, errLimit)
+	shownOut, cutOut := lines(stdout, min(limit, inline-utf8.RuneCountInString(shownErr)))
+	note := ""
+	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
+		name, err := t.keep(call, "exec", head+"\n\n"+sections(stdout, stderr))
+		if err != nil {
+			return toolgroups.Result{}, err
+		}
+		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; the first %d of each are in the file %s]",
+			out.stdout.total, out.stderr.total, maxKept, name)
+	}
+	return toolgroups.Result{Text: head + "\n\n" + sections(shownOut, shownErr) + note}, nil
+}
+
+func sections(stdout, stderr string) string {
+	switch {
+	case stdout == "" && stderr == "":
+		return "(no output)"
+	case stderr == "":
+		return stdout
+	case stdout == "":
+		return "[stderr]\n" + stderr
+	}
+	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
+}
+
+// lines cuts a text behind the last whole line that fits, or within a line that
+// alone does not.
+func lines(s string, limit int) (shown string, cut bool) {
+	first, rest := split(s, limit)
+	if rest == "" {
+		return s, false
+	}
+	if end := strings.LastIndexByte(first, '\n'); end > 0 {
+		first = first[:end]
+	}
+	return first, true
+}
+
+// stream keeps the beginning of what is written to it. It takes one writer.
+type stream struct {
+	limit int
+	kept  []byte
+	total int64
+}
+
+// Write takes everything and keeps what fits.
+func (s *stream) Write(p []byte) (int, error) {
+	s.total += int64(len(p))
+	s.kept = append(s.kept, p[:min(len(p), s.limit-len(s.kept))]...)
+	return len(p), nil
+}
+
+func (s *stream) dropped() bool { return s.total > int64(len(s.kept)) }
+
+// text is what was kept, as text that ends within a character at most.
+func (s *stream) text() string {
+	return strings.ToValidUTF8(string(wholeRunes(s.kept)), "\uFFFD")
+}

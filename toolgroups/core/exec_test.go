@@ -1,0 +1,210 @@
+package core_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/core"
+)
+
+// shells returns a desk per way to run commands that works here.
+func shells(t *testing.T) map[string]*desk {
+	t.Helper()
+	out := map[string]*desk{"unsafe": newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true}})}
+	if sandboxed(t) {
+		out["sandbox"] = newDesk(t, core.Config{})
+	}
+	return out
+}
+
+// sandboxed reports whether bubblewrap works on this machine.
+func sandboxed(t *testing.T) bool {
+	t.Helper()
+	err := exec.CommandContext(t.Context(), "bwrap", "--unshare-all", "--unshare-user", "--disable-userns",
+		"--ro-bind", "/", "/", "--proc", "/proc", "true").Run()
+	return err == nil
+}
+
+func needSandbox(t *testing.T) {
+	t.Helper()
+	if !sandboxed(t) {
+		t.Skip("bubblewrap does not work here")
+	}
+}
+
+// admin runs a command as an administrator, whom the unsafe shell asks for.
+func (d *desk) admin(t *testing.T, a args) (string, *toolgroups.Error) {
+	t.Helper()
+	tool := d.tools["exec"]
+	tool.Role = toolgroups.RoleUser
+	d.tools["exec"] = tool
+	res, err := d.run(t, "exec", a)
+	return res.Text, err
+}
+
+func TestExec(t *testing.T) {
+	for name, d := range shells(t) {
+		d.put(t, "sub/f.txt", "in file")
+		for _, tc := range []struct {
+			name string
+			args args
+			want string
+		}{
+			{"output", args{"command": "echo hi"}, "[Exit Code: 0]\n\nhi\n"},
+			{"no output", args{"command": "true"}, "[Exit Code: 0]\n\n(no output)"},
+			{"code and errors", args{"command": "echo out; echo err >&2; exit 3"}, "[Exit Code: 3]\n\nout\n[stderr]\nerr\n"},
+			{"errors alone", args{"command": "echo err >&2"}, "[Exit Code: 0]\n\n[stderr]\nerr\n"},
+			{"folder", args{"command": "cat f.txt", "working_directory": "sub"}, "[Exit Code: 0]\n\nin file"},
+			{"absolute folder", args{"command": "cat f.txt", "working_directory": filepath.Join(d.dir, "sub")}, "[Exit Code: 0]\n\nin file"},
+			{"input is closed", args{"command": "cat; echo end"}, "[Exit Code: 0]\n\nend\n"},
+			{"writes", args{"command": "echo x > new.txt && cat new.txt"}, "[Exit Code: 0]\n\nx\n"},
+			{"time limit", args{"command": "echo begun; sleep 100", "timeout_seconds": -5},
+				"[Exit Code: -1] (the time limit of 1 s was over)\n\nbegun\n[stderr]\n[killed: the time limit of 1 s was over]"},
+		} {
+			t.Run(name+"/"+tc.name, func(t *testing.T) {
+				if got, err := d.admin(t, tc.args); err != nil || got != tc.want {
+					t.Errorf("got\n%s\n%+v, want\n%s", got, err, tc.want)
+				}
+			})
+		}
+		for _, tc := range []struct {
+			args args
+			text string
+		}{
+			{args{"command": " "}, "blank"}, {args{}, "'command'"},
+			{args{"command": "true", "working_directory": "none"}, "'working_directory'"},
+			{args{"command": "true", "working_directory": "sub/f.txt"}, "'working_directory'"},
+			{args{"command": "true", "working_directory": "/etc"}, "'working_directory'"},
+			{args{"command": "true", "working_directory": ".."}, "'working_directory'"},
+		} {
+			if got, err := d.admin(t, tc.args); err == nil || err.Code != "validation_error" || !strings.Contains(err.Message, tc.text) {
+				t.Errorf("%s, %v: %q, %+v", name, tc.args, got, err)
+			}
+		}
+	}
+}
+
+// D-35: a command sees nothing of the bot's environment.
+func TestD35ExecEnvironmentHoldsNoSecrets(t *testing.T) {
+	t.Setenv("TELEGRAM_BOT_TOKEN", "the-secret")
+	for name, d := range shells(t) {
+		command := "env; tr '\\0' '\\n' < /proc/self/environ"
+		if name == "sandbox" {
+			// Without one the bot's own process can be seen.
+			command += "; cat /proc/[0-9]*/environ 2>/dev/null"
+		}
+		got, err := d.admin(t, args{"command": command})
+		if err != nil || strings.Contains(got, "the-secret") || !strings.Contains(got, "HOME="+d.dir) {
+			t.Errorf("%s: %q, %+v", name, got, err)
+		}
+	}
+}
+
+// D-35: in the sandbox the workspace is the only writable place, and neither the
+// files nor the network of the host are there.
+func TestD35SandboxConfines(t *testing.T) {
+	needSandbox(t)
+	d := newDesk(t, core.Config{})
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("the-secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string]string{
+		"read outside":    "cat " + outside + "/secret",
+		"write outside":   "echo x > " + outside + "/new",
+		"write to usr":    "echo x > /usr/new",
+		"settings":        "cat /etc/passwd /etc/shadow /root/.bashrc",
+		"network":         "bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port + " && echo connected'",
+		"other processes": "test $(ls -d /proc/[0-9]* | wc -l) -gt 10",
+		"user namespaces": "unshare -U true",
+		"mounts":          "mount -t tmpfs x /mnt",
+	} {
+		got, fault := d.admin(t, args{"command": command})
+		if fault != nil || strings.HasPrefix(got, "[Exit Code: 0]") || strings.Contains(got, "the-secret") || strings.Contains(got, "connected") {
+			t.Errorf("%s: %s, %+v", name, got, fault)
+		}
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("outside holds %v, %v", entries, err)
+	}
+}
+
+// Without a sandbox there is no exec, unless that was asked for, and then only
+// administrators have it.
+func TestExecNeedsASandbox(t *testing.T) {
+	d := newDesk(t, core.Config{Exec: core.ExecConfig{Sandbox: "/nonexistent/bwrap"}})
+	d.fails(t, "exec", args{"command": "true"}, "execution_error", "not installed")
+	d = newDesk(t, core.Config{Exec: core.ExecConfig{Sandbox: "/bin/false"}})
+	if res, err := d.run(t, "exec", args{"command": "true"}); err == nil && strings.HasPrefix(res.Text, "[Exit Code: 0]") {
+		t.Errorf("ran without a sandbox: %q", res.Text)
+	}
+	d = newDesk(t, core.Config{Exec: core.ExecConfig{UnsafeExec: true}})
+	d.fails(t, "exec", args{"command": "true"}, "permission_denied", "administrators")
+}
+
+// A command that writes without end is neither blocked nor kept in memory.
+func TestExecOutputIsBounded(t *testing.T) {
+	for name, d := range shells(t) {
+		got, err := d.admin(t, args{"command": "yes abcdefghi | head -c 5000000; yes err | head -c 50000 >&2; exit 7"})
+		if err != nil || !strings.HasPrefix(got, "[Exit Code: 7]") || len(got) > toolgroups.MaxText {
+			t.Fatalf("%s: %d characters, %+v", name, len(got), err)
+		}
+		for _, want := range []string{"abcdefghi\n[stderr]\nerr\n", "stdout had 5000000 bytes, stderr 50000", "tool-output/exec-"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q is missing, ends %q", name, want, got[len(got)-300:])
+			}
+		}
+		short, err := d.admin(t, args{"command": "seq 100000", "max_length": 10})
+		if err != nil || !strings.HasPrefix(short, "[Exit Code: 0]\n\n1\n2\n3\n4\n5\n[cut: ") {
+			t.Errorf("%s: %.200q, %+v", name, short, err)
+		}
+	}
+}
+
+// What a command leaves running ends with it: only then is the pipe at its end.
+func TestExecKillsWhatIsLeft(t *testing.T) {
+	for name, d := range shells(t) {
+		pipe := filepath.Join(d.dir, "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end := make(chan error, 1)
+		go func() {
+			_, err := os.ReadFile(pipe)
+			end <- err
+		}()
+		got, err := d.admin(t, args{"command": "exec 9>pipe; sleep 1000 >/dev/null 2>&1 & echo left", "timeout_seconds": 20})
+		if err != nil || got != "[Exit Code: 0]\n\nleft\n" {
+			t.Fatalf("%s: %q, %+v", name, got, err)
+		}
+		if err := <-end; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A command that multiplies is stopped, whoever the bot runs as.
+func TestForkBombIsStopped(t *testing.T) {
+	needSandbox(t)
+	d := newDesk(t, core.Config{Exec: core.ExecConfig{MaxProcesses: 20}})
+	got, err := d.admin(t, args{"command": "for i in $(seq 60); do sleep 30 & done; wait; echo all", "timeout_seconds": 20})
+	if t.Logf("%q", got); err != nil || strings.Contains(got, "all\n") && !strings.Contains(got, "fork") {
+		t.Errorf("%q, %+v", got, err)
+	}
+}

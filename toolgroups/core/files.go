@@ -1,0 +1,133 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// maxFile is the largest file that is read and the most that is written by one
+// call, in bytes.
+const maxFile = 1 << 20
+
+// readArgs are the arguments of read_file.
+type readArgs struct {
+	Path     string `json:"path"`
+	Encoding string `json:"encoding"`
+}
+
+func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (toolgroups.Result, error) {
+	decoder, err := decoderOf(in.Encoding)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	var data []byte
+	err = inWorkspace(call, func(root *workspace.Root) error {
+		data, err = root.ReadFile(in.Path, maxFile)
+		return err
+	})
+	if err != nil {
+		return toolgroups.Result{}, fileError(in.Path, err)
+	}
+	if decoder != nil {
+		if data, err = decoder.Bytes(data); err != nil {
+			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
+				"'%s' is not text in the encoding '%s'.", oneLine(in.Path), oneLine(in.Encoding))
+		}
+	}
+	if !utf8.Valid(data) || strings.IndexByte(string(data), 0) >= 0 {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
+			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", oneLine(in.Path))
+	}
+	return toolgroups.Result{Text: string(data)}, nil
+}
+
+// decoderOf returns nil for UTF-8. Other names are those that web pages use.
+func decoderOf(name string) (*encoding.Decoder, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || strings.EqualFold(name, "utf-8") || strings.EqualFold(name, "utf8") {
+		return nil, nil
+	}
+	if strings.EqualFold(name, "utf-16") {
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder(), nil
+	}
+	e, err := htmlindex.Get(name)
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeExecution,
+			"Unknown encoding '%s'. Use a name such as UTF-8, UTF-16, ISO-8859-1 or windows-1251.", oneLine(name))
+	}
+	return e.NewDecoder(), nil
+}
+
+// writeArgs are the arguments of write_file.
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Mode    string `json:"mode"`
+}
+
+func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs) (toolgroups.Result, error) {
+	if len(in.Content) > maxFile {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
+			"The content has %d bytes, more than the limit of %d. Write it in parts with mode append.", len(in.Content), maxFile)
+	}
+	mode := "overwrite"
+	if in.Mode == "append" {
+		mode = in.Mode
+	}
+	var rel string
+	err := inWorkspace(call, func(root *workspace.Root) (err error) {
+		if rel, err = root.Rel(in.Path); err != nil {
+			return err
+		}
+		return root.WriteFile(rel, []byte(in.Content), mode == "append")
+	})
+	if err != nil {
+		return toolgroups.Result{}, fileError(in.Path, err)
+	}
+	return toolgroups.Result{Text: fmt.Sprintf("Wrote %d bytes to %s (%s)", len(in.Content), filepath.ToSlash(rel), mode)}, nil
+}
+
+// inWorkspace runs f in the workspace of a call.
+func inWorkspace(call toolgroups.Call, f func(*workspace.Root) error) (err error) {
+	root, err := workspace.Open(call.Workspace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return f(root)
+}
+
+// fileError says what is wrong with a path in words that help to choose another.
+func fileError(path string, err error) error {
+	path = oneLine(path)
+	text := ""
+	switch {
+	case errors.Is(err, workspace.ErrEmptyPath):
+		text = "'path' is empty. Give the path of a file in the workspace."
+	case errors.Is(err, workspace.ErrOutside):
+		text = fmt.Sprintf("'%s' is outside the workspace. Use a relative path inside it.", path)
+	case errors.Is(err, fs.ErrNotExist):
+		text = fmt.Sprintf("There is no file '%s' in the workspace.", path)
+	case errors.Is(err, workspace.ErrNotFile):
+		text = fmt.Sprintf("'%s' is not a file, or a part of the path is one.", path)
+	case errors.Is(err, workspace.ErrTooLarge):
+		text = fmt.Sprintf("'%s' is larger than the limit of %d bytes.", path, maxFile)
+	case errors.Is(err, fs.ErrPermission):
+		text = fmt.Sprintf("'%s' may not be used.", path)
+	default:
+		text = fmt.Sprintf("'%s' could not be used: %v.", path, err)
+	}
+	return &toolgroups.Error{Code: toolgroups.CodeExecution, Message: text}
+}

@@ -1,0 +1,366 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"oneclaw/toolgroups"
+)
+
+// CodeSearch is the code of a failed search.
+const CodeSearch = "search_error"
+
+// History is what search_history looks through. It reads; finding and ranking is
+// done here.
+type History interface {
+	// Passages yields what is on record for an owner, and for nobody else, of the
+	// kinds and days of the query, the newest first. It ends early when ctx does,
+	// with its error. It may be called concurrently.
+	Passages(ctx context.Context, owner string, query HistoryQuery) iter.Seq2[Passage, error]
+}
+
+// HistoryQuery says which passages are wanted.
+type HistoryQuery struct {
+	// Kinds are the kinds wanted; never empty.
+	Kinds []PassageKind
+	// From is the first moment, Until the moment behind the last one. Zero means no
+	// bound. Passages without a time are left out where From is set.
+	From, Until time.Time
+}
+
+// PassageKind says where a passage comes from.
+type PassageKind string
+
+// The kinds of passages.
+const (
+	// KindMemory is a long-term note.
+	KindMemory PassageKind = "memory"
+	// KindDailyLog is an entry of a daily log.
+	KindDailyLog PassageKind = "daily_log"
+	// KindMessage is a message of a user or an answer to one.
+	KindMessage PassageKind = "message"
+	// KindSession is a conversation as a whole: its title and summary.
+	KindSession PassageKind = "session"
+)
+
+// Passage is a piece of text on record.
+type Passage struct {
+	Kind PassageKind
+	// Time is when it was said. Zero where that is not known (memory).
+	Time time.Time
+	// Title is that of its conversation, if any.
+	Title string
+	Text  string
+}
+
+// Limits of a search.
+const (
+	defaultHits  = 10
+	maxHits      = 50
+	excerptChars = 500
+	maxQuery     = 1_000
+	// unsettled is how long a message is not found without date_to: the question
+	// that is being answered is on record already.
+	unsettled = 5 * time.Second
+	// alike is the share of common words from which two hits count as one.
+	alike = 0.8
+)
+
+// historyArgs are the arguments of search_history.
+type historyArgs struct {
+	Query      string `json:"query"`
+	Scope      string `json:"scope"`
+	DateFrom   string `json:"date_from"`
+	DateTo     string `json:"date_to"`
+	MaxResults int    `json:"max_results"`
+}
+
+func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in historyArgs) (toolgroups.Result, error) {
+	now := t.now()
+	query, err := t.historyQuery(in)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if call.Owner == "" {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "There is no history here.")
+	}
+	s := newSearch(in.Query, now)
+	if t.history != nil {
+		for p, err := range t.history.Passages(ctx, call.Owner, query) {
+			if err != nil {
+				if ctx.Err() != nil {
+					return toolgroups.Result{}, ctx.Err()
+				}
+				t.log.Error("history was not read", "err", err)
+				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
+			}
+			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < unsettled {
+				continue
+			}
+			s.consider(p)
+		}
+	}
+	limit := defaultHits
+	if in.MaxResults != 0 {
+		limit = min(max(in.MaxResults, 1), maxHits)
+	}
+	return toolgroups.Result{Text: s.report(in, s.best(limit), t.location)}, nil
+}
+
+// historyQuery checks the arguments.
+func (t *tools) historyQuery(in historyArgs) (HistoryQuery, error) {
+	var q HistoryQuery
+	if strings.TrimSpace(in.Query) == "" {
+		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is blank. Give words to look for.")
+	}
+	if len(in.Query) > maxQuery {
+		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is longer than %d bytes. Give a few words.", maxQuery)
+	}
+	from, err := t.day("date_from", in.DateFrom)
+	if err != nil {
+		return q, err
+	}
+	to, err := t.day("date_to", in.DateTo)
+	if err != nil {
+		return q, err
+	}
+	q.From = from
+	if !to.IsZero() {
+		q.Until = to.AddDate(0, 0, 1)
+		if q.Until.Before(from) || q.Until.Equal(from) {
+			return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'date_to' is before 'date_from'.")
+		}
+	}
+	switch in.Scope {
+	case "", "all":
+		q.Kinds = []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession}
+	case "memory":
+		q.Kinds = []PassageKind{KindMemory, KindDailyLog}
+	case "daily_log":
+		q.Kinds = []PassageKind{KindDailyLog}
+	case "sessions":
+		q.Kinds = []PassageKind{KindMessage, KindSession}
+	default:
+		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'scope' must be all, memory, daily_log or sessions.")
+	}
+	if !from.IsZero() {
+		q.Kinds = slices.DeleteFunc(q.Kinds, func(k PassageKind) bool { return k == KindMemory })
+	}
+	return q, nil
+}
+
+// day reads a date in the bot's time zone.
+func (t *tools) day(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	day, err := time.ParseInLocation(time.DateOnly, text, t.location)
+	if err != nil {
+		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, oneLine(text))
+	}
+	return day, nil
+}
+
+// search ranks passages. A passage counts if it holds the whole query, letters of
+// either case, or at least half of its words. Its score is
+//
+//	weight of its kind × match × recency
+//
+// with the weights memory and daily log 1, message 0.6, session 0.5; match 1 for
+// the whole query and up to 0.8 for words; recency 1 for memory, and for messages
+// and sessions falling from 1 to 0.1 over a year.
+type search struct {
+	phrase string
+	words  []string
+	now    time.Time
+	found  map[PassageKind][]hit
+}
+
+// hit is a passage that counts.
+type hit struct {
+	Passage
+	score float64
+	at    int // where in the text the match is, in bytes
+}
+
+func newSearch(query string, now time.Time) *search {
+	phrase := strings.ToLower(strings.Join(strings.Fields(query), " "))
+	words := wordsOf(phrase)
+	return &search{phrase: phrase, words: words, now: now, found: map[PassageKind][]hit{}}
+}
+
+// wordsOf returns the distinct words of a lower-case text.
+func wordsOf(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// candidates is how many hits of a kind are kept while searching.
+func candidates(kind PassageKind) int {
+	if kind == KindSession {
+		return 20
+	}
+	return 50
+}
+
+// consider keeps a passage if it is among the best of its kind.
+func (s *search) consider(p Passage) {
+	match, at := s.match(strings.ToLower(p.Text))
+	if inTitle, _ := s.match(strings.ToLower(p.Title)); p.Kind == KindSession && inTitle > match {
+		match, at = inTitle, 0
+	}
+	if match == 0 {
+		return
+	}
+	h := hit{Passage: p, score: weight(p.Kind) * match * s.recency(p), at: at}
+	kept := append(s.found[p.Kind], h)
+	if len(kept) > candidates(p.Kind) {
+		worst := 0
+		for i := range kept {
+			if kept[i].score <= kept[worst].score {
+				worst = i
+			}
+		}
+		kept = slices.Delete(kept, worst, worst+1)
+	}
+	s.found[p.Kind] = kept
+}
+
+// match returns how well a lower-case text fits, 0 for not at all, and where.
+func (s *search) match(text string) (float64, int) {
+	if at := strings.Index(text, s.phrase); at >= 0 {
+		return 1, at
+	}
+	count, first := 0, len(text)
+	for _, w := range s.words {
+		if at := strings.Index(text, w); at >= 0 {
+			count++
+			first = min(first, at)
+		}
+	}
+	if count == 0 || 2*count < len(s.words) {
+		return 0, 0
+	}
+	return 0.8 * float64(count) / float64(len(s.words)), first
+}
+
+func weight(kind PassageKind) float64 {
+	switch kind {
+	case KindMessage:
+		return 0.6
+	case KindSession:
+		return 0.5
+	}
+	return 1
+}
+
+func (s *search) recency(p Passage) float64 {
+	if p.Kind != KindMessage && p.Kind != KindSession {
+		return 1
+	}
+	const year = 365 * 24 * time.Hour
+	age := float64(s.now.Sub(p.Time)) / float64(year)
+	return 1 - 0.9*min(max(age, 0), 1)
+}
+
+// best returns the hits to show: by score, then the newer first, without those
+// that say the same as a better one.
+func (s *search) best(limit int) []hit {
+	var all []hit
+	for _, kind := range []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession} {
+		all = append(all, s.found[kind]...)
+	}
+	slices.SortStableFunc(all, func(a, b hit) int {
+		if a.score != b.score {
+			if a.score > b.score {
+				return -1
+			}
+			return 1
+		}
+		return b.Time.Compare(a.Time)
+	})
+	var out []hit
+	var seen [][]string
+	for _, h := range all {
+		words := wordsOf(strings.ToLower(h.Text))
+		if slices.ContainsFunc(seen, func(other []string) bool { return similarity(words, other) >= alike }) {
+			continue
+		}
+		seen = append(seen, words)
+		if out = append(out, h); len(out) == limit {
+			break
+		}
+	}
+	return out
+}
+
+// similarity is the Jaccard index of two sorted lists of distinct words.
+func similarity(a, b []string) float64 {
+	common := 0
+	for _, w := range a {
+		if _, ok := slices.BinarySearch(b, w); ok {
+			common++
+		}
+	}
+	union := len(a) + len(b) - common
+	if union == 0 {
+		return 1
+	}
+	return float64(common) / float64(union)
+}
+
+// report writes the hits for the model.
+func (s *search) report(in historyArgs, hits []hit, location *time.Location) string {
+	scope := in.Scope
+	if scope == "" {
+		scope = "all"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", oneLine(in.Query), scope, len(hits))
+	if len(hits) == 0 {
+		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
+	}
+	for i, h := range hits {
+		if b.Len() > inline-2*excerptChars {
+			fmt.Fprintf(&b, "\n\n[%d more are not shown; search for something narrower.]", len(hits)-i)
+			break
+		}
+		date := "no date"
+		if !h.Time.IsZero() {
+			date = h.Time.In(location).Format(time.DateOnly)
+		}
+		fmt.Fprintf(&b, "\n\n--- %d | %.2f | %s | %s", i+1, h.score, h.Kind, date)
+		if h.Title != "" {
+			fmt.Fprintf(&b, " | %s", oneLine(h.Title))
+		}
+		b.WriteString(" ---\n" + excerpt(h.Text, h.at))
+	}
+	return b.String()
+}
+
+// excerpt returns the part of a text around a match. at counts bytes of the
+// lower-case text, whose length may differ a little, so it is only a hint.
+func excerpt(text string, at int) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	runes := []rune(text)
+	if len(runes) <= excerptChars {
+		return text
+	}
+	const before, marks = excerptChars / 4, 2
+	start := len([]rune(text[:min(at, len(text))])) - before
+	start = min(max(start, 0), len(runes)-(excerptChars-marks))
+	part := string(runes[start:min(start+excerptChars-marks, len(runes))])
+	if start > 0 {
+		part = "…" + part
+	}
+	if start+excerptChars-marks < len(runes) {
+		part += "…"
+	}
+	return part
+}

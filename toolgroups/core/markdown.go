@@ -1,0 +1,180 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"codeberg.org/readeck/go-readability/v2"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+const (
+	// maxNodes is how many nodes a page may have: what comes after parsing takes
+	// time in proportion to them and cannot be interrupted.
+	maxNodes = 200_000
+	// fewChars and share decide when the article that was found is too little of
+	// the page to be all that is worth reading.
+	fewChars = 200
+	share    = 10
+)
+
+// markdown returns the main content of a page.
+func markdown(ctx context.Context, p page) (string, error) {
+	reader, err := p.reader()
+	if err != nil {
+		return "", fmt.Errorf("unknown encoding: %w", err)
+	}
+	doc, err := html.Parse(reader)
+	if err != nil {
+		return "", err
+	}
+	if n := count(doc); n > maxNodes {
+		return "", fmt.Errorf("it has %d parts, more than the limit of %d", n, maxNodes)
+	}
+	remove(doc, clutter)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
+	content := article(doc, p.url)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	md, err := newConverter().ConvertNode(content, converter.WithContext(ctx))
+	if err != nil {
+		return "", err
+	}
+	out := strings.TrimSpace(string(md))
+	if out != "" && title != "" && !strings.HasPrefix(out, "# ") {
+		out = "# " + title + "\n\n" + out
+	}
+	return out, nil
+}
+
+func newConverter() *converter.Converter {
+	return converter.NewConverter(converter.WithPlugins(
+		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin(),
+	))
+}
+
+// article finds what a page is about; where that cannot be told, or is very little
+// of it, the page without what surrounds its content.
+func article(doc *html.Node, at *url.URL) *html.Node {
+	parser := readability.NewParser()
+	parser.KeepClasses = true // or the languages of code blocks are lost
+	parser.DisableJSONLD = true
+	found, err := parser.ParseDocument(doc, at)
+	rest := whole(doc, at)
+	if err != nil || found.Node == nil {
+		return rest
+	}
+	if n := len(text(found.Node)); n < fewChars && n*share < len(text(rest)) {
+		return rest
+	}
+	return found.Node
+}
+
+// whole is the article, the main part or the body of a page, with absolute links.
+func whole(doc *html.Node, at *url.URL) *html.Node {
+	remove(doc, func(n *html.Node) bool { return n.DataAtom == atom.Header })
+	node := doc
+	for _, is := range []func(*html.Node) bool{
+		func(n *html.Node) bool { return n.DataAtom == atom.Article },
+		func(n *html.Node) bool { return n.DataAtom == atom.Main },
+		func(n *html.Node) bool { return attribute(n, "role") == "main" },
+		func(n *html.Node) bool { return n.DataAtom == atom.Body },
+	} {
+		if found := find(doc, is); found != nil && strings.TrimSpace(text(found)) != "" {
+			node = found
+			break
+		}
+	}
+	resolve(node, at)
+	return node
+}
+
+// clutter is what holds no content for a reader of text, or stands around it.
+func clutter(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Script, atom.Style, atom.Noscript, atom.Svg, atom.Iframe, atom.Template, atom.Object, atom.Embed,
+		atom.Nav, atom.Footer, atom.Aside, atom.Button, atom.Input, atom.Select, atom.Textarea:
+		return true
+	case atom.Img, atom.Source:
+		return strings.HasPrefix(strings.TrimSpace(attribute(n, "src")), "data:")
+	}
+	return n.Type == html.CommentNode
+}
+
+// remove deletes the nodes below n for which is holds.
+func remove(n *html.Node, is func(*html.Node) bool) {
+	for c := n.FirstChild; c != nil; {
+		next := c.NextSibling
+		if is(c) {
+			n.RemoveChild(c)
+		} else {
+			remove(c, is)
+		}
+		c = next
+	}
+}
+
+func find(n *html.Node, is func(*html.Node) bool) *html.Node {
+	for d := range n.Descendants() {
+		if is(d) {
+			return d
+		}
+	}
+	return nil
+}
+
+func count(n *html.Node) int {
+	total := 0
+	for range n.Descendants() {
+		total++
+	}
+	return total
+}
+
+// text is all text below a node; none below nil.
+func text(n *html.Node) string {
+	if n == nil {
+		return ""
+	}
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// resolve makes links and the sources of pictures absolute.
+func resolve(n *html.Node, at *url.URL) {
+	for d := range n.Descendants() {
+		for i, a := range d.Attr {
+			if a.Key != "href" && a.Key != "src" {
+				continue
+			}
+			if ref, err := at.Parse(strings.TrimSpace(a.Val)); err == nil {
+				d.Attr[i].Val = ref.String()
+			}
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxBody is how much of a reply is read, in bytes.
+	maxBody = 100 << 10
+	// maxSent bounds what a call may send: its body, and all its headers.
+	maxSent        = 1 << 20
+	maxSentHeaders = 16 << 10
+	// userAgent is how the bot names itself.
+	userAgent = "OneClaw/1.0"
+)
+
+// requestArgs are the arguments of http_request.
+type requestArgs struct {
+	URL     string            `json:"url"`
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in requestArgs) (toolgroups.Result, error) {
+	req, err := newRequest(ctx, in)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	res, err := t.client.Do(req)
+	if err != nil {
+		return toolgroups.Result{}, requestError(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	if err != nil {
+		return toolgroups.Result{}, requestError(ctx, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
+	for _, name := range []string{"Content-Type", "Content-Length"} {
+		if value := oneLine(res.Header.Get(name)); value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	b.WriteString("\n")
+	note := ""
+	if len(data) > maxBody {
+		data = data[:maxBody]
+		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", maxBody)
+	}
+	body := textOf(data, res.Header.Get("Content-Type"))
+	if first, rest := split(body, inline); rest != "" {
+		name, err := t.keep(call, "http", body)
+		if err != nil {
+			return toolgroups.Result{}, err
+		}
+		body = first
+		note = fmt.Sprintf("\n[cut: the first %d characters; what was read is in the file %s]%s", inline, name, note)
+	}
+	b.WriteString(body + note)
+	return toolgroups.Result{Text: b.String()}, nil
+}
+
+// newRequest checks the arguments: what cannot be honoured is refused, not dropped.
+func newRequest(ctx context.Context, in requestArgs) (*http.Request, error) {
+	method := in.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	u, err := guard.ParseURL(strings.TrimSpace(in.URL))
+	if err != nil {
+		return nil, requestError(ctx, err)
+	}
+	sends := method == http.MethodPost || method == http.MethodPut
+	switch {
+	case in.Body != "" && !sends:
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "A %s request has no body. Leave it out, or use POST or PUT.", method)
+	case len(in.Body) > maxSent:
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The body is larger than the limit of %d bytes.", maxSent)
+	}
+	var body io.Reader
+	if sends {
+		body = strings.NewReader(in.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, requestError(ctx, err)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	if err := addHeaders(req.Header, in.Headers); err != nil {
+		return nil, err
+	}
+	if in.Body != "" && req.Header.Get("Content-Type") == "" {
+		kind := "text/plain; charset=utf-8"
+		if json.Valid([]byte(in.Body)) {
+			kind = "application/json"
+		}
+		req.Header.Set("Content-Type", kind)
+	}
+	return req, nil
+}
+
+// addHeaders refuses those that the connection needs for itself.
+func addHeaders(to http.Header, headers map[string]string) error {
+	size := 0
+	for name, value := range headers {
+		size += len(name) + len(value)
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		switch key {
+		case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
+			"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":
+			return toolgroups.Errorf(toolgroups.CodeInvalid, "The header '%s' cannot be set. Leave it out.", key)
+		}
+		to.Set(key, value)
+	}
+	if size > maxSentHeaders {
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "The headers are larger than the limit of %d bytes.", maxSentHeaders)
+	}
+	return nil
+}
+
+// requestError says why there is no reply. The URL is not repeated: it may hold
+// secrets.
+func requestError(ctx context.Context, err error) error {
+	err = guard.Reason(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return toolgroups.Errorf(toolgroups.CodeTimeout, "The server did not answer in time.")
+	}
+	return toolgroups.Errorf(toolgroups.CodeExecution, "The request was not made or failed: %v.", err)
+}
+
+// textOf decodes a body by what its content type and its beginning say. Bytes that
+// are no text are only counted.
+func textOf(data []byte, contentType string) string {
+	if len(data) == 0 {
+		return ""
+	}
+	if binary(data, contentType) {
+		return fmt.Sprintf("[%d bytes that are not text]", len(data))
+	}
+	e, name, certain := charset.DetermineEncoding(data, contentType)
+	if whole := wholeRunes(data); utf8.Valid(whole) && (!certain || name == "utf-8") {
+		return string(whole)
+	}
+	decoded, err := e.NewDecoder().Bytes(data)
+	if err != nil {
+		decoded = data
+	}
+	return strings.ToValidUTF8(string(decoded), "\uFFFD")
+}
+
+// wholeRunes drops the part of a character at the end, where a limit cut it.
+func wholeRunes(data []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return data[:len(data)-n]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// binary reports whether a body is no text for people: by its type, or because it
+// holds a zero byte and no type says otherwise.
+func binary(data []byte, contentType string) bool {
+	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind != "application/octet-stream" {
+		major, minor, _ := strings.Cut(kind, "/")
+		switch {
+		case major == "text" || strings.HasSuffix(minor, "json") || strings.HasSuffix(minor, "xml"):
+			return false
+		case major == "image" || major == "audio" || major == "video" || major == "font":
+			return true
+		}
+	}
+	return strings.IndexByte(string(data[:min(len(data), 1024)]), 0) >= 0
+}

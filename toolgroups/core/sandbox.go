@@ -1,0 +1,138 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+const (
+	// DefaultMaxProcesses is how many processes a command may have.
+	DefaultMaxProcesses = 128
+	// DefaultMaxMemory is how many bytes of address space each of them may have.
+	DefaultMaxMemory = 2 << 30
+	// maxFileSize is the largest file that a command may write, in bytes.
+	maxFileSize = 512 << 20
+	// maxOpenFiles is how many files a process may have open.
+	maxOpenFiles = 256
+	// tmpSize is the size of /tmp in the sandbox, in bytes.
+	tmpSize = 64 << 20
+	// watchEvery is how often the processes of a command are counted.
+	watchEvery = 50 * time.Millisecond
+)
+
+// ExecConfig says how commands of exec run. In the sandbox a command sees the
+// programs of the host and the workspace of its owner, has no network and none of
+// the bot's environment, and can write nowhere on the host but in that workspace.
+type ExecConfig struct {
+	// Sandbox is the path of bubblewrap. Empty means bwrap in PATH.
+	Sandbox string
+	// Network gives commands the host's network, its internal addresses included.
+	Network bool
+	// MaxProcesses bounds the processes of one command. 0 means
+	// [DefaultMaxProcesses].
+	MaxProcesses int
+	// MaxMemory bounds each process, in bytes. 0 means [DefaultMaxMemory].
+	MaxMemory int64
+	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
+	// administrators only. Without it exec needs bubblewrap.
+	UnsafeExec bool
+}
+
+func (c ExecConfig) check() error {
+	if c.MaxProcesses < 0 || c.MaxMemory < 0 {
+		return errors.New("core: a limit of exec is negative")
+	}
+	return nil
+}
+
+// role is who may run commands.
+func (c ExecConfig) role() toolgroups.Role {
+	if c.UnsafeExec {
+		return toolgroups.RoleAdmin
+	}
+	return toolgroups.RoleUser
+}
+
+// limits is a script that sets the limits of its process and becomes the command
+// in its first argument. Shells name the limit of processes differently.
+func (c ExecConfig) limits() string {
+	processes := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
+	memory := cmp.Or(c.MaxMemory, DefaultMaxMemory)
+	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
+		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, maxFileSize/512, maxOpenFiles)
+}
+
+// argv is the command line that runs a command in dir, a folder of workspace.
+func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
+	shell := []string{"/bin/sh", "-c", c.limits(), "sh", command}
+	if c.UnsafeExec {
+		return shell, nil
+	}
+	bwrap, err := exec.LookPath(cmp.Or(c.Sandbox, "bwrap"))
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeExecution,
+			"Commands cannot run: the sandbox (bubblewrap) is not installed on this host. Go on without exec.")
+	}
+	args := []string{
+		bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
+		"--hostname", "sandbox", "--cap-drop", "ALL", "--clearenv",
+	}
+	for _, env := range environment(workspace) {
+		name, value, _ := strings.Cut(env, "=")
+		args = append(args, "--setenv", name, value)
+	}
+	// Programs and what they need, but no settings, homes or data of the host.
+	for _, p := range []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
+		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/localtime",
+	} {
+		args = append(args, "--ro-bind-try", p, p)
+	}
+	if c.Network {
+		args = append(args, "--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
+	}
+	args = append(args, "--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
+		"--bind", workspace, workspace, "--chdir", dir, "--")
+	return append(args, shell...), nil
+}
+
+// environment is all that a command gets to see.
+func environment(home string) []string {
+	return []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+		"HOME=" + home, "LANG=C.UTF-8", "TMPDIR=/tmp",
+	}
+}
+
+// descendants counts the processes below pid, stopping behind limit. The kernel's
+// own limit of processes does not hold for root, which a container's bot may be.
+func descendants(pid, limit int) int {
+	total := 0
+	queue := []string{strconv.Itoa(pid)}
+	for len(queue) > 0 && total <= limit {
+		tasks, err := filepath.Glob("/proc/" + queue[0] + "/task/*/children")
+		queue = queue[1:]
+		if err != nil {
+			continue
+		}
+		for _, task := range tasks {
+			data, err := os.ReadFile(task)
+			if err != nil {
+				continue // The process has ended.
+			}
+			children := strings.Fields(string(data))
+			total += len(children)
+			queue = append(queue, children...)
+		}
+	}
+	return total
+}

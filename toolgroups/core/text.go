@@ -1,0 +1,62 @@
+package core
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxEcho is how much of an argument an error repeats.
+	maxEcho = 200
+	// inline is how much text a result holds; the rest of what dispatch lets
+	// through is for notices.
+	inline = toolgroups.MaxText - 1_000
+)
+
+// oneLine makes a text safe for one line of a result.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	return head(strings.Join(strings.Fields(s), " "), maxEcho)
+}
+
+// head is the beginning of a text, marked where it was cut.
+func head(s string, limit int) string {
+	if first, rest := split(s, limit); rest != "" {
+		return first + "…"
+	}
+	return s
+}
+
+// split cuts a text behind n characters.
+func split(s string, n int) (first, rest string) {
+	for i := range s {
+		if n <= 0 {
+			return s[:i], s[i:]
+		}
+		n--
+	}
+	return s, ""
+}
+
+// keep writes a text that is too long for a result into the workspace and returns
+// the path of the file.
+func (t *tools) keep(call toolgroups.Call, kind, text string) (string, error) {
+	name := fmt.Sprintf("tool-output/%s-%s-%s.txt", kind, t.now().UTC().Format("20060102-150405"), rand.Text()[:6])
+	err := inWorkspace(call, func(root *workspace.Root) error {
+		return root.WriteFile(name, []byte(text), false)
+	})
+	if err != nil {
+		return "", fmt.Errorf("keep the whole output: %w", err)
+	}
+	return name, nil
+}

@@ -1,0 +1,196 @@
+package core
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+
+	"oneclaw/internal/guard"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of webfetch.
+const (
+	CodeInvalidURL    = "invalid_url"
+	CodeHTTP          = "http_error"
+	CodeNetwork       = "network_error"
+	CodeEmptyResponse = "empty_response"
+	CodeWebfetch      = "error"
+)
+
+const (
+	// maxPage is how much of a page is read, in bytes.
+	maxPage = 5 << 20
+	// maxErrorBody is how much of the body of an error is repeated, in characters.
+	maxErrorBody = 1_000
+	// browserAgent is what sites expect that serve browsers only.
+	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
+)
+
+// fetchArgs are the arguments of webfetch.
+type fetchArgs struct {
+	URL       string `json:"url"`
+	MaxLength *int   `json:"max_length"`
+}
+
+// page is what a server sent.
+type page struct {
+	url         *url.URL // after redirects
+	contentType string
+	data        []byte
+	cut         bool
+}
+
+func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
+	p, err := t.fetch(ctx, in.URL)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	kind := p.kind()
+	var text string
+	switch {
+	case kind == "text/html" || kind == "application/xhtml+xml":
+		if text, err = markdown(ctx, p); err != nil {
+			if ctx.Err() != nil {
+				return toolgroups.Result{}, ctx.Err()
+			}
+			return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch, "The page could not be read: %v.", err)
+		}
+		if strings.TrimSpace(text) == "" {
+			return toolgroups.Result{}, toolgroups.Errorf(CodeEmptyResponse,
+				"The page has no text; it may need JavaScript. Try the browser tool.")
+		}
+	case binary(p.data, p.contentType):
+		return t.download(call, p, kind)
+	default:
+		text = textOf(p.data, p.contentType)
+	}
+	if p.cut {
+		text += fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
+	}
+	return t.shorten(call, text, in.MaxLength)
+}
+
+// fetch gets a page. Only a reply of the 200s is one.
+func (t *tools) fetch(ctx context.Context, address string) (page, error) {
+	u, err := guard.ParseURL(strings.TrimSpace(address))
+	if err != nil {
+		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", guard.Reason(err))
+	}
+	req.Header.Set("User-Agent", browserAgent)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
+	res, err := t.client.Do(req)
+	if err != nil {
+		return page{}, fetchError(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxPage+1))
+	if err != nil {
+		return page{}, fetchError(ctx, err)
+	}
+	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: data}
+	if len(data) > maxPage {
+		p.data, p.cut = data[:maxPage], true
+	}
+	switch {
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
+			res.StatusCode, http.StatusText(res.StatusCode), head(textOf(p.data, p.contentType), maxErrorBody))
+	case len(bytes.TrimSpace(data)) == 0:
+		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
+	}
+	return p, nil
+}
+
+func fetchError(ctx context.Context, err error) error {
+	err = guard.Reason(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return toolgroups.Errorf(toolgroups.CodeTimeout, "The server did not answer in time.")
+	case errors.Is(err, guard.ErrURL):
+		return toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", err)
+	}
+	return toolgroups.Errorf(CodeNetwork, "The page was not fetched: %v.", err)
+}
+
+// kind is the media type, guessed where the server names none.
+func (p page) kind() string {
+	kind, _, err := mime.ParseMediaType(cmp.Or(p.contentType, http.DetectContentType(p.data)))
+	if err != nil {
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(p.data))
+	}
+	return kind
+}
+
+// reader decodes the page into UTF-8.
+func (p page) reader() (io.Reader, error) {
+	return charset.NewReader(bytes.NewReader(p.data), p.contentType)
+}
+
+// download keeps what is no text in the workspace, where other tools can use it.
+func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
+	if p.cut {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch,
+			"The address holds a file (%s) of more than the limit of %d bytes.", oneLine(kind), maxPage)
+	}
+	name := "downloads/" + rand.Text()[:6] + "-" + fileName(p.url)
+	err := inWorkspace(call, func(root *workspace.Root) error { return root.WriteFile(name, p.data, false) })
+	if err != nil {
+		return toolgroups.Result{}, fmt.Errorf("keep the download: %w", err)
+	}
+	return toolgroups.Text("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
+		oneLine(kind), len(p.data), name)
+}
+
+// fileName is the last part of a URL's path, in letters that no tool stumbles over.
+func fileName(u *url.URL) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, path.Base("/"+u.Path))
+	name = strings.TrimLeft(name, "._")
+	return cmp.Or(name[max(0, len(name)-100):], "file")
+}
+
+// shorten cuts a text to what was asked for and what a result holds, at the end of
+// a paragraph if there is one in its second half. The whole is kept in a file.
+func (t *tools) shorten(call toolgroups.Call, text string, asked *int) (toolgroups.Result, error) {
+	limit := toolgroups.MaxText
+	if asked != nil && *asked > 0 {
+		limit = min(*asked, limit)
+	}
+	if _, rest := split(text, limit); rest == "" {
+		return toolgroups.Result{Text: text}, nil
+	}
+	name, err := t.keep(call, "webfetch", text)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	first, _ := split(text, min(limit, inline))
+	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
+		first = first[:end]
+	}
+	return toolgroups.Text("%s\n\n[cut: the limit is %d characters; the whole page is in the file %s]",
+		strings.TrimRight(first, "\n"), limit, name)
+}
