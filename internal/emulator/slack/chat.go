@@ -1,0 +1,236 @@
+package slack
+
+import (
+	"slices"
+	"strings"
+)
+
+// compose reads the text and blocks of a message and refuses what the service does.
+func compose(p *params) (text string, blocks []byte, err *apiError) {
+	text = p.text("text")
+	if md := p.text("markdown_text"); md != "" {
+		if text != "" || p.text("blocks") != "" {
+			return "", nil, refuse("markdown_text_conflict")
+		}
+		if length(md) > maxMarkdown {
+			return "", nil, refuse("msg_too_long")
+		}
+		text = md
+	}
+	if raw := p.text("blocks"); raw != "" && raw != "null" {
+		if err := checkBlocks([]byte(raw)); err != nil {
+			return "", nil, err
+		}
+		blocks = []byte(raw)
+	}
+	switch {
+	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.text("attachments") == "":
+		return "", nil, refuse("no_text")
+	case length(text) > maxText:
+		return "", nil, refuse("msg_too_long")
+	}
+	return text, blocks, nil
+}
+
+func postMessage(c *call) (any, *apiError) {
+	text, blocks, err := compose(c.p)
+	if err != nil {
+		return nil, err
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.text("channel"), true)
+	if err != nil {
+		return nil, err
+	}
+	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, broadcast: c.p.bool("reply_broadcast")}
+	if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+		return nil, err
+	}
+	if err := s.flood.take(ch.id, s.cfg.Now()); err != nil {
+		return nil, err
+	}
+	s.publish(ch, m)
+	c.channel, c.message = ch, m
+	return map[string]any{"channel": ch.id, "ts": m.ts, "message": s.wire(m)}, nil
+}
+
+// publish adds a message of the bot, which clears the status of its thread, and
+// tells the app of it as of everybody's.
+func (s *Server) publish(ch *channel, m *message) {
+	s.add(ch, m)
+	if m.parent != nil {
+		s.setStatus(ch, m.parent.ts, "", false)
+	}
+	s.tell(ch, m)
+}
+
+// parentOf finds the first message of the thread that a thread_ts names; a reply's
+// ts leads to its thread too.
+func (ch *channel) parentOf(ts string) (*message, *apiError) {
+	if ts == "" {
+		return nil, nil
+	}
+	m := ch.byTS[ts]
+	switch {
+	case m == nil || m.ephemeral != "" || m.deleted && len(m.replies) == 0:
+		return nil, refuse("thread_not_found")
+	case m.parent != nil:
+		return m.parent, nil
+	}
+	return m, nil
+}
+
+func postEphemeral(c *call) (any, *apiError) {
+	text, blocks, err := compose(c.p)
+	if err != nil {
+		return nil, err
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.text("channel"), true)
+	if err != nil {
+		return nil, err
+	}
+	user := c.p.text("user")
+	if !slices.Contains(ch.members, user) {
+		return nil, refuse("user_not_in_channel")
+	}
+	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, ephemeral: user}
+	if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+		return nil, err
+	}
+	s.add(ch, m)
+	c.channel, c.message = ch, m
+	return map[string]any{"message_ts": m.ts}, nil
+}
+
+// own finds a message of the bot by the ts of a call.
+func (c *call) own(forbidden string) (*channel, *message, *apiError) {
+	ch, err := c.s.find(c.p.text("channel"), true)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := ch.byTS[c.p.text("ts")]
+	switch {
+	case m == nil || m.deleted || m.ephemeral != "":
+		return nil, nil, refuse("message_not_found")
+	case !m.bot:
+		return nil, nil, refuse(forbidden)
+	}
+	return ch, m, nil
+}
+
+func updateMessage(c *call) (any, *apiError) {
+	text, blocks, err := compose(c.p)
+	if err != nil {
+		return nil, err
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := c.own("cant_update_message")
+	if err != nil {
+		return nil, err
+	}
+	before := s.wire(m)
+	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
+	m.text, m.blocks, m.edited = text, blocks, s.cfg.Now()
+	s.emit(Event{Kind: EventEdit, Channel: ch.id, Message: m.ts}, ch, m)
+	s.tellChanged(ch, m, before)
+	c.channel, c.message = ch, m
+	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": s.wire(m)}, nil
+}
+
+func deleteMessage(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, m, err := c.own("cant_delete_message")
+	if err != nil {
+		return nil, err
+	}
+	before := s.wire(m)
+	s.tally(ch, m, -1)
+	m.deleted = true
+	s.emit(Event{Kind: EventDelete, Channel: ch.id, Message: m.ts}, ch, m)
+	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
+	e.Subtype = "message_deleted"
+	s.tellHidden(ch, m, e)
+	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
+}
+
+func setStatus(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.text("channel_id"), false)
+	if err != nil {
+		return nil, err
+	}
+	thread := c.p.text("thread_ts")
+	if m := ch.byTS[thread]; m == nil || m.parent != nil {
+		return nil, refuse("invalid_thread_ts")
+	}
+	s.setStatus(ch, thread, c.p.text("status"), true)
+	return nil, nil
+}
+
+// setStatus shows or, with an empty text, clears a status. What the bot itself asks
+// for is kept in the history.
+func (s *Server) setStatus(ch *channel, thread, text string, asked bool) {
+	st := Status{Channel: ch.id, Thread: thread, Text: text, At: s.cfg.Now()}
+	if text == "" {
+		delete(ch.statuses, thread)
+	} else {
+		ch.statuses[thread] = st
+	}
+	if asked && len(ch.history) < s.cfg.MaxMessages {
+		ch.history = append(ch.history, st)
+	}
+	s.emit(Event{Kind: EventStatus, Channel: ch.id, Message: thread, Text: text}, nil, nil)
+}
+
+func addReaction(c *call) (any, *apiError) {
+	return c.react(func(m *message, name string) *apiError {
+		if slices.Contains(m.react, name) {
+			return refuse("already_reacted")
+		}
+		m.react = append(m.react, name)
+		return nil
+	})
+}
+
+func removeReaction(c *call) (any, *apiError) {
+	return c.react(func(m *message, name string) *apiError {
+		if !slices.Contains(m.react, name) {
+			return refuse("no_reaction")
+		}
+		m.react = slices.DeleteFunc(m.react, func(have string) bool { return have == name })
+		return nil
+	})
+}
+
+func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch, err := s.find(c.p.text("channel"), true)
+	if err != nil {
+		return nil, err
+	}
+	m, name := ch.byTS[c.p.text("timestamp")], strings.Trim(c.p.text("name"), ":")
+	switch {
+	case m == nil || m.deleted:
+		return nil, refuse("message_not_found")
+	case name == "":
+		return nil, refuse("invalid_name")
+	}
+	if err := change(m, name); err != nil {
+		return nil, err
+	}
+	s.emit(Event{Kind: EventReaction, Channel: ch.id, Message: m.ts, Text: name}, ch, m)
+	return nil, nil
+}

@@ -1,0 +1,312 @@
+package slack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Sent names what an act of a person made.
+type Sent struct {
+	// Channel and TS name the message.
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+	// Events are the ids of the events it made: none where the bot is not in the
+	// channel or lacks the scopes.
+	Events []string `json:"events"`
+	// Envelopes are the ids of the envelopes that carry them.
+	Envelopes []string `json:"envelopes"`
+	// Trigger is the trigger_id of a command or a press.
+	Trigger string `json:"trigger,omitempty"`
+}
+
+// ChannelSpec describes a channel to make.
+type ChannelSpec struct {
+	// ID is the channel's id. Empty means the next free one.
+	ID string `json:"id"`
+	// Kind is Public, Private, DM or GroupDM. Empty means Public.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Members are the people in it. A DM has one.
+	Members []string `json:"members"`
+	// WithoutBot leaves the bot out.
+	WithoutBot bool `json:"without_bot"`
+}
+
+// Attachment is a file that a person sends.
+type Attachment struct {
+	// Name and MIME are what the person's app tells.
+	Name string `json:"name"`
+	MIME string `json:"mime"`
+	// Data is the file.
+	Data []byte `json:"data"`
+	// Size may pretend to more bytes than Data has.
+	Size int `json:"size"`
+	// External makes it a link to a file that lies elsewhere.
+	External bool `json:"external"`
+	// Lookup leaves the addresses out of events, as in channels shared with other
+	// workspaces: files.info tells them.
+	Lookup bool `json:"lookup"`
+}
+
+// SayOptions are the details of a message of a person.
+type SayOptions struct {
+	// Thread is the ts of the message whose thread it goes to.
+	Thread string `json:"thread"`
+	// Broadcast shows a reply in the channel too.
+	Broadcast bool `json:"broadcast"`
+	// Files come with the message.
+	Files []Attachment `json:"files"`
+	// Subtype makes a message of another kind, such as channel_join.
+	Subtype string `json:"subtype"`
+}
+
+// AddUser makes a person known. An empty ID gets the next free one.
+func (s *Server) AddUser(u User) User {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.ID == "" {
+		u.ID = s.id("U")
+	}
+	if u.Name == "" {
+		u.Name = strings.ToLower(u.ID)
+	}
+	if u.RealName == "" {
+		u.RealName = u.Name
+	}
+	s.users[u.ID] = &u
+	return u
+}
+
+// AddChannel makes a channel and returns its id. The bot is in it, unless the spec
+// says otherwise.
+func (s *Server) AddChannel(spec ChannelSpec) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch spec.Kind {
+	case "":
+		spec.Kind = Public
+	case Public, Private, DM, GroupDM:
+	default:
+		return "", fmt.Errorf("slack emulator: unknown kind of channel %q", spec.Kind)
+	}
+	if s.channels[spec.ID] != nil {
+		return "", fmt.Errorf("slack emulator: channel %s exists", spec.ID)
+	}
+	if spec.Kind == DM && !spec.WithoutBot && len(spec.Members) != 1 {
+		return "", errors.New("slack emulator: a DM with the bot has one other member")
+	}
+	for _, id := range spec.Members {
+		if s.users[id] == nil {
+			return "", fmt.Errorf("slack emulator: unknown member %s", id)
+		}
+	}
+	return s.makeChannel(spec).id, nil
+}
+
+// SetBot puts the bot into a channel or takes it out, without an event.
+func (s *Server) SetBot(channelID string, in bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channelID]
+	if c == nil {
+		return fmt.Errorf("slack emulator: unknown channel %s", channelID)
+	}
+	c.botIn = in
+	return nil
+}
+
+// Archive closes a channel for good.
+func (s *Server) Archive(channelID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channelID]
+	if c == nil {
+		return fmt.Errorf("slack emulator: unknown channel %s", channelID)
+	}
+	c.archived = true
+	return nil
+}
+
+// speaker finds a person who may write in a channel.
+func (s *Server) speaker(channelID, userID string) (*channel, error) {
+	c := s.channels[channelID]
+	switch {
+	case c == nil:
+		return nil, fmt.Errorf("slack emulator: unknown channel %s", channelID)
+	case s.users[userID] == nil:
+		return nil, fmt.Errorf("slack emulator: unknown user %s", userID)
+	case !slices.Contains(c.members, userID):
+		return nil, fmt.Errorf("slack emulator: user %s is not in channel %s", userID, channelID)
+	case c.archived:
+		return nil, fmt.Errorf("slack emulator: channel %s is archived", channelID)
+	}
+	return c, nil
+}
+
+// Say has a person write a message. The text is what the service stores: mentions
+// as <@U…>, and &amp; &lt; &gt; for & < >; see [Escape]. A mention of the bot in a
+// channel makes two events with the same ts. A nil opts is a plain text.
+func (s *Server) Say(channelID, userID, text string, opts *SayOptions) (Sent, error) {
+	if opts == nil {
+		opts = &SayOptions{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.speaker(channelID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	m := &message{user: userID, text: text, subtype: opts.Subtype, broadcast: opts.Broadcast}
+	if opts.Thread != "" {
+		if m.parent = c.byTS[opts.Thread]; m.parent == nil || m.parent.parent != nil {
+			return Sent{}, fmt.Errorf("slack emulator: no thread %s in channel %s", opts.Thread, channelID)
+		}
+	}
+	if text == "" && len(opts.Files) == 0 && opts.Subtype == "" {
+		return Sent{}, errors.New("slack emulator: a message needs a text or a file")
+	}
+	for _, a := range opts.Files {
+		m.files = append(m.files, s.files.put(s.id("F"), userID, a, s.cfg.MaxFiles))
+	}
+	if len(m.files) > 0 && m.subtype == "" {
+		m.subtype = "file_share"
+	}
+	if m.broadcast && m.subtype == "" {
+		m.subtype = "thread_broadcast"
+	}
+	s.add(c, m)
+	return s.tell(c, m), nil
+}
+
+// Escape makes the text of a message out of what a person typed.
+func Escape(typed string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(typed)
+}
+
+// SayBot has the integration of somebody else write a message.
+func (s *Server) SayBot(channelID, botID, name, text, thread string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channelID]
+	if c == nil {
+		return Sent{}, fmt.Errorf("slack emulator: unknown channel %s", channelID)
+	}
+	m := &message{user: name, otherBot: botID, text: text, parent: c.byTS[thread]}
+	s.add(c, m)
+	return s.tell(c, m), nil
+}
+
+// Edit has a person change a text they wrote.
+func (s *Server) Edit(channelID, ts, text string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, m, err := s.theirs(channelID, ts)
+	if err != nil {
+		return Sent{}, err
+	}
+	before := s.wire(m)
+	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
+	m.text, m.edited = text, s.cfg.Now()
+	s.emit(Event{Kind: EventEdit, Channel: c.id, Message: m.ts}, c, m)
+	return s.tellChanged(c, m, before), nil
+}
+
+// Unfurl changes a message as the service does by itself when it adds the preview
+// of a link: the text stays.
+func (s *Server) Unfurl(channelID, ts string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, m, err := s.theirs(channelID, ts)
+	if err != nil {
+		return Sent{}, err
+	}
+	before := s.wire(m)
+	m.unfurled = true
+	return s.tellChanged(c, m, before), nil
+}
+
+// Delete has a person take a message back.
+func (s *Server) Delete(channelID, ts string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, m, err := s.theirs(channelID, ts)
+	if err != nil {
+		return Sent{}, err
+	}
+	before := s.wire(m)
+	m.deleted = true
+	s.emit(Event{Kind: EventDelete, Channel: c.id, Message: m.ts}, c, m)
+	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
+	e.Subtype = "message_deleted"
+	return s.tellHidden(c, m, e), nil
+}
+
+func (s *Server) theirs(channelID, ts string) (*channel, *message, error) {
+	c := s.channels[channelID]
+	if c == nil || c.byTS[ts] == nil {
+		return nil, nil, fmt.Errorf("slack emulator: no message %s in channel %s", ts, channelID)
+	}
+	if c.byTS[ts].bot {
+		return nil, nil, errors.New("slack emulator: people cannot change what the bot wrote")
+	}
+	return c, c.byTS[ts], nil
+}
+
+// Command has a person type a slash command. It works in every channel the person
+// is in, also where the bot is not, but never in a thread.
+func (s *Server) Command(channelID, userID, command, text string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.speaker(channelID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	trigger, url := s.invite(c, userID)
+	name := c.name
+	switch c.kind {
+	case DM:
+		name = "directmessage"
+	case Private, GroupDM:
+		name = "privategroup"
+	}
+	return s.push(c, kindCommand, map[string]any{
+		"token": "verification", "team_id": s.cfg.Team, "team_domain": strings.ToLower(s.cfg.TeamName),
+		"channel_id": c.id, "channel_name": name, "user_id": userID, "user_name": s.users[userID].Name,
+		"command": command, "text": text, "api_app_id": AppID, "is_enterprise_install": "false",
+		"response_url": url, "trigger_id": trigger,
+	}, Sent{Channel: c.id, Trigger: trigger}), nil
+}
+
+// Press has a person press a button under a message of the bot.
+func (s *Server) Press(channelID, ts, userID, action, value string) (Sent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.speaker(channelID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	m := c.byTS[ts]
+	if m == nil || !m.bot {
+		return Sent{}, fmt.Errorf("slack emulator: no message of the bot %s in channel %s", ts, channelID)
+	}
+	trigger, url := s.invite(c, userID)
+	return s.push(c, kindInteractive, map[string]any{
+		"type": "block_actions", "team": map[string]any{"id": s.cfg.Team}, "api_app_id": AppID,
+		"user":    map[string]any{"id": userID, "username": s.users[userID].Name, "team_id": s.cfg.Team},
+		"channel": map[string]any{"id": c.id, "name": c.name}, "message": s.wire(m),
+		"container":    map[string]any{"type": "message", "message_ts": ts, "channel_id": c.id},
+		"actions":      []any{map[string]any{"action_id": action, "block_id": "b", "type": "button", "value": value}},
+		"response_url": url, "trigger_id": trigger,
+	}, Sent{Channel: c.id, TS: ts, Trigger: trigger}), nil
+}
+
+// Send sends an event of any form to the app: event is the inner event, and team
+// that of the workspace it is from, ours where empty.
+func (s *Server) Send(team string, event json.RawMessage) Sent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.event(nil, team, event, Sent{})
+}

@@ -1,0 +1,273 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// method is one method of the Web API. Its run locks the server itself.
+type method struct {
+	run func(*call) (any, *apiError)
+	// scope is what the bot token needs; empty for none.
+	scope string
+	// app is true where the app-level token is wanted instead.
+	app bool
+}
+
+func methods() map[string]method {
+	return map[string]method{
+		"apps.connections.open":        {run: connectionsOpen, scope: "connections:write", app: true},
+		"assistant.threads.setStatus":  {run: setStatus, scope: "assistant:write"},
+		"auth.test":                    {run: authTest},
+		"chat.delete":                  {run: deleteMessage, scope: "chat:write"},
+		"chat.postEphemeral":           {run: postEphemeral, scope: "chat:write"},
+		"chat.postMessage":             {run: postMessage, scope: "chat:write"},
+		"chat.update":                  {run: updateMessage, scope: "chat:write"},
+		"conversations.history":        {run: history},
+		"conversations.info":           {run: channelInfo},
+		"conversations.open":           {run: openConversation, scope: "im:write"},
+		"conversations.replies":        {run: replies},
+		"files.completeUploadExternal": {run: completeUpload, scope: "files:write"},
+		"files.getUploadURLExternal":   {run: uploadURL, scope: "files:write"},
+		"files.info":                   {run: fileInfo, scope: "files:read"},
+		"reactions.add":                {run: addReaction, scope: "reactions:write"},
+		"reactions.remove":             {run: removeReaction, scope: "reactions:write"},
+		"team.info":                    {run: teamInfo, scope: "team:read"},
+		"users.info":                   {run: userInfo, scope: "users:read"},
+	}
+}
+
+// call is one call of a method.
+type call struct {
+	s *Server
+	r *http.Request
+	p *params
+	// channel and message are what an accepted call made or changed.
+	channel *channel
+	message *message
+}
+
+// apiError is a refusal as the service words it.
+type apiError struct {
+	status           int // 0 for 200
+	code             string
+	needed, provided string
+	retryAfter       int
+	messages         []string
+}
+
+func refuse(code string, messages ...string) *apiError {
+	return &apiError{code: code, messages: messages}
+}
+
+func tooMany(seconds int) *apiError {
+	return &apiError{status: http.StatusTooManyRequests, code: "ratelimited", retryAfter: seconds}
+}
+
+func (s *Server) missing(scope string) *apiError {
+	return &apiError{code: "missing_scope", needed: scope, provided: strings.Join(s.scopes, ",")}
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	body := map[string]any{"ok": false, "error": e.code}
+	if e.needed != "" {
+		body["needed"], body["provided"] = e.needed, e.provided
+	}
+	if len(e.messages) > 0 {
+		body["response_metadata"] = map[string]any{"messages": e.messages}
+	}
+	if e.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	status := http.StatusOK
+	if e.status != 0 {
+		status = e.status
+	}
+	writeJSON(w, status, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	// A client that has gone away is its own affair.
+	_, _ = w.Write(body)
+}
+
+// serveMethod runs one method between the faults that come before it and those
+// that come after it.
+func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
+	p, err := readParams(w, r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	channel := p.text("channel") + p.text("channel_id")
+	f := s.fire(name, channel)
+	s.count(name, channel, f)
+	if s.before(w, r, f) {
+		return
+	}
+	m, ok := s.methods[name]
+	if !ok {
+		refusal := refuse("unknown_method")
+		writeError(w, refusal)
+		return
+	}
+	if err := s.authorize(w, r, p, m); err != nil {
+		writeError(w, err)
+		return
+	}
+	c := &call{s: s, r: r, p: p}
+	result, err := m.run(c)
+	s.log.Debug("web api call", "method", name, "refused", err != nil)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	s.answer(w, f, c, result)
+}
+
+// token is the token of a call: in the header, or in a form. JSON holds none.
+func token(r *http.Request, p *params) string {
+	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return strings.TrimSpace(t)
+	}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || r.URL.Query().Has("token") {
+		return ""
+	}
+	return p.text("token")
+}
+
+// authorize checks the token, its kind and its scopes.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *params, m method) *apiError {
+	t := token(r, p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case t == "":
+		return refuse("not_authed")
+	case t != s.cfg.BotToken && t != s.cfg.AppToken:
+		return refuse("invalid_auth")
+	case s.revoked:
+		return refuse("token_revoked")
+	case m.app != (t == s.cfg.AppToken):
+		return refuse("not_allowed_token_type")
+	}
+	scopes := s.scopes
+	if m.app {
+		scopes = s.cfg.AppScopes
+	}
+	w.Header().Set("X-OAuth-Scopes", strings.Join(scopes, ","))
+	if m.scope != "" && !slices.Contains(scopes, m.scope) {
+		return &apiError{code: "missing_scope", needed: m.scope, provided: strings.Join(scopes, ",")}
+	}
+	return nil
+}
+
+// before does what a fault does before the request is accepted, and reports
+// whether that was all.
+func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
+	if f == nil {
+		return false
+	}
+	if f.Delay > 0 && !s.sleep(r.Context(), f.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	switch f.Effect {
+	case TooManyRequests:
+		writeError(w, tooMany(max(f.RetryAfter, 1)))
+	case ServerError:
+		gatewayPage(w, f.Status)
+	case Refuse:
+		e := refuse(f.Error)
+		if f.Error == "" {
+			e.code = "internal_error"
+		}
+		writeError(w, e)
+	case CutBefore:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		s.sleep(r.Context(), 0)
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+// answer answers an accepted request, unless a fault spoils the answer.
+func (s *Server) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
+	if f != nil {
+		switch f.Effect {
+		case CutAfter:
+			s.markCut(c)
+			panic(http.ErrAbortHandler)
+		case BadJSON:
+			s.markCut(c)
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_, _ = io.WriteString(w, `{"ok":true,"channel":`)
+			return
+		}
+	}
+	body, ok := result.(map[string]any)
+	if !ok {
+		body = map[string]any{}
+	}
+	body["ok"] = true
+	writeJSON(w, http.StatusOK, body)
+}
+
+// markCut notes on the message a call made or changed that its sender did not hear
+// of it.
+func (s *Server) markCut(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cuts++
+	if c.message != nil {
+		c.message.cut++
+		s.emit(Event{Kind: EventCut, Channel: c.channel.id, Message: c.message.ts}, c.channel, c.message)
+	}
+}
+
+// sleep waits for d, or without end where d is 0. It reports false where the
+// client or the server went away first.
+func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
+	var timer <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-timer:
+		return true
+	case <-ctx.Done():
+	case <-s.done:
+	}
+	return false
+}
+
+// gatewayPage is what the proxy in front of the service answers when the service
+// does not: HTML, not JSON.
+func gatewayPage(w http.ResponseWriter, status int) {
+	if status < 500 {
+		status = http.StatusBadGateway
+	}
+	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<html><head><title>%[1]s</title></head><body><h1>%[1]s</h1></body></html>\n", text)
+}

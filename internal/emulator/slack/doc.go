@@ -1,0 +1,24 @@
+// Package slack is a Slack workspace with one installed app for tests, the demo and
+// benchmarks. It speaks the part of the Web API that a chat bot needs and Socket
+// Mode, over real HTTP and WebSockets, and refuses what the service refuses, in its
+// words: wrong tokens and kinds of tokens, missing scopes, unknown channels and
+// threads, blocks and texts over the limits.
+//
+// There are three faces. The app's face is [Server.ServeHTTP] under /api/, the
+// sockets that apps.connections.open hands out, and the addresses of files and
+// responses. The people's face is the control side: [Server.AddUser],
+// [Server.AddChannel], [Server.Say], [Server.Command], [Server.Press] and so on make
+// the events that people's apps would. The observer's face is [Server.WaitFor],
+// [Server.View] and [Server.Subscribe], which show what the app did without
+// sleeping. [Server.Inject] makes the server misbehave: refuse, cut connections
+// before or after accepting, hang, repeat or delay envelopes; [Server.Disconnect],
+// [Server.Drop] and [Server.Freeze] do the same to sockets.
+//
+// An event goes to one of the open sockets, chosen by chance, and waits where there
+// is none. What is not acknowledged in time, or was with a socket that broke, is
+// sent again a limited number of times; see [Config.Retry].
+//
+// Everything is kept in memory and bounded. A Server has no goroutine of its own
+// until [Server.Start] or the first socket; [Server.Close] ends every request and
+// socket and waits for it.
+package slack

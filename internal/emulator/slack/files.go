@@ -1,0 +1,237 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	filesPath  = "/files-pri/"
+	uploadPath = "/upload/v1/"
+)
+
+type file struct {
+	id, user   string
+	name, mime string
+	data       []byte
+	size       int
+	external   bool
+	lookup     bool
+	expects    int // the bytes that an upload announced
+	done       bool
+}
+
+// fileStore keeps files up to a number of bytes; the oldest go first.
+type fileStore struct {
+	base  string // where the app reaches the server
+	byID  map[string]*file
+	order []*file
+	bytes int
+}
+
+func newFileStore() fileStore { return fileStore{byID: map[string]*file{}} }
+
+func (st *fileStore) put(id, user string, a Attachment, limit int) *file {
+	f := &file{
+		id: id, user: user, name: a.Name, mime: a.MIME, data: slices.Clone(a.Data), size: max(a.Size, len(a.Data)),
+		external: a.External, lookup: a.Lookup, done: true,
+	}
+	st.keep(f, limit)
+	return f
+}
+
+func (st *fileStore) keep(f *file, limit int) {
+	st.byID[f.id] = f
+	st.order = append(st.order, f)
+	st.bytes += len(f.data)
+	for st.bytes > limit && len(st.order) > 1 {
+		old := st.order[0]
+		st.order = st.order[1:]
+		st.bytes -= len(old.data)
+		delete(st.byID, old.id)
+	}
+}
+
+func (s *Server) wireFile(f *file) wireFile {
+	w := wireFile{
+		ID: f.id, Created: s.cfg.Now().Unix(), Name: f.name, Title: f.name, Mimetype: f.mime,
+		Filetype: strings.TrimPrefix(path.Ext(f.name), "."), User: f.user, Size: f.size, Mode: "hosted",
+	}
+	switch {
+	case f.external:
+		w.Mode, w.IsExternal, w.URLPrivate = "external", true, "https://drive.example.com/"+f.id
+	case f.lookup:
+		w.FileAccess = "check_file_info"
+	default:
+		s.locate(f, &w)
+	}
+	return w
+}
+
+func (s *Server) locate(f *file, w *wireFile) {
+	w.URLPrivate = s.files.base + filesPath + s.cfg.Team + "-" + f.id + "/" + url.PathEscape(f.name)
+	w.URLDownload = s.files.base + filesPath + s.cfg.Team + "-" + f.id + "/download/" + url.PathEscape(f.name)
+}
+
+func fileInfo(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files.byID[c.p.text("file")]
+	if f == nil || !f.done {
+		return nil, refuse("file_not_found")
+	}
+	w := s.wireFile(f)
+	if f.lookup {
+		w.FileAccess = "visible"
+		s.locate(f, &w)
+	}
+	return map[string]any{"file": w}, nil
+}
+
+// serveFile hands out a file to whoever has the token, and sends everybody else to
+// the page where people sign in.
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
+	fault := s.fire("file", "")
+	s.count("file", "", fault)
+	if s.before(w, r, fault) {
+		return
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	_, id, _ := strings.Cut(name, "-")
+	s.mu.Lock()
+	f := s.files.byID[id]
+	allowed := r.Header.Get("Authorization") == "Bearer "+s.cfg.BotToken && !s.revoked && s.hasScope("files:read")
+	s.mu.Unlock()
+	switch {
+	case !allowed:
+		http.Redirect(w, r, "/?redir="+url.QueryEscape(r.URL.Path), http.StatusFound)
+	case f == nil || !f.done:
+		http.Error(w, "Not Found", http.StatusNotFound)
+	default:
+		w.Header().Set("Content-Type", f.mime)
+		w.Header().Set("Content-Length", strconv.Itoa(len(f.data)))
+		if fault != nil && fault.Effect == CutAfter {
+			_, _ = w.Write(f.data[:len(f.data)/2])
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(f.data)
+	}
+}
+
+func serveLogin(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, "<!DOCTYPE html><html><head><title>Login | Slack</title></head><body>Sign in</body></html>")
+}
+
+func uploadURL(c *call) (any, *apiError) {
+	s := c.s
+	name, size := c.p.text("filename"), int(c.p.int("length"))
+	switch {
+	case name == "" || size <= 0:
+		return nil, refuse("invalid_arguments")
+	case size > maxUpload:
+		return nil, refuse("file_upload_size_restricted")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &file{id: s.id("F"), user: s.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
+	s.files.keep(f, s.cfg.MaxFiles)
+	return map[string]any{"file_id": f.id, "upload_url": "http://" + c.r.Host + uploadPath + f.id}, nil
+}
+
+// serveUpload takes the bytes of a file, as they are or in a form.
+func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
+	fault := s.fire("upload", "")
+	s.count("upload", "", fault)
+	if s.before(w, r, fault) {
+		return
+	}
+	data, err := uploaded(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.files.byID[id]
+	switch {
+	case f == nil || f.expects == 0 || f.done:
+		http.Error(w, "not found", http.StatusNotFound)
+	case err != nil || len(data) != f.expects:
+		http.Error(w, "bad size", http.StatusBadRequest)
+	default:
+		f.data, f.size = data, len(data)
+		s.files.bytes += len(data)
+		_, _ = fmt.Fprintf(w, "OK - %d", len(data))
+	}
+}
+
+func uploaded(body io.Reader, contentType string) ([]byte, error) {
+	kind, attrs, _ := mime.ParseMediaType(contentType)
+	if kind != "multipart/form-data" {
+		return io.ReadAll(body)
+	}
+	mr := multipart.NewReader(body, attrs["boundary"])
+	for {
+		part, err := mr.NextPart()
+		if err != nil {
+			return nil, err
+		}
+		if part.FileName() != "" {
+			return io.ReadAll(part)
+		}
+	}
+}
+
+func completeUpload(c *call) (any, *apiError) {
+	s := c.s
+	var list []struct {
+		ID    string `json:"id"`
+		Title string `json:"title"`
+	}
+	if _, err := c.p.json("files", &list); err != nil || len(list) == 0 {
+		return nil, refuse("invalid_arguments")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var files []*file
+	var shown []map[string]any
+	for _, want := range list {
+		f := s.files.byID[want.ID]
+		if f == nil || len(f.data) == 0 {
+			return nil, refuse("file_not_found")
+		}
+		files = append(files, f)
+		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})
+	}
+	if id := c.p.text("channel_id"); id != "" {
+		ch, err := s.find(id, true)
+		if err != nil {
+			return nil, err
+		}
+		m := &message{user: s.cfg.BotUser, bot: true, text: c.p.text("initial_comment"), subtype: "file_share", files: files}
+		if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			f.done = true
+		}
+		s.publish(ch, m)
+		c.channel, c.message = ch, m
+	}
+	for _, f := range files {
+		f.done = true
+	}
+	return map[string]any{"files": shown}, nil
+}
+
+// decodeObject reads a JSON object from a request.
+func decodeObject(w http.ResponseWriter, r *http.Request, into any) error {
+	return json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(into)
+}

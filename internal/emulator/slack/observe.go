@@ -1,0 +1,277 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Message is a message as an observer sees it. Slices and Data are not to be
+// changed.
+type Message struct {
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+	// Thread is the ts of the message whose thread this one stands in.
+	Thread  string          `json:"thread,omitempty"`
+	User    string          `json:"user"`
+	FromBot bool            `json:"from_bot"`
+	Date    time.Time       `json:"date"`
+	Text    string          `json:"text"`
+	Blocks  json.RawMessage `json:"blocks,omitempty"`
+	Files   []File          `json:"files,omitempty"`
+	// Calls are the mentions in a message of the bot that notify people, such as
+	// <!channel> or <@U1>.
+	Calls []string `json:"calls,omitempty"`
+	// Ephemeral is the only user who sees it.
+	Ephemeral string   `json:"ephemeral,omitempty"`
+	Edits     []Edit   `json:"edits,omitempty"`
+	Reactions []string `json:"reactions,omitempty"`
+	Deleted   bool     `json:"deleted,omitempty"`
+	// Cut counts how often the bot was not told that this message, or an edit of
+	// it, was accepted.
+	Cut int `json:"cut,omitempty"`
+}
+
+// File is a file of a message.
+type File struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	MIME string `json:"mime"`
+	Size int    `json:"size"`
+	Data []byte `json:"-"`
+}
+
+// Edit is what a message was before an edit.
+type Edit struct {
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+}
+
+// Status is what the bot shows in a thread while it works. It locks the box where
+// people write until it is cleared, by the bot, by a reply or by two minutes.
+type Status struct {
+	Channel string    `json:"channel"`
+	Thread  string    `json:"thread"`
+	Text    string    `json:"text"`
+	At      time.Time `json:"at"`
+}
+
+// Envelope is something sent to the app.
+type Envelope struct {
+	ID string `json:"id"`
+	// Kind is events_api, slash_commands or interactive; Event the id of the event.
+	Kind  string `json:"kind"`
+	Event string `json:"event,omitempty"`
+	// State is Waiting, Delivered, Acked or Lost.
+	State string `json:"state"`
+	// Deliveries counts how often it was sent, Acks how often it was acknowledged.
+	Deliveries int `json:"deliveries"`
+	Acks       int `json:"acks"`
+	// Answer is the payload of the acknowledgement.
+	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+// observed is a message as observers see it.
+func (s *Server) observed(c *channel, m *message) Message {
+	o := Message{
+		Channel: c.id, TS: m.ts, User: m.user, FromBot: m.bot, Date: m.sent, Text: m.text, Blocks: m.blocks,
+		Ephemeral: m.ephemeral, Edits: slices.Clone(m.edits), Reactions: slices.Clone(m.react), Deleted: m.deleted, Cut: m.cut,
+	}
+	if m.parent != nil {
+		o.Thread = m.parent.ts
+	}
+	if m.bot {
+		o.Calls = calls(m.text + string(m.blocks))
+	}
+	for _, f := range m.files {
+		o.Files = append(o.Files, File{ID: f.id, Name: f.name, MIME: f.mime, Size: f.size, Data: f.data})
+	}
+	return o
+}
+
+// State is a look at the server while it stands still. It is valid only inside the
+// function it is given to, which must not call the server.
+type State struct{ s *Server }
+
+// Channels lists the channels as they were made.
+func (st State) Channels() []string { return slices.Clone(st.s.order) }
+
+// Messages returns the messages of a channel in order, replies, ephemeral and
+// deleted ones included.
+func (st State) Messages(channel string) []Message {
+	return st.pick(channel, func(*message) bool { return true })
+}
+
+// Answers returns the messages of the bot in a channel that are not deleted.
+func (st State) Answers(channel string) []Message {
+	return st.pick(channel, func(m *message) bool { return m.bot && !m.deleted })
+}
+
+// Thread returns a message and the replies to it.
+func (st State) Thread(channel, ts string) []Message {
+	return st.pick(channel, func(m *message) bool { return m.ts == ts || m.parent != nil && m.parent.ts == ts })
+}
+
+func (st State) pick(id string, keep func(*message) bool) []Message {
+	c := st.s.channels[id]
+	if c == nil {
+		return nil
+	}
+	var out []Message
+	for _, m := range c.messages {
+		if keep(m) {
+			out = append(out, st.s.observed(c, m))
+		}
+	}
+	return out
+}
+
+// CountAnswers counts the messages of the bot in a channel that stand, at no cost.
+// An empty channel means all channels.
+func (st State) CountAnswers(channel string) int {
+	if channel == "" {
+		return st.s.answers
+	}
+	if c := st.s.channels[channel]; c != nil {
+		return c.answers
+	}
+	return 0
+}
+
+// Message returns one message.
+func (st State) Message(channel, ts string) (Message, bool) {
+	c := st.s.channels[channel]
+	if c == nil || c.byTS[ts] == nil {
+		return Message{}, false
+	}
+	return st.s.observed(c, c.byTS[ts]), true
+}
+
+// Status returns the status that stands in a thread now.
+func (st State) Status(channel, thread string) (Status, bool) {
+	if c := st.s.channels[channel]; c != nil {
+		return st.s.status(c, thread)
+	}
+	return Status{}, false
+}
+
+// StatusCount counts the threads of all channels in which a status stands.
+func (st State) StatusCount() int {
+	n := 0
+	for _, c := range st.s.channels {
+		for thread := range c.statuses {
+			if _, ok := st.s.status(c, thread); ok {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Statuses returns the statuses that the bot set and cleared in a channel, in order.
+func (st State) Statuses(channel string) []Status {
+	if c := st.s.channels[channel]; c != nil {
+		return slices.Clone(c.history)
+	}
+	return nil
+}
+
+// Envelope returns something that was sent to the app.
+func (st State) Envelope(id string) (Envelope, bool) {
+	e := st.s.envelopes[id]
+	if e == nil {
+		return Envelope{}, false
+	}
+	return Envelope{
+		ID: e.id, Kind: e.kind, Event: e.event, State: e.state, Deliveries: e.attempt, Acks: e.acks, Answer: e.answer,
+	}, true
+}
+
+// Acked says whether the app has acknowledged all these envelopes.
+func (st State) Acked(ids ...string) bool {
+	for _, id := range ids {
+		if e := st.s.envelopes[id]; e == nil || e.state != Acked {
+			return false
+		}
+	}
+	return true
+}
+
+// Undelivered counts the envelopes that are not acknowledged, lost ones included.
+func (st State) Undelivered() int {
+	n := 0
+	for _, e := range st.s.sequence {
+		if e.state != Acked {
+			n++
+		}
+	}
+	return n
+}
+
+// StrayAcks counts what the app wrote to a socket that acknowledges nothing.
+func (st State) StrayAcks() int { return st.s.strayAcks }
+
+// Sockets counts the open sockets; frozen ones are not among them.
+func (st State) Sockets() int {
+	n := 0
+	for _, k := range st.s.sockets {
+		if !k.frozen {
+			n++
+		}
+	}
+	return n
+}
+
+// Opened counts the sockets that were ever open.
+func (st State) Opened() int { return st.s.nextSocket }
+
+// Calls counts the calls of a method, refused ones included; also those of the
+// names that [Fault] knows.
+func (st State) Calls(method string) int { return st.s.calls[method] }
+
+// Cuts counts the accepted calls whose answer was dropped.
+func (st State) Cuts() int { return st.s.cuts }
+
+// View looks at the state.
+func (s *Server) View(look func(State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look(State{s})
+}
+
+// Messages is [State.Messages] of the present moment.
+func (s *Server) Messages(channel string) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return State{s}.Messages(channel)
+}
+
+// ErrClosed is returned by [Server.WaitFor] when the server is closed.
+var ErrClosed = errors.New("slack emulator: closed")
+
+// WaitFor returns once cond holds, which it looks at after every change. It must
+// not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
+func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
+	for {
+		s.mu.Lock()
+		if cond(State{s}) {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.change == nil {
+			s.change = make(chan struct{})
+		}
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return fmt.Errorf("slack emulator: wait: %w", context.Cause(ctx))
+		case <-s.done:
+			return ErrClosed
+		}
+	}
+}

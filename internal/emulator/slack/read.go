@@ -1,0 +1,149 @@
+package slack
+
+import (
+	"slices"
+	"strings"
+)
+
+func authTest(c *call) (any, *apiError) {
+	s := c.s
+	return map[string]any{
+		"url": "https://" + strings.ToLower(s.cfg.TeamName) + ".slack.com/", "team": s.cfg.TeamName, "team_id": s.cfg.Team,
+		"user": s.cfg.BotName, "user_id": s.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
+	}, nil
+}
+
+func teamInfo(c *call) (any, *apiError) {
+	name := c.s.cfg.TeamName
+	return map[string]any{"team": map[string]any{"id": c.s.cfg.Team, "name": name, "domain": strings.ToLower(name)}}, nil
+}
+
+func userInfo(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.users[c.p.text("user")]
+	if u == nil {
+		return nil, refuse("user_not_found")
+	}
+	return map[string]any{"user": s.userJSON(u)}, nil
+}
+
+func channelInfo(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.channels[c.p.text("channel")]
+	if ch == nil || !ch.botIn && ch.kind != Public {
+		return nil, refuse("channel_not_found")
+	}
+	if scope := strings.Replace(historyScope(ch.kind), ":history", ":read", 1); !s.hasScope(scope) {
+		return nil, s.missing(scope)
+	}
+	return map[string]any{"channel": s.channelJSON(ch)}, nil
+}
+
+func openConversation(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	users := strings.Split(c.p.text("users"), ",")
+	if c.p.text("users") == "" {
+		return nil, refuse("users_list_not_supplied")
+	}
+	for _, id := range users {
+		if s.users[id] == nil || id == s.cfg.BotUser {
+			return nil, refuse("user_not_found")
+		}
+	}
+	if len(users) == 1 {
+		return map[string]any{"channel": map[string]any{"id": s.openDM(users[0]).id}}, nil
+	}
+	if !s.hasScope("mpim:write") {
+		return nil, s.missing("mpim:write")
+	}
+	return map[string]any{"channel": map[string]any{"id": s.makeChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
+}
+
+// readable finds a channel whose messages the bot may read.
+func (c *call) readable() (*channel, *apiError) {
+	ch, err := c.s.find(c.p.text("channel"), false)
+	if err != nil {
+		return nil, err
+	}
+	if scope := historyScope(ch.kind); !c.s.hasScope(scope) {
+		return nil, c.s.missing(scope)
+	}
+	return ch, nil
+}
+
+func history(c *call) (any, *apiError) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	ch, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	var list []*message
+	for _, m := range slices.Backward(ch.messages) {
+		if !m.deleted && m.ephemeral == "" && (m.parent == nil || m.broadcast) {
+			list = append(list, m)
+		}
+	}
+	return c.page(list)
+}
+
+func replies(c *call) (any, *apiError) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	ch, err := c.readable()
+	if err != nil {
+		return nil, err
+	}
+	root := ch.byTS[c.p.text("ts")]
+	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
+		return nil, refuse("thread_not_found")
+	}
+	list := []*message{root} // of a reply's ts, the reply alone
+	for _, ts := range root.replies {
+		if m := ch.byTS[ts]; m != nil && !m.deleted {
+			list = append(list, m)
+		}
+	}
+	return c.page(list)
+}
+
+// page cuts a list as limit, oldest, latest and cursor say.
+func (c *call) page(list []*message) (any, *apiError) {
+	oldest, latest := c.p.text("oldest"), c.p.text("latest")
+	inclusive := c.p.bool("inclusive")
+	list = slices.DeleteFunc(list, func(m *message) bool {
+		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
+			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
+	})
+	if cursor := c.p.text("cursor"); cursor != "" {
+		i := slices.IndexFunc(list, func(m *message) bool { return m.ts == cursor })
+		if i < 0 {
+			return nil, refuse("invalid_cursor")
+		}
+		list = list[i:]
+	}
+	limit := int(c.p.int("limit"))
+	if limit < 0 || limit > 1000 {
+		return nil, refuse("invalid_limit")
+	}
+	if limit == 0 {
+		limit = 100
+	}
+	next := ""
+	if len(list) > limit {
+		next, list = list[limit].ts, list[:limit]
+	}
+	messages := make([]*wireMessage, len(list))
+	for i, m := range list {
+		messages[i] = c.s.wire(m)
+	}
+	return map[string]any{
+		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},
+	}, nil
+}

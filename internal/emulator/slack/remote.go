@@ -1,0 +1,154 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// remoteCall is the body of a POST to the control side: the fields of whichever
+// act it is.
+type remoteCall struct {
+	SayOptions
+	Channel string `json:"channel"`
+	User    string `json:"user"`
+	TS      string `json:"ts"`
+	Text    string `json:"text"`
+	Command string `json:"command"`
+	Action  string `json:"action"`
+	Value   string `json:"value"`
+	Reason  string `json:"reason"`
+	ID      int    `json:"id"`
+}
+
+// serveControl lets another process, or a person with curl, act as people would:
+//
+//	POST /emulator/users       User                              → User
+//	POST /emulator/channels    ChannelSpec                       → {"channel": id}
+//	POST /emulator/say         {channel, user, text, thread, …}  → Sent
+//	POST /emulator/edit        {channel, ts, text}               → Sent
+//	POST /emulator/delete      {channel, ts}                     → Sent
+//	POST /emulator/command     {channel, user, command, text}    → Sent
+//	POST /emulator/press       {channel, ts, user, action, value} → Sent
+//	POST /emulator/disconnect  {reason}                          → {"sockets": n}
+//	POST /emulator/drop        {}                                → {"sockets": n}
+//	POST /emulator/freeze      {}                                → {"sockets": n}
+//	POST /emulator/redeliver   {}                                → {"envelopes": n}
+//	POST /emulator/faults      Fault (delay in nanoseconds)      → {"id": n}
+//	POST /emulator/unfault     {id}                              → {"fired": n}
+//	GET  /emulator/messages?channel=ID[&answers=N&seconds=S]     → messages, once the bot wrote N
+//	GET  /emulator/state                                         → counters
+//
+// Bodies must be application/json, which a foreign web page cannot send unasked.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
+	var result any
+	var err error
+	switch {
+	case r.Method == http.MethodGet && act == "messages":
+		result, err = s.remoteMessages(r)
+	case r.Method == http.MethodGet && act == "state":
+		result = s.remoteState()
+	case r.Method != http.MethodPost:
+		err = errors.New("unknown act")
+	default:
+		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+			writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
+			return
+		}
+		result, err = s.remoteAct(act, json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUpload)))
+	}
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	writeJSON(w, http.StatusOK, result)
+}
+
+// remoteAct runs one act.
+func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
+	switch act {
+	case "users":
+		var u User
+		if err := body.Decode(&u); err != nil {
+			return nil, fmt.Errorf("decode user: %w", err)
+		}
+		return s.AddUser(u), nil
+	case "channels":
+		var spec ChannelSpec
+		if err := body.Decode(&spec); err != nil {
+			return nil, fmt.Errorf("decode channel: %w", err)
+		}
+		id, err := s.AddChannel(spec)
+		return map[string]string{"channel": id}, err
+	case "faults":
+		var f Fault
+		if err := body.Decode(&f); err != nil {
+			return nil, fmt.Errorf("decode fault: %w", err)
+		}
+		id, err := s.Inject(f)
+		return map[string]int{"id": id}, err
+	}
+	var c remoteCall
+	if err := body.Decode(&c); err != nil {
+		return nil, fmt.Errorf("decode act: %w", err)
+	}
+	return s.remoteCall(act, c)
+}
+
+func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
+	switch act {
+	case "say":
+		return s.Say(c.Channel, c.User, c.Text, &c.SayOptions)
+	case "edit":
+		return s.Edit(c.Channel, c.TS, c.Text)
+	case "delete":
+		return s.Delete(c.Channel, c.TS)
+	case "command":
+		return s.Command(c.Channel, c.User, c.Command, c.Text)
+	case "press":
+		return s.Press(c.Channel, c.TS, c.User, c.Action, c.Value)
+	case "disconnect":
+		return map[string]int{"sockets": s.Disconnect(c.Reason)}, nil
+	case "drop":
+		return map[string]int{"sockets": s.Drop()}, nil
+	case "freeze":
+		return map[string]int{"sockets": s.Freeze()}, nil
+	case "redeliver":
+		return map[string]int{"envelopes": s.Redeliver()}, nil
+	case "unfault":
+		return map[string]int{"fired": s.Remove(c.ID)}, nil
+	}
+	return nil, fmt.Errorf("unknown act %q", act)
+}
+
+// remoteMessages lists a channel, after waiting for a number of answers where asked.
+func (s *Server) remoteMessages(r *http.Request) (any, error) {
+	channel := r.FormValue("channel")
+	want, _ := strconv.Atoi(r.FormValue("answers"))
+	seconds, _ := strconv.Atoi(r.FormValue("seconds"))
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(min(max(seconds, 1), 600))*time.Second)
+	defer cancel()
+	err := s.WaitFor(ctx, func(st State) bool { return want <= 0 || st.CountAnswers(channel) >= want })
+	if err != nil {
+		return nil, err
+	}
+	return s.Messages(channel), nil
+}
+
+func (s *Server) remoteState() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := State{s}
+	return map[string]any{
+		"team": s.cfg.Team, "bot_user": s.cfg.BotUser, "channels": s.order, "undelivered": st.Undelivered(),
+		"sockets": st.Sockets(), "opened": st.Opened(), "cuts": s.cuts, "calls": maps.Clone(s.calls),
+	}
+}

@@ -1,0 +1,315 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of [Config].
+const (
+	DefaultBotToken      = "xoxb-1000-2000-EMULATORtestsOnly"
+	DefaultAppToken      = "xapp-1-A0ONECLAW-3000-EMULATORtestsOnly"
+	DefaultSigningSecret = "0123456789abcdef-emulator-only"
+	DefaultTeam          = "T0ONECLAW"
+	DefaultTeamName      = "Emulator"
+	DefaultBotUser       = "U0BOT"
+	DefaultBotName       = "oneclaw"
+	DefaultAckTimeout    = 3 * time.Second
+	DefaultPing          = 10 * time.Second
+	DefaultMaxMessages   = 5000
+	DefaultMaxEnvelopes  = 100_000
+	DefaultMaxFiles      = 256 << 20
+)
+
+// Ids of the app that are always the same.
+const (
+	BotID = "B0BOT"
+	AppID = "A0ONECLAW"
+)
+
+// Limits of the service (docs.slack.dev).
+const (
+	maxText      = 40_000
+	maxMarkdown  = 12_000
+	maxSection   = 3_000
+	maxBlocks    = 50
+	maxUpload    = 64 << 20
+	maxSockets   = 10
+	maxResponses = 5 // posts to one response_url
+	responseAge  = 30 * time.Minute
+	statusAge    = 2 * time.Minute
+)
+
+// DefaultScopes are the bot scopes of [Config] where it names none.
+func DefaultScopes() []string {
+	return []string{
+		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
+		"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write",
+		"mpim:history", "mpim:read", "reactions:read", "reactions:write", "team:read", "users:read",
+	}
+}
+
+// DefaultRetry is when the service sends an event again that was not acknowledged.
+func DefaultRetry() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
+
+// Config says how a [Server] behaves. The zero value is a well-behaved workspace
+// with a default app.
+type Config struct {
+	// BotToken, AppToken and SigningSecret are the app's. Empty means the defaults.
+	BotToken, AppToken, SigningSecret string
+	// Team and TeamName are the workspace's, BotUser and BotName the bot's. Empty
+	// means the defaults.
+	Team, TeamName, BotUser, BotName string
+	// Scopes are those of the bot token, AppScopes those of the app token. Nil means
+	// [DefaultScopes] and connections:write.
+	Scopes, AppScopes []string
+	// EventsURL is where events are posted, signed, instead of to sockets.
+	EventsURL string
+	// AckTimeout is how long an envelope may stay unacknowledged. 0 means
+	// [DefaultAckTimeout].
+	AckTimeout time.Duration
+	// Retry is how long after each failed delivery the next follows; after the last
+	// the event is lost. Nil means [DefaultRetry].
+	Retry []time.Duration
+	// Ping is how often sockets are pinged. 0 means [DefaultPing].
+	Ping time.Duration
+	// Rate is how many messages a second each channel takes, with a burst of Burst;
+	// the service takes about 1. 0 means no limit.
+	Rate  float64
+	Burst int
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Seed makes faults with a probability and the choice of sockets repeatable.
+	Seed uint64
+	// Control serves the control side over HTTP under /emulator/. It asks for no
+	// token, so it is off unless set.
+	Control bool
+	// MaxMessages bounds the messages kept for each channel, MaxEnvelopes the
+	// envelopes, MaxFiles the bytes of files. 0 means the defaults.
+	MaxMessages, MaxEnvelopes, MaxFiles int
+	// Logger gets one line a request at Debug. Nil means no log.
+	Logger *slog.Logger
+}
+
+func (cfg *Config) fill() {
+	cfg.BotToken = cmp.Or(cfg.BotToken, DefaultBotToken)
+	cfg.AppToken = cmp.Or(cfg.AppToken, DefaultAppToken)
+	cfg.SigningSecret = cmp.Or(cfg.SigningSecret, DefaultSigningSecret)
+	cfg.Team = cmp.Or(cfg.Team, DefaultTeam)
+	cfg.TeamName = cmp.Or(cfg.TeamName, DefaultTeamName)
+	cfg.BotUser = cmp.Or(cfg.BotUser, DefaultBotUser)
+	cfg.BotName = cmp.Or(cfg.BotName, DefaultBotName)
+	cfg.AckTimeout = cmp.Or(cfg.AckTimeout, DefaultAckTimeout)
+	cfg.Ping = cmp.Or(cfg.Ping, DefaultPing)
+	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
+	cfg.MaxEnvelopes = cmp.Or(cfg.MaxEnvelopes, DefaultMaxEnvelopes)
+	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)
+	if cfg.Scopes == nil {
+		cfg.Scopes = DefaultScopes()
+	}
+	if cfg.AppScopes == nil {
+		cfg.AppScopes = []string{"connections:write"}
+	}
+	if cfg.Retry == nil {
+		cfg.Retry = DefaultRetry()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (cfg *Config) check() error {
+	switch {
+	case !strings.HasPrefix(cfg.BotToken, "xoxb-"):
+		return errors.New("slack emulator: a bot token begins with xoxb-")
+	case !strings.HasPrefix(cfg.AppToken, "xapp-"):
+		return errors.New("slack emulator: an app token begins with xapp-")
+	case cfg.MaxMessages < 1 || cfg.MaxEnvelopes < 1 || cfg.MaxFiles < 1:
+		return errors.New("slack emulator: bounds must be positive")
+	case cfg.AckTimeout < 0 || cfg.Ping < 0:
+		return errors.New("slack emulator: a time to wait must not be negative")
+	}
+	return nil
+}
+
+// Server is a workspace. All its methods may be called concurrently.
+type Server struct {
+	cfg     Config
+	methods map[string]method
+	client  *http.Client // posts events where EventsURL is set
+	done    chan struct{}
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	closed  bool
+	active  sync.WaitGroup
+	serving []*http.Server
+	scopes  []string
+	revoked bool
+	world
+	wires
+	faults
+	watch
+	flood
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	cfg.fill()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg:     cfg,
+		methods: methods(),
+		client:  &http.Client{Timeout: cfg.AckTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
+		done:    make(chan struct{}),
+		log:     cfg.Logger,
+		scopes:  slices.Clone(cfg.Scopes),
+		world:   newWorld(),
+		wires:   newWires(),
+		faults:  faults{rand: rand.New(rand.NewPCG(cfg.Seed, 0))},
+		watch:   newWatch(),
+		flood:   newFlood(cfg.Rate, cfg.Burst),
+	}
+	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
+	s.users[bot.ID] = &bot
+	return s, nil
+}
+
+// BotToken returns the bot's token.
+func (s *Server) BotToken() string { return s.cfg.BotToken }
+
+// AppToken returns the app-level token.
+func (s *Server) AppToken() string { return s.cfg.AppToken }
+
+// SigningSecret returns the secret that posted events are signed with.
+func (s *Server) SigningSecret() string { return s.cfg.SigningSecret }
+
+// BotUser returns the user id of the bot.
+func (s *Server) BotUser() string { return s.cfg.BotUser }
+
+// Team returns the id of the workspace.
+func (s *Server) Team() string { return s.cfg.Team }
+
+// SetScopes changes the scopes of the bot token, as installing the app again does.
+func (s *Server) SetScopes(scopes ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scopes = slices.Clone(scopes)
+}
+
+// Revoke makes both tokens invalid, as removing the app does.
+func (s *Server) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = true
+}
+
+// Start listens on a free port of 127.0.0.1, or on addr where given, and serves
+// until [Server.Close]. It returns the address to give an app as its API URL; it
+// ends in /api/.
+func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
+	at := "127.0.0.1:0"
+	if len(addr) > 0 {
+		at = addr[0]
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", at)
+	if err != nil {
+		return "", fmt.Errorf("slack emulator: listen on %s: %w", at, err)
+	}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return "", errors.Join(errors.New("slack emulator: closed"), ln.Close())
+	}
+	s.serving = append(s.serving, hs)
+	s.files.base = "http://" + ln.Addr().String()
+	s.active.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.active.Done()
+		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("emulator stopped serving", "err", err)
+		}
+	}()
+	return "http://" + ln.Addr().String() + "/api/", nil
+}
+
+// Close ends every request and socket, closes the subscriptions and waits until
+// nothing runs any more.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.active.Wait()
+		return nil
+	}
+	s.closed = true
+	close(s.done)
+	serving := s.serving
+	s.hangUp()
+	s.watch.close()
+	s.mu.Unlock()
+	var errs []error
+	for _, hs := range serving {
+		errs = append(errs, hs.Close())
+	}
+	s.active.Wait()
+	s.client.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// enter counts a request in, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active.Add(1)
+	return true
+}
+
+// ServeHTTP answers the app, and the control side where it is on.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.active.Done()
+	path := r.URL.Path
+	switch {
+	case strings.HasPrefix(path, "/api/"):
+		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
+	case path == socketPath:
+		s.serveSocket(w, r)
+	case strings.HasPrefix(path, filesPath):
+		s.serveFile(w, r, strings.TrimPrefix(path, filesPath))
+	case strings.HasPrefix(path, uploadPath):
+		s.serveUpload(w, r, strings.TrimPrefix(path, uploadPath))
+	case strings.HasPrefix(path, commandsPath):
+		s.serveResponse(w, r)
+	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
+		s.serveControl(w, r)
+	case path == "/" && r.URL.Query().Has("redir"):
+		serveLogin(w)
+	default:
+		http.Error(w, "Not Found", http.StatusNotFound)
+	}
+}

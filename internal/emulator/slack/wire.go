@@ -1,0 +1,143 @@
+package slack
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// These are the service's objects, with the fields a bot may look at.
+
+type wireMessage struct {
+	Type         string          `json:"type"`
+	Subtype      string          `json:"subtype,omitempty"`
+	User         string          `json:"user,omitempty"`
+	BotID        string          `json:"bot_id,omitempty"`
+	AppID        string          `json:"app_id,omitempty"`
+	Username     string          `json:"username,omitempty"`
+	Text         string          `json:"text"`
+	TS           string          `json:"ts"`
+	Team         string          `json:"team,omitempty"`
+	ClientMsgID  string          `json:"client_msg_id,omitempty"`
+	ThreadTS     string          `json:"thread_ts,omitempty"`
+	ParentUserID string          `json:"parent_user_id,omitempty"`
+	ReplyCount   int             `json:"reply_count,omitempty"`
+	ReplyUsers   []string        `json:"reply_users,omitempty"`
+	LatestReply  string          `json:"latest_reply,omitempty"`
+	Blocks       json.RawMessage `json:"blocks,omitempty"`
+	Attachments  []any           `json:"attachments,omitempty"`
+	Files        []wireFile      `json:"files,omitempty"`
+	Upload       bool            `json:"upload,omitempty"`
+	Edited       *wireEdited     `json:"edited,omitempty"`
+	Root         *wireMessage    `json:"root,omitempty"`
+}
+
+type wireEdited struct {
+	User string `json:"user"`
+	TS   string `json:"ts"`
+}
+
+type wireFile struct {
+	ID          string `json:"id"`
+	Created     int64  `json:"created"`
+	Name        string `json:"name"`
+	Title       string `json:"title"`
+	Mimetype    string `json:"mimetype"`
+	Filetype    string `json:"filetype"`
+	User        string `json:"user"`
+	Size        int    `json:"size"`
+	Mode        string `json:"mode"`
+	IsExternal  bool   `json:"is_external"`
+	FileAccess  string `json:"file_access,omitempty"`
+	URLPrivate  string `json:"url_private,omitempty"`
+	URLDownload string `json:"url_private_download,omitempty"`
+}
+
+// wireEvent is the inner event of a message.
+type wireEvent struct {
+	wireMessage
+	Channel     string       `json:"channel"`
+	ChannelType string       `json:"channel_type,omitempty"`
+	EventTS     string       `json:"event_ts"`
+	Hidden      bool         `json:"hidden,omitempty"`
+	Message     *wireMessage `json:"message,omitempty"`
+	Previous    *wireMessage `json:"previous_message,omitempty"`
+	DeletedTS   string       `json:"deleted_ts,omitempty"`
+}
+
+// wireOuter wraps an event as the Events API does.
+type wireOuter struct {
+	Token          string           `json:"token"`
+	TeamID         string           `json:"team_id"`
+	APIAppID       string           `json:"api_app_id"`
+	Event          any              `json:"event"`
+	Type           string           `json:"type"`
+	EventID        string           `json:"event_id"`
+	EventTime      int64            `json:"event_time"`
+	Authorizations []map[string]any `json:"authorizations"`
+	IsExtShared    bool             `json:"is_ext_shared_channel"`
+	EventContext   string           `json:"event_context"`
+}
+
+type wireEnvelope struct {
+	EnvelopeID     string          `json:"envelope_id"`
+	Payload        json.RawMessage `json:"payload"`
+	Type           string          `json:"type"`
+	AcceptsPayload bool            `json:"accepts_response_payload"`
+	RetryAttempt   *int            `json:"retry_attempt,omitempty"`
+	RetryReason    *string         `json:"retry_reason,omitempty"`
+}
+
+// wire builds the JSON of a message as it is now.
+func (s *Server) wire(m *message) *wireMessage {
+	w := &wireMessage{
+		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: s.cfg.Team, ThreadTS: m.thread(),
+		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks,
+	}
+	switch {
+	case m.bot:
+		w.BotID, w.AppID = BotID, AppID
+	case m.otherBot != "":
+		w.BotID, w.Subtype, w.User, w.Username = m.otherBot, "bot_message", "", m.user
+	default:
+		w.ClientMsgID = "c-" + m.ts
+	}
+	if n := len(m.replies); n > 0 {
+		w.LatestReply = m.replies[n-1]
+	}
+	if m.parent != nil {
+		w.ParentUserID = m.parent.user
+	}
+	if !m.edited.IsZero() {
+		w.Edited = &wireEdited{User: m.user, TS: strconv.FormatInt(m.edited.Unix(), 10) + ".000000"}
+	}
+	for _, f := range m.files {
+		w.Files = append(w.Files, s.wireFile(f))
+	}
+	if m.unfurled {
+		w.Attachments = []any{map[string]any{"fallback": "preview", "from_url": "https://example.com", "id": 1}}
+	}
+	return w
+}
+
+// channelJSON is a channel as conversations.info has it.
+func (s *Server) channelJSON(c *channel) map[string]any {
+	out := map[string]any{
+		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
+		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
+		"is_archived": c.archived, "is_member": c.botIn, "num_members": len(c.members), "context_team_id": s.cfg.Team,
+	}
+	if c.kind == DM && len(c.members) > 0 {
+		out["user"] = c.members[0]
+		delete(out, "name")
+	}
+	return out
+}
+
+// userJSON is a user as users.info has it.
+func (s *Server) userJSON(u *User) map[string]any {
+	return map[string]any{
+		"id": u.ID, "team_id": s.cfg.Team, "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
+		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot,
+		"profile": map[string]any{"real_name": u.RealName, "display_name": u.DisplayName},
+	}
+}
