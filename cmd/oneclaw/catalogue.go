@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -41,7 +40,7 @@ func newCatalogue(cfg Config, store storage.Store, log *slog.Logger) (*catalogue
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
 	c := &catalogue{}
-	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cacheDir(cfg.DataDir), Logger: log}); err != nil {
+	if c.pdf, err = pdf.New(pdf.Config{CacheDir: filepath.Join(cfg.DataDir, "cache"), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	groups, err := toolgroups.BuiltinGroups(c.pdf.Group())
@@ -61,16 +60,6 @@ func (c *catalogue) Registry() *toolgroups.Registry { return c.registry.Load() }
 
 // Close ends what tools have started.
 func (c *catalogue) Close() error { return errors.Join(c.pdf.Close()) }
-
-// cacheDir is where compiled code is kept: in the data directory, which the bot may
-// write, rather than in a home directory that a service may not have.
-func cacheDir(dataDir string) string {
-	dir := filepath.Join(dataDir, "cache")
-	if os.MkdirAll(dir, 0o700) != nil {
-		return ""
-	}
-	return dir
-}
 
 // describeTools builds the registry without a store, to be looked at and not used.
 func describeTools(cfg Config) (*toolgroups.Registry, error) {

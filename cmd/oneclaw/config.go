@@ -144,8 +144,10 @@ func loadConfig(file string, environ []string) (Config, error) {
 		if err := decodeConfig(data, &cfg); err != nil {
 			return cfg, fmt.Errorf("settings file %s: %w", file, err)
 		}
-	case named || !errors.Is(err, fs.ErrNotExist):
-		return cfg, fmt.Errorf("settings file can not be read: %w", err)
+	case named:
+		return cfg, fmt.Errorf("settings file (--config) can not be read: %w", err)
+	case !errors.Is(err, fs.ErrNotExist):
+		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) can not be read: %w", err)
 	}
 	// An empty variable is no setting: compose files and units leave them behind.
 	for name, value := range environment {
@@ -221,7 +223,8 @@ func unknownVariable(environment map[string]string) error {
 	known := variables(false)
 	for name := range environment {
 		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
-			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(known, ", "))
+			ours := slices.DeleteFunc(known, func(n string) bool { return !strings.HasPrefix(n, "ONECLAW_") })
+			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(ours, ", "))
 		}
 	}
 	return nil
@@ -245,6 +248,9 @@ func (c Config) check() error {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
 		}
+	}
+	if _, err := c.allowPrivate(); err != nil {
+		return err
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -20,16 +22,14 @@ import (
 // patience bounds every wait of these tests; nothing is measured with it.
 const patience = 90 * time.Second
 
-// asProgram makes the test binary run the program itself, so that the tests start the
-// very code they were built with.
-const asProgram = "ONECLAW_TEST_AS_PROGRAM"
+// programName is what the test binary is called to run the program itself, so that the
+// tests start the very code they were built with.
+const programName = "oneclaw"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		_ = os.Unsetenv(asProgram)
-		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){
+		programName: func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
 }
 
 // process is a running oneclaw.
@@ -67,7 +67,8 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Args[0] = programName
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

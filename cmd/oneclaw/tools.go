@@ -90,6 +90,9 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
 		return fmt.Errorf("tokenizer: %w", err)
 	}
 	tokens := func(tools []toolgroups.Tool) int {
+		if len(tools) == 0 {
+			return 0
+		}
 		n, _ := codec.Count(string(toolgroups.EncodeTools(tools))) // counts any string
 		return n
 	}

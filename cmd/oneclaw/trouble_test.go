@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// failing starts the program, waits for its end and returns what it says. It must be
+// one line at the end, with a way out and without a trace of the program's inside.
+func failing(t *testing.T, env map[string]string, args ...string) string {
+	t.Helper()
+	p := start(t, env, args...)
+	<-p.done
+	if p.err == nil {
+		t.Fatalf("the program ended without an error: %s", p.out)
+	}
+	lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "oneclaw: ") || strings.Contains(p.out.String(), "goroutine ") || len(last) > 400 {
+		t.Errorf("it says:\n%s", p.out)
+	}
+	return last
+}
+
+func with(env map[string]string, changes ...string) map[string]string {
+	changed := map[string]string{}
+	for name, value := range env {
+		changed[name] = value
+	}
+	for i := 0; i < len(changes); i += 2 {
+		changed[changes[i]] = changes[i+1]
+	}
+	return changed
+}
+
+func TestASecondStartOnTheSameDataIsRefused(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	w.run()
+	wantIn(t, failing(t, w.env, "run"), "oneclaw.db", "ONECLAW_DATA_DIR")
+}
+
+func TestAPortInUseIsNamed(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	wantIn(t, failing(t, with(w.env, "ONECLAW_LISTEN", l.Addr().String()), "run"), l.Addr().String(), "ONECLAW_LISTEN")
+}
+
+func TestABadTokenIsNamedAndNotShown(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	line := failing(t, with(w.env, "TELEGRAM_BOT_TOKEN", "123456:wrong-secret"), "run")
+	wantIn(t, line, "TELEGRAM_BOT_TOKEN")
+	if strings.Contains(line, "wrong-secret") {
+		t.Errorf("it shows the token: %s", line)
+	}
+}
+
+func TestC01TwoProgramsWithOneTokenLoseNothing(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	first := w.run()
+	second := start(t, with(w.env, "ONECLAW_DATA_DIR", t.TempDir()), "run")
+	w.until(second, "conflict", func(telegram.State) bool {
+		return strings.Contains(first.out.String()+second.out.String(), "409") ||
+			strings.Contains(first.out.String()+second.out.String(), "another")
+	})
+	wantIn(t, w.ask(nil, ann, "hello", nil), "offline")
+	for _, p := range []*process{first, second} {
+		select {
+		case <-p.done:
+			t.Errorf("one of the two gave up: %s", p.out)
+		default:
+		}
+	}
+}
+
+func TestAnUnreachableModelIsASentence(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	if err := w.model.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bot := w.run()
+	answer := w.ask(bot, ann, "hello", nil)
+	wantIn(t, answer, "could not reach the language model", "Incident")
+	_, incident, _ := strings.Cut(answer, "Incident ")
+	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
+}
+
+func TestAcceptance022StrangersAndAMissingAllowList(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	w.env["ONECLAW_ALLOW"] = ""
+	bot := w.run()
+	wantIn(t, bot.out.String(), "ONECLAW_ALLOW")
+	wantIn(t, w.ask(bot, ann, "hello", nil), fmt.Sprint("telegram:", ann))
+	if w.model.Count() != 0 {
+		t.Error("the model was asked for a stranger")
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	address := freeAddress(t)
+	w.env["ONECLAW_LISTEN"] = address
+	bot := w.run()
+	if out, err := command(t.Context(), t, w.env, "health").CombinedOutput(); err != nil {
+		t.Errorf("health: %v: %s", err, out)
+	}
+	bot.kill(syscall.SIGTERM)
+	if bot.err != nil {
+		t.Errorf("SIGTERM ended it with %v", bot.err)
+	}
+	if out, err := command(t.Context(), t, w.env, "health").CombinedOutput(); err == nil {
+		t.Errorf("a bot that is not there is healthy: %s", out)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// TestAFullDiskIsSurvived runs the bot on a file system of a few pages. Where none can
+// be mounted, a limit on the size of files stands for it.
+func TestAFullDiskIsSurvived(t *testing.T) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed: there is no way to limit the size of files")
+	}
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 96 KiB hold the empty database and little more.
+	script := fmt.Sprintf("trap '' XFSZ; ulimit -f 96; exec -a %s %q run", programName, self)
+	cmd := exec.CommandContext(t.Context(), shell, "-c", script)
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	w.until(nil, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
+	big := strings.Repeat("words that fill a disk ", 150)
+	for range 60 {
+		w.say(ann, big, nil)
+	}
+	w.until(nil, "an error in the log", func(telegram.State) bool { return strings.Contains(out.String(), "file too large") })
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	if strings.Contains(out.String(), "goroutine ") {
+		t.Errorf("a trace: %s", tail(out.String(), 4000))
+	}
+
+	// With room again, everything is answered.
+	bot := w.run()
+	w.until(bot, "60 answers", func(s telegram.State) bool { return s.CountAnswers(ann) >= 60 && s.Pending() == 0 })
+	if _, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)); err != nil {
+		t.Error(err)
+	}
+}
