@@ -43,13 +43,37 @@ type process struct {
 
 // output keeps what a process prints.
 type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	changed chan struct{}
+}
+
+func newOutput() *output { return &output{changed: make(chan struct{})} }
+
+// await returns once the process has printed a text.
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		o.mu.Lock()
+		there, changed := strings.Contains(o.buf.String(), text), o.changed
+		o.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("%q was not printed: %s", text, tail(o.String(), 4000))
+		}
+	}
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	close(o.changed)
+	o.changed = make(chan struct{})
 	return o.buf.Write(p)
 }
 
@@ -77,7 +101,7 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 
 func start(t *testing.T, env map[string]string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, out: &output{}, done: make(chan struct{})}
+	p := &process{t: t, out: newOutput(), done: make(chan struct{})}
 	p.cmd = command(context.Background(), t, env, args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {

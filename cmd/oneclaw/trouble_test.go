@@ -73,10 +73,7 @@ func TestC01TwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 	ann := w.person("Ann")
 	first := w.run()
 	second := start(t, with(w.env, "ONECLAW_DATA_DIR", t.TempDir()), "run")
-	w.until(second, "conflict", func(telegram.State) bool {
-		return strings.Contains(first.out.String()+second.out.String(), "409") ||
-			strings.Contains(first.out.String()+second.out.String(), "another")
-	})
+	first.out.await(t, "409 Conflict")
 	wantIn(t, w.ask(nil, ann, "hello", nil), "offline")
 	for _, p := range []*process{first, second} {
 		select {
@@ -159,7 +156,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	for name, value := range w.env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	out := &output{}
+	out := newOutput()
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -170,7 +167,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	for range 60 {
 		w.say(ann, big, nil)
 	}
-	w.until(nil, "an error in the log", func(telegram.State) bool { return strings.Contains(out.String(), "file too large") })
+	out.await(t, "file too large")
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = cmd.Wait()
 	if strings.Contains(out.String(), "goroutine ") {
