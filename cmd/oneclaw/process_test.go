@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // process is a running oneclaw.
 type process struct {
-	t    *testing.T
+	t    testing.TB
 	cmd  *exec.Cmd
 	out  *output
 	done chan struct{}
@@ -51,7 +51,7 @@ type output struct {
 func newOutput() *output { return &output{changed: make(chan struct{})} }
 
 // await returns once the process has printed a text.
-func (o *output) await(t *testing.T, text string) {
+func (o *output) await(t testing.TB, text string) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -99,7 +99,7 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 	return cmd
 }
 
-func start(t *testing.T, env map[string]string, args ...string) *process {
+func start(t testing.TB, env map[string]string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, out: newOutput(), done: make(chan struct{})}
 	p.cmd = command(context.Background(), t, env, args...)
@@ -146,13 +146,13 @@ func (p *process) kill(signal syscall.Signal) {
 
 // town is Telegram and a model, both emulated, and the settings of a bot in them.
 type town struct {
-	t        *testing.T
+	t        testing.TB
 	telegram *telegram.Server
 	model    *openai.Server
 	env      map[string]string
 }
 
-func newTown(t *testing.T, brain openai.Brain) *town {
+func newTown(t testing.TB, brain openai.Brain) *town {
 	t.Helper()
 	tg, err := telegram.New(telegram.Config{})
 	if err != nil {
@@ -244,7 +244,7 @@ func (w *town) say(who int64, text string, file *telegram.Attachment) telegram.S
 	return sent
 }
 
-func samplePDF(t *testing.T) *telegram.Attachment {
+func samplePDF(t testing.TB) *telegram.Attachment {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "demo", "sample.pdf"))
 	if err != nil {
@@ -253,7 +253,7 @@ func samplePDF(t *testing.T) *telegram.Attachment {
 	return &telegram.Attachment{Kind: telegram.KindDocument, Name: "autumn report.pdf", MIME: "application/pdf", Data: data}
 }
 
-func wantIn(t *testing.T, text string, wants ...string) {
+func wantIn(t testing.TB, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
