@@ -21,6 +21,7 @@ var manifests embed.FS
 // groups are the groups that exist.
 func groups() []group {
 	return []group{
+		driveGroup(),
 		tasksGroup(),
 	}
 }

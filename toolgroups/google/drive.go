@@ -1,0 +1,184 @@
+package google
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/api/drive/v3"
+	"google.golang.org/api/googleapi"
+)
+
+// Maxima of the lists of Drive (developers.google.com/workspace/drive/api/reference/rest/v3).
+const (
+	maxDriveFiles        = 1000
+	defaultDriveFiles    = 20
+	maxDrivePermissions  = 1000
+	drivePermissionsPage = 100
+)
+
+// What is asked for of a file and of a permission.
+const (
+	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink"
+	drivePermissionFields = "id,type,role,emailAddress,displayName,domain"
+	driveFolder           = "application/vnd.google-apps.folder"
+	driveRoot             = "root"
+)
+
+func driveGroup() group {
+	return group{
+		name:   "google_drive",
+		scopes: []string{drive.DriveScope},
+		operations: operations{
+			"driveListFiles":       with(drive.NewService, driveListFiles),
+			"driveGetFile":         with(drive.NewService, driveGetFile),
+			"driveDownload":        with(drive.NewService, driveDownload),
+			"driveUpload":          with(drive.NewService, driveUpload),
+			"driveCreateFolder":    with(drive.NewService, driveCreateFolder),
+			"driveDeleteFile":      with(drive.NewService, driveDeleteFile),
+			"driveRenameFile":      with(drive.NewService, driveRenameFile),
+			"driveMoveFile":        with(drive.NewService, driveMoveFile),
+			"driveShareFile":       with(drive.NewService, driveShareFile),
+			"driveExport":          with(drive.NewService, driveExport),
+			"driveGetStorageQuota": with(drive.NewService, driveGetStorageQuota),
+			"driveListShared":      with(drive.NewService, driveListShared),
+			"driveSearch":          with(drive.NewService, driveSearch),
+			"driveCopy":            with(drive.NewService, driveCopy),
+			"drivePermissions":     with(drive.NewService, drivePermissions),
+		},
+	}
+}
+
+// driveFiles is the result of the lists.
+type driveFiles struct {
+	Files []*drive.File `json:"files"`
+	Next  string        `json:"nextPageToken,omitempty"`
+}
+
+// driveList follows the pages of a query, beginning with the page of a token.
+func driveList(ctx context.Context, api *drive.Service, query, token string, limit int) (driveFiles, error) {
+	first := token
+	files, next, err := collect(limit, func(token string, wanted int64) ([]*drive.File, string, error) {
+		call := api.Files.List().Context(ctx).Q(query).PageSize(wanted).
+			Fields("files("+driveFields+")", "nextPageToken").
+			SupportsAllDrives(true).IncludeItemsFromAllDrives(true)
+		if token == "" {
+			token = first
+		}
+		if token != "" {
+			call.PageToken(token)
+		}
+		page, err := call.Do()
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Files, page.NextPageToken, nil
+	})
+	return driveFiles{files, next}, err
+}
+
+// driveQuote makes a text a literal of a query.
+func driveQuote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+}
+
+type driveListArgs struct {
+	Query      string `json:"query"`
+	Parent     string `json:"parent_id"`
+	MaxResults int    `json:"max_results"`
+	Token      string `json:"page_token"`
+}
+
+func driveListFiles(ctx context.Context, api *drive.Service, _ *conn, in driveListArgs) (any, error) {
+	query := "trashed=false"
+	if in.Parent != "" {
+		query += " and " + driveQuote(in.Parent) + " in parents"
+	}
+	if q := strings.TrimSpace(in.Query); q != "" {
+		// An "or" of the clause must not undo the conditions before it.
+		query += " and (" + q + ")"
+	}
+	return driveList(ctx, api, query, in.Token, bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+}
+
+type driveSearchArgs struct {
+	Query      string `json:"query"`
+	MaxResults int    `json:"max_results"`
+}
+
+// driveShared is driveFiles without a token, for tools that take none. More says
+// that the maximum cut the list.
+type driveShared struct {
+	Files []*drive.File `json:"files"`
+	More  bool          `json:"more,omitempty"`
+}
+
+func driveSearch(ctx context.Context, api *drive.Service, _ *conn, in driveSearchArgs) (any, error) {
+	if strings.TrimSpace(in.Query) == "" {
+		return nil, invalidf("'query' is empty")
+	}
+	text := driveQuote(in.Query)
+	found, err := driveList(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", "",
+		bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveShared{found.Files, found.Next != ""}, err
+}
+
+func driveListShared(ctx context.Context, api *drive.Service, _ *conn, in driveSearchArgs) (any, error) {
+	found, err := driveList(ctx, api, "sharedWithMe and trashed=false", "",
+		bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveShared{found.Files, found.Next != ""}, err
+}
+
+type driveFileArgs struct {
+	File string `json:"file_id"`
+}
+
+func driveGetFile(ctx context.Context, api *drive.Service, _ *conn, in driveFileArgs) (any, error) {
+	return driveMetadata(ctx, api, in.File)
+}
+
+func driveMetadata(ctx context.Context, api *drive.Service, id string) (*drive.File, error) {
+	return api.Files.Get(id).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
+}
+
+// driveQuota is the result of drive_get_storage_quota, bytes as texts. Without a
+// limit the account has none.
+type driveQuota struct {
+	Limit   int64 `json:"limit,omitempty,string"`
+	Usage   int64 `json:"usage,string"`
+	InDrive int64 `json:"usageInDrive,string"`
+	InTrash int64 `json:"usageInDriveTrash,string"`
+}
+
+func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *conn, _ struct{}) (any, error) {
+	about, err := api.About.Get().Context(ctx).Fields("storageQuota").Do()
+	if err != nil {
+		return nil, err
+	}
+	var out driveQuota
+	if q := about.StorageQuota; q != nil {
+		out = driveQuota{q.Limit, q.Usage, q.UsageInDrive, q.UsageInDriveTrash}
+	}
+	return out, nil
+}
+
+// driveAccess is the result of drive_permissions.
+type driveAccess struct {
+	Permissions []*drive.Permission `json:"permissions"`
+}
+
+func drivePermissions(ctx context.Context, api *drive.Service, _ *conn, in driveFileArgs) (any, error) {
+	all, _, err := collect(maxDrivePermissions, func(token string, wanted int64) ([]*drive.Permission, string, error) {
+		call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
+			PageSize(min(wanted, drivePermissionsPage)).
+			Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
+		if token != "" {
+			call.PageToken(token)
+		}
+		page, err := call.Do()
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Permissions, page.NextPageToken, nil
+	})
+	return driveAccess{all}, err
+}
