@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"codeberg.org/readeck/go-readability/v2"
@@ -23,6 +24,14 @@ const (
 	// the page to be all that is worth reading.
 	fewChars = 200
 	share    = 10
+	// maxLists is how deep lists and quotes may be nested, and maxCells over how
+	// many cells one of a table may reach. Each line of a list costs its depth, and
+	// a cell becomes as many as it spans: a small page could become a huge text.
+	maxLists = 12
+	maxCells = 10
+	// maxEffort bounds the bytes of text times their depth: the search for the
+	// article reads the text of each part of a page.
+	maxEffort = 200_000_000
 )
 
 // markdown returns the main content of a page.
@@ -39,6 +48,8 @@ func markdown(ctx context.Context, p page) (string, error) {
 		return "", fmt.Errorf("it has %d parts, more than the limit of %d", n, maxNodes)
 	}
 	remove(doc, clutter)
+	tame(doc, 0)
+	escapeCells(doc, false)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -58,15 +69,57 @@ func markdown(ctx context.Context, p page) (string, error) {
 	return out, nil
 }
 
+// newConverter makes one that does not escape what looks like Markdown: a model
+// reads it better without, and the escaping takes quadratic time.
 func newConverter() *converter.Converter {
-	return converter.NewConverter(converter.WithPlugins(
-		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin(),
-	))
+	return converter.NewConverter(
+		converter.WithEscapeMode(converter.EscapeModeDisabled),
+		converter.WithPlugins(
+			base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin(),
+		),
+	)
+}
+
+// tame bounds what makes the conversion of a page expensive. depth counts the
+// lists and quotes around n.
+func tame(n *html.Node, depth int) {
+	switch n.DataAtom {
+	case atom.Ul, atom.Ol, atom.Blockquote:
+		if depth++; depth > maxLists {
+			n.DataAtom, n.Data = atom.Div, "div"
+		}
+	case atom.Td, atom.Th:
+		for i, a := range n.Attr {
+			if a.Key != "rowspan" && a.Key != "colspan" {
+				continue
+			}
+			if span, err := strconv.Atoi(a.Val); err != nil || span < 1 || span > maxCells {
+				n.Attr[i].Val = "1"
+			}
+		}
+	}
+	for c := range n.ChildNodes() {
+		tame(c, depth)
+	}
+}
+
+// escapeCells keeps what looks like the border of a cell from becoming one.
+func escapeCells(n *html.Node, inCell bool) {
+	inCell = inCell || n.DataAtom == atom.Td || n.DataAtom == atom.Th
+	if inCell && n.Type == html.TextNode {
+		n.Data = strings.ReplaceAll(n.Data, "|", `\|`)
+	}
+	for c := range n.ChildNodes() {
+		escapeCells(c, inCell)
+	}
 }
 
 // article finds what a page is about; where that cannot be told, or is very little
 // of it, the page without what surrounds its content.
 func article(doc *html.Node, at *url.URL) *html.Node {
+	if effort(doc, 0) > maxEffort {
+		return whole(doc, at)
+	}
 	parser := readability.NewParser()
 	parser.KeepClasses = true // or the languages of code blocks are lost
 	parser.DisableJSONLD = true
@@ -154,6 +207,17 @@ func text(n *html.Node) string {
 		}
 	}
 	return b.String()
+}
+
+func effort(n *html.Node, depth int) int {
+	if n.Type == html.TextNode {
+		return depth * len(n.Data)
+	}
+	total := 0
+	for c := range n.ChildNodes() {
+		total += effort(c, depth+1)
+	}
+	return total
 }
 
 func attribute(n *html.Node, name string) string {

@@ -149,3 +149,35 @@ func TestWebfetchKeepsFiles(t *testing.T) {
 		t.Errorf("%q, %q, %v", got, data, err)
 	}
 }
+
+// Small pages that would become huge, or take minutes, do neither.
+func TestWebfetchHostilePages(t *testing.T) {
+	for name, body := range map[string]string{
+		"lists in lists":  strings.Repeat("<ul><li>x", 240) + strings.Repeat("<li>y", 20_000),
+		"quotes":          strings.Repeat("<blockquote>x", 490),
+		"wide cells":      "<table><tr><td rowspan=60000 colspan=1000>a" + strings.Repeat("<tr><td>b", 1000),
+		"marks":           "<p>" + strings.Repeat("*_[`", 100_000),
+		"text far down":   strings.Repeat("<div>", 480) + strings.Repeat("<p>x, y, z some text here", 20_000),
+		"unclosed inline": "<p>" + strings.Repeat("<b><i>", 240) + strings.Repeat("x<br>", 20_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := site(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = io.WriteString(w, "<html><body>"+body)
+			})
+			d := newDesk(t, core.Config{AllowPrivate: loopback()})
+			if got := d.must(t, "webfetch", args{"url": server.URL}); len([]rune(got)) > 30_000 {
+				t.Errorf("%d characters", len(got))
+			}
+			files, err := filepath.Glob(filepath.Join(d.dir, "tool-output", "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				if info, err := os.Stat(f); err != nil || info.Size() > 10<<20 {
+					t.Errorf("the page became %v, %v", info, err)
+				}
+			}
+		})
+	}
+}
