@@ -1,0 +1,209 @@
+package javascript
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"modernc.org/quickjs"
+)
+
+// maxStarted is how many calls of the host a script has open at once; the prelude
+// queues more.
+const maxStarted = 16
+
+// Serve runs one script that the parent sends over in and reports its result over
+// out. It bounds what this process may use, for good, and ends it when in does:
+// the engine does not look at a context.
+func Serve(in io.Reader, out io.Writer) error {
+	if err := confine(); err != nil {
+		return err
+	}
+	receive := newReceiver(in)
+	c := &child{
+		out: &sender{w: out}, replies: make(chan reply, maxStarted+1),
+		rung: make(chan int), timers: map[int]*time.Timer{},
+	}
+	var t task
+	if err := receive.receive(&t); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			var r reply
+			if receive.receive(&r) != nil {
+				os.Exit(1)
+			}
+			// There is room for all the calls that can be open, so that the end is seen
+			// also while the script does not look here.
+			c.replies <- r
+		}
+	}()
+	failure := c.run(t)
+	if c.done {
+		return nil
+	}
+	return c.out.send(report{Done: true, Failed: true, Text: failure.Error()})
+}
+
+// child is a script and what it waits for.
+type child struct {
+	vm      *quickjs.VM
+	out     *sender
+	replies chan reply
+	late    []reply // that came while another was waited for
+	asked   int     // the last id given
+	started int     // calls without a reply
+	rung    chan int
+	timers  map[int]*time.Timer
+	done    bool
+	failed  error // of sending the result
+}
+
+var (
+	errUnsettled = errors.New("the script came to no result: it awaits a promise that nothing will settle")
+	errMemory    = errors.New("InternalError: out of memory")
+)
+
+// run runs a task until its result is sent, or returns why it has none.
+func (c *child) run(t task) error {
+	vm, err := quickjs.NewVM()
+	if err != nil {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	c.vm = vm
+	vm.SetMemoryLimit(MaxHeap)
+	settle, err := c.begin(t)
+	if err != nil {
+		return err
+	}
+	var trouble error
+	for {
+		if err := c.drain(); err != nil && trouble == nil {
+			trouble = err
+		}
+		switch {
+		case c.done || c.failed != nil:
+			return c.failed
+		case c.started == 0 && len(c.timers) == 0:
+			if trouble != nil {
+				return trouble
+			}
+			return errUnsettled
+		}
+		if err := c.next(settle); err != nil {
+			return err
+		}
+	}
+}
+
+// drain runs what promises have made ready.
+func (c *child) drain() error {
+	for {
+		n, err := c.vm.ExecutePendingJobs()
+		if err != nil {
+			return explain(err)
+		}
+		if n == 0 || c.done {
+			return nil
+		}
+	}
+}
+
+// next waits for something to happen and tells the script.
+func (c *child) next(settle quickjs.Value) error {
+	kind, id, text := "reply", 0, ""
+	if len(c.late) > 0 {
+		id, text = c.late[0].ID, result(c.late[0])
+		c.late = c.late[1:]
+		c.started--
+	} else {
+		select {
+		case r := <-c.replies:
+			id, text = r.ID, result(r)
+			c.started--
+		case id = <-c.rung:
+			kind = "timer"
+			delete(c.timers, id)
+		}
+	}
+	if _, err := settle.Call(quickjs.UndefinedValue, kind, id, text); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// call asks the host and waits for its reply.
+func (c *child) call(name, argument string) (string, error) {
+	id, err := c.ask(name, argument)
+	if err != nil {
+		return "", err
+	}
+	for {
+		r := <-c.replies
+		if r.ID == id {
+			return result(r), nil
+		}
+		c.late = append(c.late, r)
+	}
+}
+
+// start asks the host; the reply comes later.
+func (c *child) start(name, argument string) (int, error) {
+	id, err := c.ask(name, argument)
+	if err == nil {
+		c.started++
+	}
+	return id, err
+}
+
+func (c *child) ask(name, argument string) (int, error) {
+	c.asked++
+	err := c.out.send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
+	if errors.Is(err, errFrame) {
+		return 0, errors.New("the arguments are too large")
+	}
+	return c.asked, err
+}
+
+// timer starts a timer, or stops one whose time is negative.
+func (c *child) timer(id, milliseconds int) {
+	if old, ok := c.timers[id]; ok {
+		old.Stop()
+		delete(c.timers, id)
+	}
+	if milliseconds < 0 {
+		return
+	}
+	c.timers[id] = time.AfterFunc(time.Duration(milliseconds)*time.Millisecond, func() { c.rung <- id })
+}
+
+// finish sends the result.
+func (c *child) finish(failed bool, text string) {
+	if c.done {
+		return
+	}
+	if err := c.out.send(report{Done: true, Failed: failed, Text: shorten(text)}); err != nil {
+		c.failed = err
+		return
+	}
+	c.done = true
+}
+
+// explain makes an error of the engine readable.
+func explain(err error) error {
+	var e *quickjs.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Message == "out of memory", e.Error() == "null":
+		// There is null where not even an error found room.
+		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, MaxHeap>>20)
+	case e.LineNumber > 0:
+		return fmt.Errorf("%w (line %d)", err, e.LineNumber)
+	}
+	return err
+}
+

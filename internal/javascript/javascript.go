@@ -1,0 +1,152 @@
+// Package javascript runs scripts that nobody has checked.
+//
+// Every run has a process of its own: the program starts itself again with
+// [Argument], and that child runs [Serve]. The engine is QuickJS, transpiled to Go.
+// Within one process it could neither be stopped for sure (a native loop such as
+// Array.prototype.includes over a length of 2^53 never looks whether it should
+// end) nor be kept out of the memory that holds the bot's secrets. The child starts
+// with an empty environment, no open files but two pipes and a bounded address
+// space; it cannot write files, and it is killed when its time is over. Nothing of
+// it is left in memory between two runs.
+//
+// A script has the language, console, timers, URL, text encoding and a few more of
+// what it would find in a browser. Whatever reaches outside are functions of the
+// [Script], which run in the parent: the child can only ask for them.
+package javascript
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+)
+
+// Limits of a run.
+const (
+	// MaxHeap is how much memory the values of a script may take, in bytes.
+	MaxHeap = 16 << 20
+	// MaxSource is the longest script, in bytes.
+	MaxSource = 1 << 20
+	// MaxResult is how much of a result is kept, in bytes.
+	MaxResult = 1 << 20
+	// DefaultRuns is how many scripts run at once where [Config] says nothing.
+	DefaultRuns = 4
+)
+
+// Argument is what the child is started with: a program that is given it as its
+// only argument must call [Serve] before it does anything else.
+const Argument = "javascript-child"
+
+// ErrTooLong is returned for a script longer than [MaxSource].
+var ErrTooLong = fmt.Errorf("the script is longer than %d bytes", MaxSource)
+
+// ScriptError is the failure of a script: it has a mistake in its syntax, threw
+// something, ran out of memory, or came to no result.
+type ScriptError struct {
+	// Message is what a person who writes scripts needs to know.
+	Message string
+}
+
+// Error returns the message.
+func (e *ScriptError) Error() string { return e.Message }
+
+// Function is a function of the host that a script may call. It gets one JSON
+// value and returns one that can be encoded as JSON; what its error says reaches
+// the script as an exception. It must end soon after ctx does, and may be called
+// concurrently.
+type Function func(ctx context.Context, argument json.RawMessage) (any, error)
+
+// Script is what runs.
+type Script struct {
+	// Source is the code.
+	Source string
+	// Entry is the name of the function that is called with Params, a plain
+	// identifier. Without one the result is that of main(), if the code defines it,
+	// else the value of its last expression.
+	Entry string
+	// Params is the argument of Entry as JSON. Empty means {}.
+	Params json.RawMessage
+	// Prelude is code of the program: an expression for a function that is called
+	// before Source with {call, start, has}, to define global functions by
+	// Functions. call(name, argument) returns the result, start(name, argument) a
+	// promise of it, has(name) whether there is such a function.
+	Prelude string
+	// Functions are what Prelude may call, by name.
+	Functions map[string]Function
+	// Log takes what the script writes to its console. nil discards it.
+	Log func(level slog.Level, text string)
+	// Check ends the run before Entry is called.
+	Check bool
+}
+
+// Config sets up an [Engine].
+type Config struct {
+	// Command starts the child. Empty means this program with [Argument].
+	Command []string
+	// Runs is how many scripts run at once; others wait. 0 means [DefaultRuns].
+	Runs int
+	// Logger gets what is wrong with the engine itself. nil discards it.
+	Logger *slog.Logger
+}
+
+// Engine runs scripts. It may be used concurrently and keeps nothing between runs.
+type Engine struct {
+	command []string
+	slots   chan struct{}
+	log     *slog.Logger
+}
+
+// New makes an engine. Nothing is started.
+func New(cfg Config) (*Engine, error) {
+	command := cfg.Command
+	if len(command) == 0 {
+		program, err := self()
+		if err != nil {
+			return nil, fmt.Errorf("javascript: find this program: %w", err)
+		}
+		command = []string{program, Argument}
+	}
+	if cfg.Runs < 0 {
+		return nil, errors.New("javascript: Runs is negative")
+	}
+	return &Engine{
+		command: command,
+		slots:   make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	}, nil
+}
+
+// self is a path to this program that stays right when its file is replaced.
+func self() (string, error) {
+	const running = "/proc/self/exe"
+	if runtime.GOOS == "linux" {
+		if _, err := os.Stat(running); err == nil {
+			return running, nil
+		}
+	}
+	return os.Executable()
+}
+
+// Run runs a script to its end or to that of ctx, and returns its result: a string
+// as it is, nothing for null and undefined, JSON for anything else. The error is a
+// [*ScriptError], [ErrTooLong], that of ctx, or that the engine did not start.
+func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
+	if len(s.Source) > MaxSource {
+		return "", ErrTooLong
+	}
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	text, err := e.run(ctx, s)
+	if err != nil && ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return text, err
+}
