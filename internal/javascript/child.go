@@ -206,4 +206,3 @@ func explain(err error) error {
 	}
 	return err
 }
-

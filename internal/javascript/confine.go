@@ -10,7 +10,7 @@ import (
 
 // addressSpace is how much a child may map beyond what it has at its start: the
 // heap of the script, the copies made on the way out, and Go's own reserve.
-const addressSpace = 768 << 20
+const addressSpace = 1 << 30
 
 // confine gives this process limits that it cannot raise again: no core dumps that
 // would hold what a script saw, no writing of files, few open ones, and a bounded
