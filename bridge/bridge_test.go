@@ -273,7 +273,7 @@ func TestD04AFailureIsASentenceWithAnIncident(t *testing.T) {
 
 func TestAPanicIsASentenceToo(t *testing.T) {
 	r := newRig(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
-		if len(turn.History) == 1 {
+		if turn.History[len(turn.History)-1].Text == "x" {
 			panic("boom")
 		}
 		return echo(t.Context(), turn)

@@ -87,7 +87,9 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	empty := true
+	// A turn that runs has a question that is not in the log yet.
+	_, running := l.load()
+	empty := !running
 	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			break // a record that can not be read is one more reason to begin anew
@@ -99,13 +101,13 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	if _, err := session.clear(ctx, b.store, j.Seq, empty); err != nil {
 		return "", err
 	}
-	running, waiting := l.interrupt(j.Seq, errCleared)
+	interrupted, waiting := l.interrupt(j.Seq, errCleared)
 	for _, old := range waiting {
 		if err := b.settle(old, StateCleared); err != nil {
 			return "", err
 		}
 	}
-	return "Conversation cleared. We begin anew; your files are kept." + ended(running, len(waiting)), nil
+	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
 }
 
 // ended says what a command has cut short.

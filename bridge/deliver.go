@@ -46,7 +46,21 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 			state = StateFailed
 		}
 	}
-	return b.settle(j, state)
+	b.closeLater(j, state)
+	return nil
+}
+
+// closeLater writes the receipt while the next message of the chat is already being
+// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// cut off, and it is sent again with its mark.
+func (b *Bridge) closeLater(j *Job, state State) {
+	b.lanes.Go(func() {
+		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
+			if pause(b.work, wait, true) != nil {
+				return
+			}
+		}
+	})
 }
 
 // deliverPart tries until the part is sent or refused. Waiting can be interrupted;

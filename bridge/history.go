@@ -17,8 +17,11 @@ import (
 // history is the end of a conversation as its log has it: enough for the window of a
 // turn. What is appended goes to the log first. It belongs to one goroutine at a time.
 type history struct {
-	store    storage.Log
-	log      string
+	store storage.Log
+	log   string
+	// staged is the question of a turn, kept until there is something to write after
+	// it: its job has it on disk, so one write for both is enough.
+	staged   []agent.Message
 	messages []agent.Message
 	sizes    []int
 	size     int
@@ -26,8 +29,15 @@ type history struct {
 	window   int
 }
 
-// append writes messages to the log, then to the window.
+// stage puts a message into the view; the next append writes it first.
+func (h *history) stage(m agent.Message) { h.staged = append(h.staged, m) }
+
+// append writes messages to the log, behind the staged ones, then to the window.
 func (h *history) append(ctx context.Context, messages ...agent.Message) error {
+	messages = append(h.staged, messages...)
+	if len(messages) == 0 {
+		return nil
+	}
 	records := make([]storage.Record, 0, len(messages))
 	for _, m := range messages {
 		data, err := json.Marshal(m)
@@ -40,7 +50,7 @@ func (h *history) append(ctx context.Context, messages ...agent.Message) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", h.log, err)
 	}
-	h.last = last
+	h.last, h.staged = last, nil
 	for i, m := range messages {
 		h.add(m, len(records[i].Data))
 	}
@@ -63,7 +73,9 @@ func (h *history) add(m agent.Message, size int) {
 }
 
 // view is the window for a turn. What is appended later does not change it.
-func (h *history) view() []agent.Message { return slices.Clip(h.messages) }
+func (h *history) view() []agent.Message {
+	return slices.Clip(append(slices.Clip(h.messages), h.staged...))
+}
 
 // historyCache keeps the ends of conversations between turns. It is only ever a copy:
 // an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
@@ -101,6 +113,7 @@ func (c *historyCache) give(h *history, err error) {
 	if err != nil {
 		return
 	}
+	h.staged = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byLog[h.log] = c.recent.PushFront(h)

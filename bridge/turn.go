@@ -14,7 +14,7 @@ import (
 
 // maxResumes is how many restarts may find a turn begun before it is given up: a turn
 // that takes the program down would do so for ever.
-const maxResumes = 5
+const maxResumes = 10
 
 // answer runs the turn of a message, or goes on with it where its log stops.
 func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
@@ -41,19 +41,22 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	return b.run(ctx, j, h, scope)
 }
 
-// begin puts the message into the log, if it is not there yet. Where the log has even
+// begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
 func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, bool, error) {
+	at := -1
 	if j.found {
-		if at := indexOf(h.messages, j.Key()); at >= 0 {
+		if at = indexOf(h.messages, j.Key()); at >= 0 {
 			if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
 				return h.messages[at+i].Text, true, nil
 			}
-			if j.Resumes >= maxResumes {
-				return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
-			}
-			j.Resumes++
-			return "", false, b.jobs.save(ctx, j)
+		}
+		if j.Resumes >= maxResumes {
+			return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
+		}
+		j.Resumes++
+		if err := b.jobs.save(ctx, j); err != nil || at >= 0 {
+			return "", false, err
 		}
 	}
 	if h.last == 0 {
@@ -65,20 +68,27 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 			return "", false, err
 		}
 	}
-	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
-	if !j.Message.Direct {
-		message.Sender = j.Message.UserName
-	}
 	files, notes := b.fetchFiles(ctx, j, scope.Workspace)
 	if err := context.Cause(ctx); err != nil {
 		return "", false, err
 	}
+	message := b.question(j, notes)
 	message.Files = files
+	h.stage(message)
+	return "", false, nil
+}
+
+// question is the message as the conversation keeps it.
+func (b *Bridge) question(j *Job, notes []string) agent.Message {
+	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+	if !j.Message.Direct {
+		message.Sender = j.Message.UserName
+	}
 	for _, note := range append(slices.Clone(j.Message.Skipped), notes...) {
 		message.Text += "\n[not received: " + note + "]"
 	}
 	message.Text = strings.TrimSpace(message.Text)
-	return "", false, h.append(ctx, message)
+	return message
 }
 
 func indexOf(messages []agent.Message, ref string) int {
@@ -134,7 +144,8 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 			if cause := context.Cause(ctx); cause != nil {
 				return "", cause
 			}
-			return b.failed(j, errors.Join(err, limited.Err())), nil
+			// The question stays on record: "try again" has to mean something.
+			return b.failed(j, errors.Join(err, limited.Err())), h.append(context.WithoutCancel(ctx))
 		}
 		if err := h.append(context.WithoutCancel(ctx), m); err != nil {
 			return "", err
@@ -170,7 +181,10 @@ func (b *Bridge) stopTurn(j *Job) error {
 	}
 	h, err := b.history.take(ctx, logName(j.Message.Chat, j.Generation))
 	if err == nil {
-		if notes := agent.Stop(h.messages); len(notes) > 0 && indexOf(h.messages, j.Key()) >= 0 {
+		if indexOf(h.messages, j.Key()) < 0 {
+			h.stage(b.question(j, nil))
+		}
+		if notes := agent.Stop(h.view()); len(notes) > 0 {
 			err = h.append(ctx, notes...)
 		}
 		b.history.give(h, err)
