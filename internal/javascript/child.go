@@ -160,12 +160,11 @@ func (c *child) start(name, argument string) (int, error) {
 }
 
 func (c *child) ask(name, argument string) (int, error) {
-	c.asked++
-	err := c.out.send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
-	if errors.Is(err, errFrame) {
+	if len(argument) > maxValue {
 		return 0, errors.New("the arguments are too large")
 	}
-	return c.asked, err
+	c.asked++
+	return c.asked, c.out.send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
 }
 
 // timer starts a timer, or stops one whose time is negative.

@@ -195,8 +195,8 @@ func TestFunctionsOfTheHost(t *testing.T) {
 		{`try { host.call("double", "x") } catch (e) { String(e) }`, `Error: not a number`},
 		{`await host.start("double", "x").catch(e => e.message)`, `not a number`},
 		{`try { host.call("other") } catch (e) { e.message }`, `there is no function "other"`},
-		{`try { host.call("huge") } catch (e) { e.message }`, `javascript: a message is too long`},
-		{`try { host.call("double", "\x01".repeat(2e6)) } catch (e) { e.message }`, `the arguments are too large`},
+		{`try { host.call("huge") } catch (e) { e.message }`, `the value is too large`},
+		{`try { host.call("double", "\x01".repeat(1.5e6)) } catch (e) { e.message }`, `the arguments are too large`},
 		{`[host.has("double"), host.has("x")]`, `[true,false]`},
 	} {
 		got, err := run(t, javascript.Script{Source: tc.source, Prelude: preludeCode, Functions: functions})

@@ -135,7 +135,10 @@ func (p *process) serve(ctx context.Context, m report) {
 func (p *process) answer(id int, value any, err error) {
 	if err == nil {
 		var data json.RawMessage
-		if data, err = json.Marshal(value); err == nil {
+		if data, err = json.Marshal(value); err == nil && len(data) > maxValue {
+			err = errors.New("the value is too large")
+		}
+		if err == nil {
 			err = p.out.send(reply{ID: id, Value: data})
 		}
 	}

@@ -13,6 +13,9 @@ import (
 // needs six bytes for each of its own.
 const maxFrame = 8 << 20
 
+// maxValue bounds one argument or value within a message, in bytes.
+const maxValue = maxFrame - 4<<10
+
 // errFrame is returned for a message that is too long.
 var errFrame = errors.New("javascript: a message is too long")
 
