@@ -1,0 +1,266 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// maxAnswer bounds the body of an answer. The largest honest one, a page of a
+// thread, is well below it.
+const maxAnswer = 16 << 20
+
+// tokenPattern finds what looks like a token or the ticket of a socket.
+var tokenPattern = regexp.MustCompile(`x(?:ox[a-z]|app)-[\w.%-]+|ticket=[^&\s"]+`)
+
+// client makes calls of the Web API. It is the only place that knows the tokens.
+type client struct {
+	bot, app string
+	base     *url.URL
+	http     *http.Client
+	own      bool
+	timeout  time.Duration
+	secrets  []string
+}
+
+func newClient(bot, app string, base *url.URL, given *http.Client, timeout time.Duration) *client {
+	c := &client{bot: bot, app: app, base: base, own: given == nil, timeout: timeout}
+	hc := http.Client{}
+	if given != nil {
+		hc = *given
+	} else {
+		hc.Transport = newTransport()
+	}
+	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &hc
+	c.hide(bot)
+	c.hide(app)
+	return c
+}
+
+// newTransport notices dead connections by itself, and gives idle ones up before
+// the server does: a send on a connection that the other side has just closed ends
+// with an outcome that nobody knows.
+func newTransport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.IdleConnTimeout = 30 * time.Second
+	t.MaxIdleConnsPerHost = 32
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	return t
+}
+
+// hide adds a text that no error may tell.
+func (c *client) hide(secret string) {
+	if secret != "" {
+		c.secrets = append(c.secrets, secret)
+	}
+}
+
+// close gives up idle connections, where they are nobody else's.
+func (c *client) close() {
+	if c.own {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// callError says why a call came to nothing. It holds no secrets.
+type callError struct {
+	method string
+	// code is Slack's word for the refusal; empty where Slack itself did not answer.
+	code string
+	// needed is the scope that is missing, where that is the reason.
+	needed string
+	// status is the HTTP status, where it is not 200.
+	status     int
+	retryAfter time.Duration
+	// begun is true where a part of the request may have reached the server.
+	begun bool
+	// commit is what the commit of a send returned, where it failed.
+	commit error
+	err    error
+}
+
+// Error returns the text for the log.
+func (e *callError) Error() string {
+	switch {
+	case e.commit != nil:
+		return fmt.Sprintf("slack: %s: commit: %v", e.method, e.commit)
+	case e.needed != "":
+		return fmt.Sprintf("slack: %s: %s: the app needs the scope %s", e.method, e.code, e.needed)
+	case e.code != "":
+		return fmt.Sprintf("slack: %s: %s", e.method, e.code)
+	case e.status != 0:
+		return fmt.Sprintf("slack: %s: http status %d", e.method, e.status)
+	}
+	return fmt.Sprintf("slack: %s: %v", e.method, e.err)
+}
+
+// Unwrap returns the cause, where keeping it is safe.
+func (e *callError) Unwrap() error { return e.err }
+
+// refused reports whether Slack refused the call with one of these words.
+func refused(err error, codes ...string) bool {
+	var ce *callError
+	return errors.As(err, &ce) && slices.Contains(codes, ce.code)
+}
+
+// wrongToken reports whether Slack does not take the token any more.
+func wrongToken(err error) bool {
+	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
+}
+
+// gate runs the commit of a send, unless the call is over already: a transport may
+// still be reading the body when a cancelled call returns.
+type gate struct {
+	commit func() error
+
+	mu    sync.Mutex
+	shut  bool
+	begun bool
+	err   error
+}
+
+var errOver = errors.New("slack: the call is over")
+
+func (g *gate) open() error {
+	// The commit runs under the lock, so that shutting waits for it: a send that has
+	// returned is never committed afterwards.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return errOver
+	}
+	g.begun = true
+	g.err = g.commit()
+	return g.err
+}
+
+func (g *gate) close() (begun bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = true
+	return g.begun, g.err
+}
+
+// doFunc is a client of one request.
+type doFunc func(*http.Request) (*http.Response, error)
+
+// Do makes the request.
+func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
+
+// call has the library call a method with the usual timeout.
+func (c *client) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
+	return c.do(ctx, method, nil, with)
+}
+
+// do is call, with a commit between the first byte of the request and the rest
+// where there is a gate.
+func (c *client) do(ctx context.Context, method string, g *gate, with func(context.Context, *slack.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
+		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
+			if g != nil {
+				bridge.CommitOnWrite(req, g.open)
+			}
+			resp, err := c.http.Do(req)
+			if err == nil {
+				resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+			}
+			return resp, err
+		})))
+	err := with(ctx, api)
+	fault := &callError{method: method, begun: true}
+	if g != nil {
+		fault.begun, fault.commit = g.close()
+	}
+	if err == nil {
+		return nil
+	}
+	c.explain(fault, err)
+	return fault
+}
+
+type bounded struct {
+	io.Reader
+	io.Closer
+}
+
+// explain takes an error of the library apart.
+func (c *client) explain(fault *callError, err error) {
+	var refusal slack.SlackErrorResponse
+	var limited *slack.RateLimitedError
+	var status slack.StatusCodeError
+	switch {
+	case errors.As(err, &refusal):
+		fault.code, fault.needed = c.redact(refusal.Err), c.redact(refusal.Needed)
+	case errors.As(err, &limited):
+		fault.code, fault.status, fault.retryAfter = "ratelimited", http.StatusTooManyRequests, limited.RetryAfter
+	case errors.As(err, &status):
+		fault.status = status.Code
+	default:
+		fault.err = c.clean(err)
+	}
+}
+
+// clean drops the address from an error of net/http, and all but the words of an
+// error that still tells a secret.
+func (c *client) clean(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if text := e.Error(); c.redact(text) != text {
+			return errors.New(c.redact(err.Error()))
+		}
+	}
+	return err
+}
+
+// redact takes the tokens out of a text, and what looks like one.
+func (c *client) redact(text string) string {
+	for _, secret := range c.secrets {
+		text = strings.ReplaceAll(text, secret, "<token>")
+	}
+	return tokenPattern.ReplaceAllString(text, "<token>")
+}
+
+// mayHaveToken reports whether an address is Slack's, so that it may see the token.
+func (c *client) mayHaveToken(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	slacks := host == "slack.com" || strings.HasSuffix(host, ".slack.com") ||
+		host == "slack-gov.com" || strings.HasSuffix(host, ".slack-gov.com")
+	return u.User == nil && (u.Scheme == "https" && slacks || u.Scheme == c.base.Scheme && strings.EqualFold(u.Host, c.base.Host))
+}
+
+// stamp is the time of a ts.
+func stamp(ts string) time.Time {
+	seconds, micros, _ := strings.Cut(ts, ".")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	us, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil || us < 0 || us >= 1e6 {
+		us = 0
+	}
+	return time.Unix(s, us*1000).UTC()
+}

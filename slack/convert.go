@@ -1,0 +1,280 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+// Kinds of what Slack sends, as envelopes name them.
+const (
+	kindEvent       = "events_api"
+	kindCommand     = "slash_commands"
+	kindInteractive = "interactive"
+)
+
+// intake is something that Slack sent, decoded: one of its fields, or none where it
+// is not for the bot.
+type intake struct {
+	event   *event
+	command *command
+}
+
+// decode reads a payload. It returns an empty intake for what does not concern the
+// bot, and an error for what should decode and does not.
+func (s self) decode(kind string, payload []byte) (intake, error) {
+	switch kind {
+	case kindCommand:
+		var c command
+		if err := json.Unmarshal(payload, &c); err != nil {
+			return intake{}, fmt.Errorf("decode command: %w", err)
+		}
+		if !s.isOurs(c.TeamID) || c.ChannelID == "" || c.UserID == "" || c.TriggerID == "" {
+			return intake{}, nil
+		}
+		return intake{command: &c}, nil
+	case kindEvent:
+		var o outer
+		if err := json.Unmarshal(payload, &o); err != nil {
+			return intake{}, fmt.Errorf("decode event: %w", err)
+		}
+		return s.decodeEvent(o)
+	}
+	return intake{}, nil
+}
+
+func (s self) decodeEvent(o outer) (intake, error) {
+	var kind kindOf
+	if !s.isOurs(o.TeamID) || len(o.Event) == 0 {
+		return intake{}, nil
+	}
+	if err := json.Unmarshal(o.Event, &kind); err != nil {
+		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
+	}
+	if kind.Type != "message" && kind.Type != "app_mention" {
+		return intake{}, nil
+	}
+	var e event
+	if err := json.Unmarshal(o.Event, &e); err != nil {
+		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
+	}
+	if e.Channel == "" {
+		return intake{}, nil
+	}
+	return intake{event: &e}, nil
+}
+
+// isOurs reports whether something is from the workspace of the bot.
+func (s self) isOurs(team string) bool {
+	return team != "" && (team == s.team || team == s.enterprise)
+}
+
+// lane names the conversation in whose order an intake is accepted.
+func (in intake) lane() string {
+	switch {
+	case in.command != nil:
+		return in.command.ChannelID
+	case in.event == nil:
+		return ""
+	}
+	m := in.event.subject()
+	if in.event.isDirect() && m.ThreadTS == "" {
+		return in.event.Channel
+	}
+	return in.event.Channel + "/" + cmp.Or(m.ThreadTS, m.TS)
+}
+
+// subject is the message that an event is about.
+func (e *event) subject() *message {
+	if e.Message != nil {
+		return e.Message
+	}
+	return &e.message
+}
+
+func (e *event) isDirect() bool {
+	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.Channel, "D")
+}
+
+// chat is where a message stands: for one in a channel that is in no thread, the
+// thread that its answer begins.
+func (e *event) chat(m *message, agentView bool) bridge.Chat {
+	chat := bridge.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
+	switch {
+	case !e.isDirect() || agentView:
+		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
+	case m.ThreadTS == m.TS:
+		chat.Thread = "" // it only has replies
+	}
+	return chat
+}
+
+// convert returns nil for what is not for the bot. An error means that it could not
+// be found out whether it is.
+func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, error) {
+	m := e.subject()
+	switch {
+	case r.self.wrote(m.User, m.BotID):
+		if m.ThreadTS != "" {
+			r.join(e.chat(m, r.agentView), m.Parent)
+		}
+		return nil, nil
+	case m.User == "" || m.BotID != "" || m.User == "USLACKBOT" || m.TS == "":
+		return nil, nil
+	case e.Subtype == "message_changed":
+		return r.convertEdit(ctx, e)
+	case e.Subtype != "" && e.Subtype != "file_share" && e.Subtype != "thread_broadcast":
+		return nil, nil
+	}
+	name := r.names(ctx)
+	msg, w := r.compose(e, m, name)
+	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
+	if !forBot || err != nil {
+		return nil, err
+	}
+	msg.UserName = name(m.User)
+	msg.Files, msg.Skipped = attachments(m.Files)
+	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
+		return nil, nil
+	}
+	return msg, nil
+}
+
+// compose makes a message of an event.
+func (r *receiver) compose(e *event, m *message, name names) (*bridge.Message, words) {
+	w := r.self.read(m.Text, name)
+	direct := e.isDirect()
+	return &bridge.Message{
+		Chat:   e.chat(m, r.agentView),
+		ID:     m.TS,
+		Kind:   bridge.KindText,
+		User:   m.User,
+		Direct: direct,
+		Text:   asCommand(w.text, direct || w.called),
+		Time:   stamp(m.TS),
+	}, w
+}
+
+// isForBot reports whether a message speaks to the bot: it is direct, mentions the
+// bot, or stands in a thread where the bot takes part. It fills in what finding that
+// out has shown.
+func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, mentioned bool) (bool, error) {
+	m := e.subject()
+	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
+	mentioned = mentioned || e.Type == "app_mention"
+	msg.Opener = m.Parent
+	switch {
+	case e.isDirect():
+		msg.Opener = m.User
+	case !inThread && !mentioned:
+		return false, nil
+	case !inThread:
+		msg.Opener = m.User
+		r.join(msg.Chat, m.User)
+	default:
+		if m.Parent != "" && m.Parent == r.self.user {
+			r.join(msg.Chat, m.Parent)
+		}
+		if mentioned {
+			r.join(msg.Chat, m.Parent)
+			if m.Parent != "" || !strings.HasPrefix(msg.Text, "/") {
+				break // nobody asks who began the thread
+			}
+		}
+		t, err := r.thread(ctx, r.self, msg.Chat)
+		if err != nil {
+			return false, fmt.Errorf("find out who takes part in %s: %w", msg.Chat, err)
+		}
+		if !t.joined {
+			return false, nil
+		}
+		msg.Opener = cmp.Or(m.Parent, t.opener)
+	}
+	return true, nil
+}
+
+// convertEdit makes an edit of a changed text; previews of links change messages
+// too. Who mentions the bot only now speaks to it for the first time.
+func (r *receiver) convertEdit(ctx context.Context, e *event) (*bridge.Message, error) {
+	m, before := e.Message, e.Previous
+	if m == nil || before == nil || m.Text == before.Text || m.Subtype != "" && m.Subtype != "file_share" && m.Subtype != "thread_broadcast" {
+		return nil, nil
+	}
+	name := r.names(ctx)
+	msg, w := r.compose(e, m, name)
+	msg.UserName = name(m.User)
+	was := r.self.isMentioned(before.Text)
+	if w.mentioned && !was && !e.isDirect() {
+		if _, err := r.isForBot(ctx, e, msg, true); err != nil {
+			return nil, err
+		}
+		msg.Files, msg.Skipped = attachments(m.Files)
+		return msg, nil
+	}
+	if !e.isDirect() && m.ThreadTS == "" && !was {
+		return nil, nil
+	}
+	// Whether the message was for the bot shows in whether it has a job.
+	msg.Kind = bridge.KindEdit
+	return msg, nil
+}
+
+// convertCommand makes a message of a slash command, or a reply for who typed it.
+func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Message, string) {
+	direct := c.ChannelName == "directmessage"
+	text := strings.TrimSpace(unescape(c.Text))
+	if text == "" {
+		text = "help"
+	}
+	first, rest, _ := strings.Cut(text, " ")
+	word := strings.ToLower(strings.TrimLeft(first, "/!"))
+	switch {
+	case isCommand(word) && ofThread(word) && !direct:
+		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
+			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)
+	case isCommand(word):
+		text = strings.TrimSpace("/" + word + " " + rest)
+	case !direct:
+		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
+	}
+	if c.ResponseURL != "" {
+		r.responses.put(c.ChannelID, c.ResponseURL, responseAge)
+		r.responses.put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
+	}
+	return &bridge.Message{
+		Chat: bridge.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: bridge.KindText,
+		User: c.UserID, UserName: r.names(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
+	}, ""
+}
+
+// attachments returns the files of a message, and what of it cannot be read.
+func attachments(files []file) (list []bridge.Attachment, skipped []string) {
+	for _, f := range files {
+		name := cmp.Or(f.Name, f.Title, f.ID)
+		a := bridge.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		switch {
+		case f.External || f.Mode == "external" || f.Mode == "remote":
+			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")
+			continue
+		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
+			skipped = append(skipped, cmp.Or(name, "a file")+": Slack does not keep it any more")
+			continue
+		case a.Size > bridge.MaxFile:
+			skipped = append(skipped, fmt.Sprintf("%s (%s MB): I read files of at most %d MB",
+				name, strconv.FormatInt(a.Size>>20, 10), bridge.MaxFile>>20))
+			continue
+		case a.Ref == "" && f.ID != "":
+			a.Ref = lookupRef + f.ID
+		case a.Ref == "":
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, skipped
+}

@@ -1,0 +1,120 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+const (
+	// fetchTimeout bounds the download of a file.
+	fetchTimeout = 2 * time.Minute
+	// maxRedirects bounds how often Slack may send a download elsewhere.
+	maxRedirects = 3
+	// lookupRef begins the Ref of a file whose address is still to be asked for: one
+	// from a channel that is shared with another workspace.
+	lookupRef = "file:"
+)
+
+var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
+
+// Fetch downloads a file of at most [bridge.MaxFile].
+func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) error {
+	if a.Size > bridge.MaxFile {
+		return bridge.ErrTooLarge
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	address := a.Ref
+	if id, ok := strings.CutPrefix(a.Ref, lookupRef); ok {
+		var info *slack.File
+		err := p.api.call(ctx, "files.info", func(ctx context.Context, api *slack.Client) (err error) {
+			info, _, _, err = api.GetFileInfoContext(ctx, id, 0, 0)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		address = info.URLPrivateDownload
+		if address == "" {
+			address = info.URLPrivate
+		}
+	}
+	return p.api.download(ctx, address, strings.HasPrefix(a.Type, "text/html"), w)
+}
+
+// download writes a file to w. The token goes to Slack alone, wherever the address
+// leads.
+func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
+	for range maxRedirects {
+		u, err := url.Parse(address)
+		if err != nil || !c.mayHaveToken(u) {
+			return errors.New("slack: file: the address is not slack's")
+		}
+		if u.Query().Has("redir") {
+			return errSignIn
+		}
+		resp, err := c.get(ctx, u)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode/100 == 3 {
+			next, err := resp.Location()
+			if err := errors.Join(err, resp.Body.Close()); err != nil {
+				return fmt.Errorf("slack: file: redirect: %w", c.clean(err))
+			}
+			address = next.String()
+			continue
+		}
+		err = c.save(resp, page, w)
+		return errors.Join(err, resp.Body.Close())
+	}
+	return errors.New("slack: file: too many redirects")
+}
+
+func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+	}
+	req.Header.Set("Authorization", "Bearer "+c.bot)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+	}
+	return resp, nil
+}
+
+// save copies the body of an answer.
+func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
+	}
+	if resp.ContentLength > bridge.MaxFile {
+		return bridge.ErrTooLarge
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
+		return errSignIn
+	}
+	n, err := io.Copy(w, io.LimitReader(resp.Body, bridge.MaxFile))
+	if err != nil {
+		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
+	}
+	var more [1]byte
+	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
+		return bridge.ErrTooLarge
+	} else if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
+	}
+	return nil
+}

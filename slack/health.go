@@ -1,0 +1,79 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// health is what the connection has come to. The zero value is not running.
+type health struct {
+	mu      sync.Mutex
+	running bool
+	open    int       // sockets
+	since   time.Time // since when there is none
+	link    error     // why
+	inbox   error     // the last Accept's
+}
+
+func (h *health) start() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running, h.open, h.since, h.link, h.inbox = true, 0, time.Now(), nil, nil
+}
+
+func (h *health) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = false
+}
+
+func (h *health) opened() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open++
+	h.link = nil
+}
+
+func (h *health) closed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = max(0, h.open-1)
+	if h.open == 0 {
+		h.link, h.since = err, time.Now()
+	}
+}
+
+func (h *health) missed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open == 0 {
+		h.link = err
+	}
+}
+
+func (h *health) accepted(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inbox = err
+}
+
+// Health returns nil while events come and are kept, or what is wrong in words for
+// the operator.
+func (p *Platform) Health() error {
+	h := &p.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !h.running:
+		return errors.New("slack: not connected")
+	case h.inbox != nil:
+		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inbox)
+	case h.open > 0:
+		return nil
+	case h.link != nil:
+		return fmt.Errorf("slack: not connected since %s: %w", h.since.UTC().Format(time.RFC3339), h.link)
+	}
+	return fmt.Errorf("slack: not connected since %s", h.since.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,241 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inbox keeps what it accepts. Errors given to it are returned first.
+type inbox struct {
+	mu       sync.Mutex
+	errs     []error
+	accepted []bridge.Message
+	calls    int
+	changed  chan struct{}
+	// before, where set, is called before a message is accepted.
+	before func(bridge.Message)
+}
+
+func newInbox(errs ...error) *inbox {
+	return &inbox{errs: errs, changed: make(chan struct{}, 1)}
+}
+
+func (in *inbox) Accept(_ context.Context, messages ...bridge.Message) error {
+	if in.before != nil {
+		in.before(messages[0])
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.calls++
+	if len(in.errs) > 0 {
+		err := in.errs[0]
+		in.errs = in.errs[1:]
+		return err
+	}
+	in.accepted = append(in.accepted, messages...)
+	select {
+	case in.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (in *inbox) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+
+func (in *inbox) all() []bridge.Message {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return append([]bridge.Message(nil), in.accepted...)
+}
+
+// wait returns once n messages were accepted.
+func (in *inbox) wait(t *testing.T, n int) []bridge.Message {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		if got := in.all(); len(got) >= n {
+			return got
+		}
+		select {
+		case <-in.changed:
+		case <-timeout:
+			t.Fatalf("only %d of %d messages came", len(in.all()), n)
+		}
+	}
+}
+
+// syncBuffer is a log that may be written while it is read.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// fixture is a platform in a workspace with Ann, her DM and a channel.
+type fixture struct {
+	*emulator.Server
+	t       *testing.T
+	p       *Platform
+	in      *inbox
+	log     *syncBuffer
+	url     string
+	user    string
+	dm      string
+	channel string
+	stop    func()
+}
+
+// quick is a workspace that does not let tests wait.
+func quick() emulator.Config {
+	return emulator.Config{AckTimeout: 100 * time.Millisecond, Retry: []time.Duration{0, 0, 0, 0, 0}, Ping: 20 * time.Millisecond}
+}
+
+// setup makes a workspace and a platform that does not run yet.
+func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
+	t.Helper()
+	s, err := emulator.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := s.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{Server: s, t: t, in: newInbox(), log: &syncBuffer{}, url: address}
+	f.user = s.AddUser(emulator.User{ID: "U1", Name: "ann", RealName: "Ann Lee"}).ID
+	f.dm = f.make(emulator.ChannelSpec{ID: "D1", Kind: emulator.DM, Members: []string{f.user}})
+	f.channel = f.make(emulator.ChannelSpec{ID: "C1", Name: "general", Members: []string{f.user}})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+	config := Config{
+		BotToken: s.BotToken(), AppToken: s.AppToken(), APIURL: address, HTTPClient: client, PingTimeout: 10 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if change != nil {
+		change(&config)
+	}
+	if f.p, err = New(config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		client.CloseIdleConnections()
+	})
+	return f
+}
+
+// start is setup with a platform that runs and is connected.
+func start(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
+	t.Helper()
+	f := setup(t, cfg, change)
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+	return f
+}
+
+// run runs the platform until stop is called, which checks that Run ends without
+// an error.
+func (f *fixture) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.p.Run(ctx, f.in) }()
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.t.Errorf("Run: %v", err)
+		}
+	})
+	f.t.Cleanup(f.stop)
+}
+
+func (f *fixture) make(spec emulator.ChannelSpec) string {
+	f.t.Helper()
+	id, err := f.AddChannel(spec)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return id
+}
+
+func (f *fixture) say(channel, text string, opts *emulator.SayOptions) emulator.Sent {
+	f.t.Helper()
+	sent, err := f.Say(channel, f.user, text, opts)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return sent
+}
+
+func (f *fixture) inject(fault emulator.Fault) {
+	f.t.Helper()
+	if _, err := f.Inject(fault); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) wait(cond func(emulator.State) bool) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := f.WaitFor(ctx, cond); err != nil {
+		f.t.Fatalf("%v\n%s", err, f.log)
+	}
+}
+
+func (f *fixture) acked(sent ...emulator.Sent) {
+	f.t.Helper()
+	f.wait(func(s emulator.State) bool {
+		for _, one := range sent {
+			if !s.Acked(one.Envelopes...) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// send sends a part and counts the commits.
+func (f *fixture) send(chat bridge.Chat, part bridge.Part) (ts string, commits int, err error) {
+	f.t.Helper()
+	ts, err = f.p.Send(f.t.Context(), bridge.Address{Chat: chat}, part, func() error { commits++; return nil })
+	return ts, commits, err
+}
+
+func chatOf(channel, thread string) bridge.Chat {
+	return bridge.Chat{Platform: Name, ID: channel, Thread: thread}
+}
+
+// noSecrets fails where one of the secrets stands in a text.
+func (f *fixture) noSecrets(text string) {
+	f.t.Helper()
+	for _, secret := range []string{f.BotToken(), f.AppToken(), f.SigningSecret(), "ticket-"} {
+		if strings.Contains(text, secret) {
+			f.t.Errorf("%q is told in:\n%s", secret, text)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+const (
+	// nameTimeout is how long the acceptance of a message may wait for names.
+	nameTimeout = time.Second
+	// personAge is how long a name is kept; adminAge how long a role counts.
+	personAge = time.Hour
+	adminAge  = time.Minute
+	// namelessAge is how long an unknown name is not asked for again.
+	namelessAge = time.Minute
+)
+
+// person is a user as far as it concerns the bot.
+type person struct {
+	name  string
+	admin bool
+	asked time.Time
+}
+
+// person looks a user up.
+func (p *Platform) person(ctx context.Context, id string) (person, error) {
+	var u *slack.User
+	err := p.api.call(ctx, "users.info", func(ctx context.Context, api *slack.Client) (err error) {
+		u, err = api.GetUserInfoContext(ctx, id)
+		return err
+	})
+	if err == nil && u.ID != id {
+		err = errors.New("slack: users.info: the answer is about somebody else")
+	}
+	if err != nil {
+		return person{}, err
+	}
+	found := person{
+		name:  strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
+		admin: (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted,
+		asked: time.Now(),
+	}
+	p.people.put(id, found, personAge)
+	return found, nil
+}
+
+// names tells names of users, or the ids where they are not to be had soon.
+type names func(id string) string
+
+// names returns one that takes its time only once.
+func (p *Platform) names(ctx context.Context) names {
+	left := nameTimeout
+	return func(id string) string {
+		begin := time.Now()
+		defer func() { left -= time.Since(begin) }()
+		return p.name(ctx, id, left)
+	}
+}
+
+func (p *Platform) name(ctx context.Context, id string, within time.Duration) string {
+	known, ok := p.people.get(id)
+	if ok || within <= 0 {
+		return cmp.Or(known.name, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	found, err := p.person(ctx, id)
+	if err != nil {
+		p.log.Debug("name not known", "user", id, "err", err)
+		p.people.put(id, person{}, namelessAge)
+	}
+	return cmp.Or(found.name, id)
+}
+
+// IsAdmin reports whether the user is an administrator or owner of the workspace.
+func (p *Platform) IsAdmin(ctx context.Context, _ bridge.Chat, user string) (bool, error) {
+	if known, ok := p.people.get(user); ok && time.Since(known.asked) < adminAge {
+		return known.admin, nil
+	}
+	found, err := p.person(ctx, user)
+	return found.admin, err
+}

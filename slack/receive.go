@@ -1,0 +1,189 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+
+	"oneclaw/bridge"
+)
+
+const (
+	minBackOff = 100 * time.Millisecond
+	maxBackOff = 30 * time.Second
+	// responseAge is how long Slack takes answers to a command.
+	responseAge = 30 * time.Minute
+)
+
+// receiver is one Run.
+type receiver struct {
+	*Platform
+	in      bridge.Inbox
+	self    self
+	lanes   *lanes
+	sockets sync.WaitGroup
+}
+
+// frame is what a socket brings.
+type frame struct{ socketmode.Request }
+
+func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Request) }
+
+// Run receives until ctx ends. It returns an error only where a token is refused or
+// the app lacks what it cannot work without; outages it waits out.
+func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
+	p.health.start()
+	defer p.health.stop()
+	defer p.api.close()
+	me, err := p.identify(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
+	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
+	defer p.sweep(ctx)
+	if p.secret != "" {
+		p.health.opened()
+		p.serveEvents(r)
+		<-ctx.Done()
+		p.serveEvents(nil)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.lanes.wait()
+	defer r.sockets.Wait()
+	defer cancel()
+	return r.link(ctx)
+}
+
+// identify learns who the bot is and what it may do.
+func (p *Platform) identify(ctx context.Context) (self, error) {
+	pause := newPause()
+	for {
+		var who *slack.AuthTestResponse
+		err := p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
+			who, err = api.AuthTestContext(ctx)
+			return err
+		})
+		if wrongToken(err) {
+			return self{}, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
+		}
+		if err == nil && (who.UserID == "" || who.TeamID == "") {
+			err = errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+		}
+		if err == nil {
+			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID}
+			return me, p.checkScopes(who.Header.Get("X-Oauth-Scopes"))
+		}
+		if ctx.Err() != nil {
+			return self{}, nil
+		}
+		wait := pause.after(err)
+		p.health.missed(err)
+		p.log.Warn("slack cannot be reached yet", "err", err, "wait", wait)
+		p.api.close()
+		if !sleep(ctx, wait) {
+			return self{}, nil
+		}
+	}
+}
+
+// checkScopes says at the start what would only show when it is needed.
+func (p *Platform) checkScopes(header string) error {
+	if header == "" {
+		return nil // a proxy may drop it
+	}
+	have := map[string]bool{}
+	for scope := range strings.SplitSeq(header, ",") {
+		have[strings.TrimSpace(scope)] = true
+	}
+	var missing []string
+	for _, scope := range manifestScopes() {
+		if !have[scope] {
+			missing = append(missing, scope)
+		}
+	}
+	if !have["chat:write"] {
+		return fmt.Errorf("slack: the app lacks the scope chat:write (and of the others: %s): "+
+			"add them under OAuth & Permissions and install the app again", strings.Join(missing, ", "))
+	}
+	if len(missing) > 0 {
+		p.log.Warn("the app lacks scopes: add them under oauth & permissions and install it again", "scopes", missing)
+	}
+	return nil
+}
+
+// pause says how long to wait after an error.
+type pause struct{ steps *backoff.ExponentialBackOff }
+
+func newPause() pause {
+	return pause{&backoff.ExponentialBackOff{
+		InitialInterval: 2 * minBackOff, RandomizationFactor: 1.0 / 3, Multiplier: 2, MaxInterval: maxBackOff * 3 / 4,
+	}}
+}
+
+// after obeys the server where it says how long.
+func (p pause) after(err error) time.Duration {
+	var ce *callError
+	if errors.As(err, &ce) && ce.retryAfter > 0 {
+		return ce.retryAfter
+	}
+	return min(max(p.steps.NextBackOff(), minBackOff), maxBackOff)
+}
+
+// enqueue has an envelope accepted in the order of its lane and then acknowledged
+// on the socket that brought it. What is not accepted is not acknowledged: Slack
+// delivers it again.
+func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
+	in, err := r.self.decode(req.Type, req.Payload)
+	if err != nil {
+		r.log.Error("envelope skipped: it does not decode", "envelope", req.EnvelopeID, "type", req.Type, "err", err)
+	}
+	// What is accepted outlives its socket: the next delivery finds it on disk.
+	r.lanes.do(ctx, in.lane(), func() {
+		reply, err := r.accept(ctx, in)
+		if err != nil {
+			r.log.Error("not accepted: slack keeps it", "envelope", req.EnvelopeID, "attempt", req.RetryAttempt, "err", err)
+			return
+		}
+		ack := socketmode.Response{EnvelopeID: req.EnvelopeID}
+		if reply != "" && req.AcceptsResponsePayload {
+			ack.Payload = ephemeral(reply)
+		}
+		if err := s.write(ack); err != nil {
+			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.clean(err))
+		}
+	})
+}
+
+// ephemeral is a text that only who typed the command sees.
+func ephemeral(text string) map[string]string {
+	return map[string]string{"response_type": "ephemeral", "text": escape(text)}
+}
+
+// accept gives an intake to the inbox. The reply is for who typed a command.
+func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
+	var msg *bridge.Message
+	switch {
+	case in.event != nil:
+		msg, err = r.convert(ctx, in.event)
+	case in.command != nil:
+		msg, reply = r.convertCommand(ctx, in.command)
+	}
+	if err != nil || msg == nil {
+		return reply, err
+	}
+	err = r.in.Accept(ctx, *msg)
+	if ctx.Err() == nil {
+		r.health.accepted(err)
+	}
+	return reply, err
+}

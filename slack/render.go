@@ -1,0 +1,24 @@
+package slack
+
+import (
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/markdown"
+)
+
+// partLimit is the length of a part, markup counted. Slack advises to send texts
+// over 4,000 in several messages; the rest is room for the notice of a repeat.
+const partLimit = 3900
+
+// Render turns Markdown into parts in Slack's mrkdwn.
+func (p *Platform) Render(text string) []bridge.Part {
+	var parts []bridge.Part
+	for _, part := range markdown.Parse(text).SlackMrkdwn(partLimit) {
+		parts = append(parts, bridge.Part{Text: part.Text, Plain: part.Plain})
+	}
+	if len(parts) == 0 && strings.TrimSpace(text) != "" {
+		parts = []bridge.Part{{Text: escape(text), Plain: escape(text)}}
+	}
+	return parts
+}

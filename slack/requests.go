@@ -1,0 +1,133 @@
+package slack
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"github.com/slack-go/slack"
+)
+
+// maxRequest bounds the body of a request from Slack.
+const maxRequest = 1 << 20
+
+// serveEvents says which Run the requests are for; nil for none.
+func (p *Platform) serveEvents(r *receiver) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.receiver = r
+}
+
+// Events serves what Slack posts to the request URLs of the app: events, slash
+// commands and interactions. It takes nothing that is not signed with the signing
+// secret, and answers 200 only once a message is accepted. While no Run is under
+// way it answers 503, and Slack tries again.
+func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
+
+func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		http.Error(w, "request broken", http.StatusBadRequest)
+		return
+	}
+	if err := p.verify(req.Header, body); err != nil {
+		p.log.Warn("request refused: it is not signed by slack", "err", err)
+		http.Error(w, "not signed", http.StatusUnauthorized)
+		return
+	}
+	kind, payload, ok := open(req.Header.Get("Content-Type"), body)
+	if !ok {
+		http.Error(w, "not a request of slack's", http.StatusBadRequest)
+		return
+	}
+	var o outer
+	if kind == kindEvent && json.Unmarshal(payload, &o) == nil && o.Type == "url_verification" {
+		writeJSON(w, map[string]string{"challenge": o.Challenge})
+		return
+	}
+	p.mu.Lock()
+	r := p.receiver
+	p.mu.Unlock()
+	if r == nil {
+		http.Error(w, "not running", http.StatusServiceUnavailable)
+		return
+	}
+	in, err := r.self.decode(kind, payload)
+	if err != nil {
+		// Slack would send it again as it is.
+		p.log.Error("request skipped: it does not decode", "type", kind, "err", err)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	reply, err := r.accept(req.Context(), in)
+	switch {
+	case err != nil:
+		p.log.Error("not accepted: slack keeps it", "attempt", req.Header.Get("X-Slack-Retry-Num"), "err", err)
+		http.Error(w, "not accepted", http.StatusServiceUnavailable)
+	case reply != "":
+		writeJSON(w, ephemeral(reply))
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// verify checks the signature and the age of a request.
+func (p *Platform) verify(header http.Header, body []byte) error {
+	verifier, err := slack.NewSecretsVerifier(header, p.secret)
+	if err != nil {
+		return err
+	}
+	if _, err := verifier.Write(body); err != nil {
+		return err
+	}
+	return verifier.Ensure()
+}
+
+// open finds out what a request is: an event in JSON, or a form with a command or an
+// interaction. A command's fields become JSON, as sockets bring them.
+func open(contentType string, body []byte) (kind string, payload []byte, ok bool) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return "", nil, false
+	}
+	if media == "application/json" {
+		return kindEvent, body, json.Valid(body)
+	}
+	form, err := url.ParseQuery(string(body))
+	if media != "application/x-www-form-urlencoded" || err != nil {
+		return "", nil, false
+	}
+	if form.Has("payload") {
+		return kindInteractive, []byte(form.Get("payload")), true
+	}
+	fields := make(map[string]string, len(form))
+	for key, values := range form {
+		fields[key] = values[0]
+	}
+	payload, err = json.Marshal(fields)
+	return kindCommand, payload, err == nil && form.Has("command")
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "not encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// A client that has gone away is its own affair.
+	_, _ = w.Write(body)
+}

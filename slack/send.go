@@ -1,0 +1,159 @@
+package slack
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// hardLimit is what chat.postMessage takes at all; parts are far shorter.
+const hardLimit = 40_000
+
+// Send sends one part. Where Slack refuses the formatting, it sends the plain text
+// at once; where the bot is not in the channel of a slash command, it answers the
+// command instead. It retries nothing else: when to try again is for the caller to
+// say.
+func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	if to.Chat.Platform != Name || to.Chat.ID == "" {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+	}
+	if commit == nil {
+		commit = func() error { return nil }
+	}
+	commit = sync.OnceValue(commit)
+	plain, begun := part.Text == "", time.Now()
+	for {
+		ts, err := p.post(ctx, to, part, plain, commit)
+		switch {
+		case err == nil:
+			p.statuses.answered(to.Chat, begun)
+			p.join(to.Chat, "")
+			return ts, nil
+		case !plain && part.Plain != "" && refused(err, "invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_arguments"):
+			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
+			plain = true
+			continue
+		case refused(err, "not_in_channel", "channel_not_found"):
+			if address, ok := p.response(to); ok {
+				return p.respond(ctx, address, part)
+			}
+		}
+		return "", p.sendError(to, err)
+	}
+}
+
+// post posts a part once.
+func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part, plain bool, commit func() error) (string, error) {
+	options := []slack.MsgOption{
+		slack.MsgOptionText(text(part, plain), false),
+		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
+	}
+	if plain {
+		options = append(options, slack.MsgOptionDisableMarkdown())
+	}
+	if to.Chat.Thread != "" {
+		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
+	}
+	var ts string
+	err := p.api.do(ctx, "chat.postMessage", &gate{commit: commit}, func(ctx context.Context, api *slack.Client) (err error) {
+		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
+		if err == nil && ts == "" {
+			err = errors.New("the answer names no message")
+		}
+		return err
+	})
+	return ts, err
+}
+
+// text is what to show of a part, with the notice where it may be a repeat.
+func text(part bridge.Part, plain bool) string {
+	body, notice := part.Text, "_"+bridge.RepeatNotice+"_"
+	if plain {
+		// Whatever is in it, nobody is called.
+		body = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text))
+		notice = bridge.RepeatNotice
+	}
+	if part.Repeat {
+		body += "\n\n" + notice
+	}
+	if runes := []rune(body); len(runes) > hardLimit {
+		body = string(runes[:hardLimit-1]) + "…"
+	}
+	return body
+}
+
+// sendError says what became of a send that failed.
+func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
+	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
+	var ce *callError
+	if !errors.As(err, &ce) {
+		return out
+	}
+	out.RetryAfter = ce.retryAfter
+	switch {
+	case ce.commit != nil, !ce.begun && ce.code == "" && ce.status == 0:
+		out.Outcome = bridge.Later
+	case wrongToken(err):
+		p.log.Error("slack refuses the token: check SLACK_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
+		out.Outcome = bridge.Later
+	case ce.status == http.StatusGatewayTimeout:
+		// A gateway that gave up waiting does not know what the server behind it did.
+	case ce.code != "" && !transient(ce):
+		out.Outcome = bridge.Refused
+	case ce.code != "" || ce.status != 0:
+		out.Outcome = bridge.Later
+	}
+	return out
+}
+
+// response finds where the command that is answered takes answers.
+func (p *Platform) response(to bridge.Address) (string, bool) {
+	if to.Chat.Thread != "" {
+		return "", false
+	}
+	if to.ReplyTo != "" {
+		return p.responses.get(to.Chat.ID + "/" + to.ReplyTo)
+	}
+	return p.responses.get(to.Chat.ID)
+}
+
+// respond answers a command where it was typed, for who typed it alone. Slack has
+// refused the part as a message, so nothing has arrived yet.
+func (p *Platform) respond(ctx context.Context, address string, part bridge.Part) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || !p.api.mayHaveToken(u) {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
+	}
+	body, err := json.Marshal(map[string]string{"response_type": "ephemeral", "text": text(part, part.Text == "")})
+	if err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.api.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is no address")}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.api.http.Do(req)
+	if err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond to command: %w", p.api.clean(err))}
+	}
+	_ = resp.Body.Close() // the status says it all
+	if resp.StatusCode != http.StatusOK {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond to command: http status %d", resp.StatusCode)}
+	}
+	return "response", nil
+}

@@ -1,0 +1,169 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+// Name is the Chat.Platform of Slack's chats.
+const Name = "slack"
+
+// Defaults of [Config].
+const (
+	DefaultAPIURL      = "https://slack.com/api/"
+	DefaultPingTimeout = 30 * time.Second
+	DefaultCallTimeout = 30 * time.Second
+)
+
+// Config says which app to be, and where.
+type Config struct {
+	// BotToken is the app's bot token, xoxb-…. It is required.
+	BotToken string
+	// AppToken is the app-level token, xapp-…, for Socket Mode.
+	AppToken string
+	// SigningSecret proves that requests are from Slack. Where it is set, events come
+	// to [Platform.Events] and no socket is opened.
+	SigningSecret string
+	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
+	APIURL string
+	// AgentView says that the app has Slack's agent view: each top-level direct
+	// message begins a thread. Otherwise a direct chat is one conversation.
+	AgentView bool
+	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
+	// means a client of its own, which Run closes when it ends.
+	HTTPClient *http.Client
+	// Logger is where the platform reports. Nil means no log.
+	Logger *slog.Logger
+	// PingTimeout is how long a socket may be silent before it counts as dead. 0
+	// means [DefaultPingTimeout].
+	PingTimeout time.Duration
+	// CallTimeout bounds every call of the Web API. 0 means [DefaultCallTimeout].
+	CallTimeout time.Duration
+}
+
+// Platform is Slack. Its methods may be called concurrently; Run at most once at a
+// time. Its only goroutines are those of Run, which waits for them.
+type Platform struct {
+	api         *client
+	log         *slog.Logger
+	secret      string
+	agentView   bool
+	pingTimeout time.Duration
+	health      health
+	statuses    statuses
+	people      cache[string, person]
+	threads     cache[bridge.Chat, thread]
+	responses   cache[string, string]
+
+	mu       sync.Mutex
+	receiver *receiver // of the Run that is under way
+}
+
+var (
+	_ bridge.Platform       = (*Platform)(nil)
+	_ bridge.Typer          = (*Platform)(nil)
+	_ bridge.Fetcher        = (*Platform)(nil)
+	_ bridge.Administrators = (*Platform)(nil)
+	_ bridge.Monitor        = (*Platform)(nil)
+)
+
+// New checks the configuration. It sends nothing: a wrong token shows in
+// [Platform.Run].
+func New(cfg Config) (*Platform, error) {
+	bot, app := strings.TrimSpace(cfg.BotToken), strings.TrimSpace(cfg.AppToken)
+	secret := strings.TrimSpace(cfg.SigningSecret)
+	switch {
+	case !strings.HasPrefix(bot, "xoxb-"):
+		return nil, errors.New("slack: SLACK_BOT_TOKEN is not a bot token: want xoxb-…, from OAuth & Permissions of the app")
+	case secret == "" && app == "":
+		return nil, errors.New("slack: set SLACK_APP_TOKEN (xapp-…) for Socket Mode, or SLACK_SIGNING_SECRET for HTTP events")
+	case secret == "" && !strings.HasPrefix(app, "xapp-"):
+		return nil, errors.New("slack: SLACK_APP_TOKEN is not an app-level token: want xapp-…, from Basic Information of the app")
+	case cfg.PingTimeout < 0 || cfg.CallTimeout < 0:
+		return nil, errors.New("slack: a time to wait must not be negative")
+	}
+	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, DefaultAPIURL), "/") + "/")
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("slack: SLACK_API_URL is no address: want one such as " + DefaultAPIURL)
+	}
+	p := &Platform{
+		api:         newClient(bot, app, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
+		log:         cfg.Logger,
+		secret:      secret,
+		agentView:   cfg.AgentView,
+		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
+	}
+	p.api.hide(secret)
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	return p, nil
+}
+
+// Name returns [Name].
+func (p *Platform) Name() string { return Name }
+
+// sleep reports false where ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// cache keeps the last few values, each for a time. The zero value is ready.
+type cache[K comparable, V any] struct {
+	mu      sync.Mutex
+	entries map[K]cached[V]
+	ring    []K
+	next    int
+}
+
+type cached[V any] struct {
+	value V
+	until time.Time
+}
+
+const maxCached = 4096
+
+func (c *cache[K, V]) put(key K, value V, age time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[K]cached[V]{}
+	}
+	_, known := c.entries[key]
+	c.entries[key] = cached[V]{value, time.Now().Add(age)}
+	switch {
+	case known:
+	case len(c.ring) < maxCached:
+		c.ring = append(c.ring, key)
+	default:
+		delete(c.entries, c.ring[c.next])
+		c.ring[c.next] = key
+		c.next = (c.next + 1) % maxCached
+	}
+}
+
+func (c *cache[K, V]) get(key K) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	return e.value, ok && time.Now().Before(e.until)
+}

@@ -1,0 +1,237 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+)
+
+const (
+	// maxFrame bounds what a socket brings at once.
+	maxFrame = 4 << 20
+	// writeTimeout bounds a write to a socket.
+	writeTimeout = 10 * time.Second
+	// drainTime is how long a socket that was asked to go is still heard.
+	drainTime = 10 * time.Second
+)
+
+// socket is a connection of Socket Mode. Its goroutines are listen and ping.
+type socket struct {
+	conn   *websocket.Conn
+	silent time.Duration // for how long it may be
+	opened time.Time
+	// leaving is closed when Slack asks the socket to go, done when it has ended.
+	leaving, done chan struct{}
+	err           error // why it ended; set before done is closed
+	greeted       bool  // Slack has said hello; for listen alone
+
+	mu      sync.Mutex // guards writing
+	retired time.Time  // when it is to end, where it was asked to go
+}
+
+// open connects one more socket.
+func (r *receiver) open(ctx context.Context) (*socket, error) {
+	var address string
+	err := r.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) (err error) {
+		_, address, err = api.StartSocketModeContext(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.api.timeout)
+	defer cancel()
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: r.api.timeout}
+	conn, resp, err := dialer.DialContext(ctx, address, nil)
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // gorilla has read what there is
+	}
+	if err != nil {
+		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.clean(err))
+	}
+	s := &socket{
+		conn: conn, silent: r.pingTimeout, opened: time.Now(),
+		leaving: make(chan struct{}), done: make(chan struct{}),
+	}
+	conn.SetReadLimit(maxFrame)
+	conn.SetPingHandler(func(data string) error {
+		// A failed write shows in the next read.
+		_ = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
+		return s.extend()
+	})
+	conn.SetPongHandler(func(string) error { return s.extend() })
+	return s, nil
+}
+
+// extend lets the socket live on from a sign of life.
+func (s *socket) extend() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until := time.Now().Add(s.silent)
+	if !s.retired.IsZero() && s.retired.Before(until) {
+		until = s.retired
+	}
+	return s.conn.SetReadDeadline(until)
+}
+
+// retire lets the socket end soon.
+func (s *socket) retire() {
+	s.mu.Lock()
+	s.retired = time.Now().Add(drainTime)
+	s.mu.Unlock()
+	if err := s.extend(); err != nil {
+		s.close()
+	}
+}
+
+// close breaks the connection, which ends what runs on it.
+func (s *socket) close() {
+	_ = s.conn.Close() // it may be closed already, which is as good
+}
+
+// serve starts what runs on a socket; done is closed when all of it has ended.
+func (r *receiver) serve(ctx context.Context, s *socket) {
+	r.sockets.Go(func() {
+		ctx, cancel := context.WithCancel(ctx)
+		var ping sync.WaitGroup
+		ping.Go(func() { s.ping(ctx) })
+		s.err = r.listen(ctx, s)
+		cancel()
+		s.close()
+		ping.Wait()
+		if s.greeted {
+			r.health.closed(s.err)
+		}
+		close(s.done)
+	})
+}
+
+// ping asks for signs of life, and closes the socket when ctx ends.
+func (s *socket) ping(ctx context.Context) {
+	defer s.close()
+	tick := time.NewTicker(s.silent / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// listen takes what a socket brings until it ends.
+func (r *receiver) listen(ctx context.Context, s *socket) error {
+	left := false
+	for {
+		// A wait for room in the lanes must not count as silence.
+		if err := s.extend(); err != nil {
+			return err
+		}
+		var raw frame
+		_, data, err := s.conn.ReadMessage()
+		if err != nil {
+			return r.api.clean(err)
+		}
+		if err := raw.decode(data); err != nil {
+			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
+			continue
+		}
+		switch raw.Type {
+		case socketmode.RequestTypeHello:
+			if !s.greeted {
+				s.greeted = true
+				r.health.opened()
+			}
+			r.log.Info("slack connected", "sockets", raw.NumConnections)
+		case socketmode.RequestTypeDisconnect:
+			r.log.Info("slack asks for a new connection", "reason", raw.Reason)
+			if !left {
+				left = true
+				close(s.leaving)
+			}
+		default:
+			if raw.EnvelopeID != "" {
+				r.enqueue(ctx, s, raw.Request)
+			}
+		}
+	}
+}
+
+// write sends an acknowledgement.
+func (s *socket) write(v any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return s.conn.WriteJSON(v)
+}
+
+// stableAge is how long a socket has to live for the next to follow at once.
+const stableAge = 10 * time.Second
+
+// link keeps a socket open until ctx ends, and a second one while Slack replaces
+// the first. It returns an error where going on is of no use.
+func (r *receiver) link(ctx context.Context) error {
+	pause := newPause()
+	var old *socket
+	for ctx.Err() == nil {
+		s, err := r.open(ctx)
+		if err != nil {
+			if err := fatal(err); err != nil || ctx.Err() != nil {
+				return err
+			}
+			wait := pause.after(err)
+			r.health.missed(err)
+			r.log.Warn("slack cannot be reached", "err", err, "wait", wait)
+			r.api.close()
+			sleep(ctx, wait)
+			continue
+		}
+		if old != nil {
+			old.retire()
+		}
+		r.serve(ctx, s)
+		select {
+		case <-s.done:
+			if ctx.Err() == nil {
+				r.log.Warn("socket lost", "err", s.err, "age", time.Since(s.opened).Round(time.Second))
+			}
+		case <-s.leaving:
+			if old != nil {
+				old.close()
+				<-old.done
+			}
+			old = s
+		}
+		if time.Since(s.opened) >= stableAge {
+			pause = newPause()
+			continue
+		}
+		sleep(ctx, pause.after(nil))
+	}
+	return nil
+}
+
+// fatal returns what to tell the operator where an error will not go away.
+func fatal(err error) error {
+	var ce *callError
+	switch {
+	case wrongToken(err):
+		return fmt.Errorf("slack: the app-level token is refused: check SLACK_APP_TOKEN (xapp-…): %w", err)
+	case errors.As(err, &ce) && ce.code == "missing_scope":
+		return fmt.Errorf("slack: SLACK_APP_TOKEN lacks the scope connections:write: make a new app-level token with it: %w", err)
+	}
+	return nil
+}

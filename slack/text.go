@@ -1,0 +1,176 @@
+package slack
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// self is who the bot is.
+type self struct {
+	user, bot, name  string
+	team, enterprise string
+}
+
+// tokenized is what stands between angle brackets in a text. What people typed has
+// none: it comes escaped.
+var tokenized = regexp.MustCompile(`<([^<>]*)>`)
+
+// words is the text of a message as far as it concerns the bot.
+type words struct {
+	text      string
+	mentioned bool
+	// called is true where the text began with a mention, which was taken off.
+	called bool
+}
+
+// read decodes a text: links, mentions and channels become what people see, and
+// mentions of the bot at either end are taken off. name tells the name of a user.
+func (s self) read(raw string, name func(user string) string) words {
+	var w words
+	w.mentioned = s.isMentioned(raw)
+	text := strings.TrimSpace(raw)
+	for {
+		rest, ok := s.cutMention(text)
+		if !ok {
+			break
+		}
+		text, w.called = rest, true
+	}
+	for {
+		loc := s.lastMention(text)
+		if loc < 0 {
+			break
+		}
+		text = strings.TrimSpace(text[:loc])
+	}
+	if text == "" {
+		text = strings.TrimSpace(raw) // nothing but a mention is still a message
+	}
+	var b strings.Builder
+	at := 0
+	for _, m := range tokenized.FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(unescape(text[at:m[0]]))
+		b.WriteString(s.show(text[m[2]:m[3]], name))
+		at = m[1]
+	}
+	b.WriteString(unescape(text[at:]))
+	w.text = strings.TrimSpace(b.String())
+	return w
+}
+
+func (s self) isMentioned(raw string) bool {
+	return slices.ContainsFunc(tokenized.FindAllStringSubmatch(raw, -1), func(m []string) bool { return s.is(m[1]) })
+}
+
+// is reports whether what stands between angle brackets is a mention of the bot.
+func (s self) is(token string) bool {
+	id, ok := strings.CutPrefix(token, "@")
+	id, _, _ = strings.Cut(id, "|")
+	return ok && id != "" && id == s.user
+}
+
+// cutMention takes a mention of the bot off the beginning of a text, with the
+// punctuation behind it.
+func (s self) cutMention(text string) (string, bool) {
+	m := tokenized.FindStringSubmatchIndex(text)
+	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
+		return text, false
+	}
+	return strings.TrimLeftFunc(text[m[1]:], func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(",:;", r)
+	}), true
+}
+
+// lastMention returns where a mention of the bot at the end of a text begins, or -1.
+func (s self) lastMention(text string) int {
+	if !strings.HasSuffix(text, ">") {
+		return -1
+	}
+	i := strings.LastIndexByte(text, '<')
+	if i < 0 || !s.is(text[i+1:len(text)-1]) {
+		return -1
+	}
+	return i
+}
+
+// show turns what stands between angle brackets into what people see.
+func (s self) show(token string, name func(user string) string) string {
+	target, label, _ := strings.Cut(token, "|")
+	target, label = unescape(target), unescape(label)
+	switch {
+	case s.is(token):
+		return "@" + s.name
+	case strings.HasPrefix(target, "@"):
+		if label == "" {
+			label = name(target[1:])
+		}
+		return "@" + strings.TrimPrefix(label, "@")
+	case strings.HasPrefix(target, "#"):
+		if label == "" {
+			label = target[1:]
+		}
+		return "#" + label
+	case strings.HasPrefix(target, "!"):
+		return special(target[1:], label)
+	case label == "" || label == target:
+		return target
+	case strings.TrimPrefix(target, "mailto:") == label, strings.TrimPrefix(target, "http://") == label,
+		strings.TrimPrefix(target, "https://") == label, strings.TrimPrefix(target, "tel:") == label:
+		return label
+	}
+	return label + " (" + target + ")"
+}
+
+// special shows broadcasts, groups and dates.
+func special(target, label string) string {
+	if label != "" {
+		return label
+	}
+	if kind, id, ok := strings.Cut(target, "^"); ok {
+		if kind == "subteam" {
+			return "@" + id
+		}
+		return id
+	}
+	return "@" + target
+}
+
+var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+
+func unescape(s string) string { return entities.Replace(s) }
+
+// escape makes a text safe to show as it is.
+func escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// isCommand reports whether a word is a command of the bot.
+func isCommand(word string) bool {
+	switch word {
+	case "help", "clear", "new", "stop", "status", "tools", "usage", "agent", "model", "whoami", "why", "connect", "disconnect":
+		return true
+	}
+	return false
+}
+
+// ofThread reports whether a command is about one conversation, so that in a
+// channel it has to be said in the thread that is meant.
+func ofThread(word string) bool { return word == "clear" || word == "new" || word == "stop" }
+
+// asCommand gives a command its slash: "!clear" and "/clear" with or without more
+// behind them, "clear" only where it is the whole text and addressed is set. Slack
+// keeps texts that begin with a slash for itself, and has no commands in threads.
+func asCommand(text string, addressed bool) string {
+	first, rest, more := strings.Cut(text, " ")
+	word := strings.ToLower(strings.TrimLeft(first, "/!"))
+	marked := len(first) == len(word)+1
+	if !isCommand(word) || !marked && (more || !addressed || len(first) != len(word)) {
+		return text
+	}
+	if !more {
+		return "/" + word
+	}
+	return "/" + word + " " + rest
+}

@@ -1,0 +1,122 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+const (
+	// lookupTimeout is how long the acceptance of a message may wait for a thread.
+	lookupTimeout = 2 * time.Second
+	// joinedAge is how long it is remembered that the bot takes part in a thread,
+	// absentAge that it does not: another process of the bot may have answered there.
+	joinedAge = 24 * time.Hour
+	absentAge = time.Minute
+	// Threads are searched for the bot from their beginning, so far and no further.
+	threadPage  = 200
+	threadPages = 5
+)
+
+// thread is what is known of a thread.
+type thread struct {
+	// opener is the user who began it.
+	opener string
+	// joined is true where the bot takes part: it was mentioned in the first message
+	// or has written.
+	joined bool
+	// looked is true where Slack was asked.
+	looked bool
+}
+
+// join notes that the bot takes part in a thread.
+func (p *Platform) join(chat bridge.Chat, opener string) {
+	if chat.Thread == "" {
+		return
+	}
+	known, _ := p.threads.get(chat)
+	if opener == "" {
+		opener = known.opener
+	}
+	p.threads.put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
+}
+
+// thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
+// it; an error means that it may tell later.
+func (p *Platform) thread(ctx context.Context, me self, chat bridge.Chat) (thread, error) {
+	if known, ok := p.threads.get(chat); ok && (known.looked || known.opener != "") {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := p.search(ctx, me, chat)
+	known, _ := p.threads.get(chat)
+	if err != nil {
+		var ce *callError
+		if !errors.As(err, &ce) || ce.code == "" || transient(ce) {
+			if known.joined {
+				return known, nil // only who began it is not known
+			}
+			return thread{}, err
+		}
+		p.log.Warn("thread not readable: what is not a mention is not answered there", "chat", chat.String(), "err", err)
+	}
+	found.looked, found.joined = true, found.joined || known.joined
+	age := absentAge
+	if found.joined {
+		age = joinedAge
+	}
+	p.threads.put(chat, found, age)
+	return found, nil
+}
+
+// search reads a thread until the bot is found in it.
+func (p *Platform) search(ctx context.Context, me self, chat bridge.Chat) (thread, error) {
+	var found thread
+	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
+	for range threadPages {
+		var page []slack.Message
+		var more bool
+		err := p.api.call(ctx, "conversations.replies", func(ctx context.Context, api *slack.Client) (err error) {
+			page, more, params.Cursor, err = api.GetConversationRepliesContext(ctx, &params)
+			return err
+		})
+		if err != nil {
+			return found, err
+		}
+		for _, m := range page {
+			if m.Timestamp == chat.Thread {
+				found.opener = m.User
+				found.joined = me.isMentioned(m.Text) || slices.Contains(m.ReplyUsers, me.user)
+			}
+			found.joined = found.joined || me.wrote(m.User, m.BotID)
+		}
+		if found.joined || !more || params.Cursor == "" {
+			break
+		}
+	}
+	return found, nil
+}
+
+// wrote reports whether a message is the bot's own.
+func (s self) wrote(user, bot string) bool {
+	return user != "" && user == s.user || bot != "" && bot == s.bot
+}
+
+// transient reports whether a call that was refused may succeed later.
+func transient(ce *callError) bool {
+	switch ce.code {
+	case "":
+		return ce.status != 0
+	case "ratelimited", "rate_limited", "internal_error", "fatal_error", "service_unavailable", "request_timeout",
+		"team_added_to_org", "accesslimited":
+		return true
+	}
+	return ce.status >= http.StatusInternalServerError
+}

@@ -1,0 +1,167 @@
+package slack
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+const (
+	// thinking is shown behind the name of the bot.
+	thinking = "is thinking…"
+	// statusRefresh is how often a status is set again: Slack drops it after two
+	// minutes.
+	statusRefresh = time.Minute
+	// maxStatuses bounds the statuses shown at once.
+	maxStatuses = 10_000
+	// sweepTimeout bounds the clearing of statuses at the end.
+	sweepTimeout = 5 * time.Second
+)
+
+// statuses are those that may be shown. While one is shown, people cannot write in
+// the thread, so that none may be left behind. The zero value shows none.
+type statuses struct {
+	mu    sync.Mutex
+	off   bool // the app may not show any
+	shown map[bridge.Chat]*shown
+}
+
+// shown is a status that may be shown.
+type shown struct {
+	at    time.Time // when it is due to be set again: statusRefresh later
+	busy  int       // calls that set it and have not ended
+	ended time.Time // when the last of them ended
+}
+
+// begin notes that a status is about to be set, and reports whether to.
+func (s *statuses) begin(chat bridge.Chat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.shown[chat]
+	if s.off || st == nil && len(s.shown) >= maxStatuses || st != nil && time.Since(st.at) < statusRefresh {
+		return false
+	}
+	if st == nil {
+		st = &shown{}
+		if s.shown == nil {
+			s.shown = map[bridge.Chat]*shown{}
+		}
+		s.shown[chat] = st
+	}
+	st.at = time.Now()
+	st.busy++
+	return true
+}
+
+// end notes that the call after begin has ended.
+func (s *statuses) end(chat bridge.Chat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.shown[chat]; st != nil {
+		st.busy--
+		st.ended = time.Now()
+	}
+}
+
+// answered notes that an answer, begun at a time, has arrived: that clears the
+// status, but not one that was set while the answer was on its way.
+func (s *statuses) answered(chat bridge.Chat, begun time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.shown[chat]
+	switch {
+	case st == nil:
+	case st.busy == 0 && st.ended.Before(begun):
+		delete(s.shown, chat)
+	default:
+		st.at = time.Time{}
+	}
+}
+
+// forget reports whether a status may be shown, and forgets it.
+func (s *statuses) forget(chat bridge.Chat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.shown[chat]
+	delete(s.shown, chat)
+	return known
+}
+
+// remember notes that a status could not be cleared.
+func (s *statuses) remember(chat bridge.Chat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown != nil && s.shown[chat] == nil && !s.off {
+		s.shown[chat] = &shown{ended: time.Now()}
+	}
+}
+
+func (s *statuses) turnOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.off = true
+	clear(s.shown)
+}
+
+func (s *statuses) list() []bridge.Chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var chats []bridge.Chat
+	for chat := range s.shown {
+		chats = append(chats, chat)
+	}
+	return chats
+}
+
+// Typing shows in a thread that the bot is at work, or clears the sign. Outside of
+// threads Slack has none.
+func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error {
+	if to.Chat.Thread == "" {
+		return nil
+	}
+	if !on {
+		if !p.statuses.forget(to.Chat) {
+			return nil
+		}
+		return p.setStatus(ctx, to.Chat, "")
+	}
+	if !p.statuses.begin(to.Chat) {
+		return nil
+	}
+	defer p.statuses.end(to.Chat)
+	return p.setStatus(ctx, to.Chat, thinking)
+}
+
+func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status string) error {
+	err := p.api.call(ctx, "assistant.threads.setStatus", func(ctx context.Context, api *slack.Client) error {
+		return api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
+			ChannelID: chat.ID, ThreadTS: chat.Thread, Status: status,
+		})
+	})
+	switch {
+	case refused(err, "missing_scope", "not_authorized", "not_allowed", "access_denied", "no_permission", "unknown_method", "method_deprecated"):
+		p.statuses.turnOff()
+		p.log.Info("slack shows no status for this app", "err", err)
+		return nil
+	case refused(err, "invalid_thread_ts", "channel_not_found", "not_in_channel"):
+		p.statuses.forget(chat) // none is shown where there is no such thread
+	case err != nil && status == "":
+		p.statuses.remember(chat) // the sweep at the end tries once more
+	}
+	return err
+}
+
+// sweep clears what is still shown.
+func (p *Platform) sweep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
+	defer cancel()
+	for _, chat := range p.statuses.list() {
+		if err := p.Typing(ctx, bridge.Address{Chat: chat}, false); err != nil {
+			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package slack
+
+import "encoding/json"
+
+// These are the parts of Slack's objects that matter here. Decoding no more than is
+// needed means that what else may change cannot make an event unreadable.
+
+// outer wraps an event of the Events API.
+type outer struct {
+	Type      string          `json:"type"`
+	TeamID    string          `json:"team_id"`
+	EventID   string          `json:"event_id"`
+	Challenge string          `json:"challenge"`
+	Event     json.RawMessage `json:"event"`
+}
+
+// event is an inner event: a message, a mention, or a change of a message.
+type event struct {
+	message
+	Channel     string   `json:"channel"`
+	ChannelType string   `json:"channel_type"`
+	Message     *message `json:"message"`
+	Previous    *message `json:"previous_message"`
+}
+
+type message struct {
+	Type     string `json:"type"`
+	Subtype  string `json:"subtype"`
+	User     string `json:"user"`
+	BotID    string `json:"bot_id"`
+	Text     string `json:"text"`
+	TS       string `json:"ts"`
+	ThreadTS string `json:"thread_ts"`
+	Parent   string `json:"parent_user_id"`
+	Files    []file `json:"files"`
+}
+
+type file struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Type     string `json:"mimetype"`
+	Size     int64  `json:"size"`
+	Mode     string `json:"mode"`
+	External bool   `json:"is_external"`
+	Access   string `json:"file_access"`
+	URL      string `json:"url_private"`
+	Download string `json:"url_private_download"`
+}
+
+// command is a slash command.
+type command struct {
+	TeamID      string `json:"team_id"`
+	ChannelID   string `json:"channel_id"`
+	ChannelName string `json:"channel_name"`
+	UserID      string `json:"user_id"`
+	UserName    string `json:"user_name"`
+	Text        string `json:"text"`
+	ResponseURL string `json:"response_url"`
+	TriggerID   string `json:"trigger_id"`
+}
+
+// kindOf decodes alone the type of an inner event, which decides whether the rest
+// has to decode.
+type kindOf struct {
+	Type string `json:"type"`
+}
