@@ -1,0 +1,138 @@
+package google
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// moment is the time of a start or an end.
+func moment(v any) time.Time {
+	d, _ := v.(doc)
+	if t, err := time.Parse(time.RFC3339, fmt.Sprint(d["dateTime"])); err == nil {
+		return t
+	}
+	t, err := time.Parse(time.DateOnly, fmt.Sprint(d["date"]))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// checkEvent refuses times that do not fit each other.
+func checkEvent(d doc) *rejection {
+	start, _ := d["start"].(doc)
+	end, _ := d["end"].(doc)
+	if start == nil || end == nil {
+		return invalid("Missing end time.")
+	}
+	if (start["date"] != nil) != (end["date"] != nil) || start["date"] != nil && start["dateTime"] != nil || end["date"] != nil && end["dateTime"] != nil {
+		return invalid("Invalid start time.")
+	}
+	if moment(end).Before(moment(start)) {
+		return &rejection{status: 400, message: "The specified time range is empty.", reason: "timeRangeEmpty"}
+	}
+	return nil
+}
+
+// window reads the bounds of a list.
+func (c *call) window() func(doc) bool {
+	from, fromErr := time.Parse(time.RFC3339, c.query.Get("timeMin"))
+	to, toErr := time.Parse(time.RFC3339, c.query.Get("timeMax"))
+	return func(d doc) bool {
+		return (fromErr != nil || moment(d["end"]).After(from)) && (toErr != nil || moment(d["start"]).Before(to))
+	}
+}
+
+func (w *world) listEvents(c *call) (any, *rejection) {
+	id := w.alias("calendarId", c.vars["calendarId"])
+	calendar, ok := w.find("calendars", "", id)
+	if !ok {
+		return nil, missing(id)
+	}
+	if c.query.Get("orderBy") == "startTime" && c.query.Get("singleEvents") != "true" {
+		return nil, invalid("The requested ordering is not available for the particular query.")
+	}
+	within := c.window()
+	var hits []doc
+	for _, e := range w.kept["calendar.events"][id] {
+		text := strings.ToLower(fmt.Sprint(e["summary"], e["description"], e["location"], e["attendees"]))
+		if within(e) && strings.Contains(text, strings.ToLower(c.query.Get("q"))) {
+			hits = append(hits, e)
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b doc) int { return moment(a["start"]).Compare(moment(b["start"])) })
+	answer, rej := c.page("items", hits)
+	if d, ok := answer.(doc); ok {
+		d["kind"], d["summary"], d["timeZone"] = "calendar#events", calendar["summary"], calendar["timeZone"]
+	}
+	return answer, rej
+}
+
+// listInstances repeats an event that recurs, a week apart.
+func (w *world) listInstances(c *call) (any, *rejection) {
+	id := w.alias("calendarId", c.vars["calendarId"])
+	event, ok := w.find("calendar.events", id, c.vars["eventId"])
+	if !ok {
+		return nil, missing(c.vars["eventId"])
+	}
+	within := c.window()
+	var hits []doc
+	for i := range 10 {
+		one := clone(event)
+		delete(one, "recurrence")
+		at := moment(event["start"]).AddDate(0, 0, 7*i)
+		one["start"] = doc{"dateTime": at.Format(time.RFC3339)}
+		one["end"] = doc{"dateTime": moment(event["end"]).AddDate(0, 0, 7*i).Format(time.RFC3339)}
+		one["id"] = fmt.Sprintf("%v_%s", event["id"], at.UTC().Format("20060102T150405Z"))
+		one["recurringEventId"] = event["id"]
+		if within(one) {
+			hits = append(hits, one)
+		}
+	}
+	return c.page("items", hits)
+}
+
+// quickAdd takes the whole text for the title, and tomorrow at nine.
+func (w *world) quickAdd(c *call) (any, *rejection) {
+	id := w.alias("calendarId", c.vars["calendarId"])
+	if _, ok := w.find("calendars", "", id); !ok {
+		return nil, missing(id)
+	}
+	at := w.now().UTC().Truncate(24 * time.Hour).Add(33 * time.Hour)
+	d := doc{
+		"id": w.mint("event"), "summary": c.query.Get("text"),
+		"start": doc{"dateTime": at.Format(time.RFC3339)}, "end": doc{"dateTime": at.Add(time.Hour).Format(time.RFC3339)},
+	}
+	madeEvent(w, c, d)
+	w.put("calendar.events", id, d)
+	return clone(d), nil
+}
+
+func (w *world) freeBusy(c *call) (any, *rejection) {
+	from, err := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMin"]))
+	to, err2 := time.Parse(time.RFC3339, fmt.Sprint(c.body["timeMax"]))
+	if err != nil || err2 != nil || !from.Before(to) {
+		return nil, invalid("The specified time range is empty.")
+	}
+	calendars := doc{}
+	for _, item := range list(c.body["items"]) {
+		name := fmt.Sprint(item.(doc)["id"])
+		id := w.alias("calendarId", name)
+		if _, ok := w.find("calendars", "", id); !ok {
+			calendars[name] = doc{"errors": []any{doc{"domain": "global", "reason": "notFound"}}, "busy": []any{}}
+			continue
+		}
+		busy := []any{}
+		for _, e := range w.kept["calendar.events"][id] {
+			if moment(e["end"]).After(from) && moment(e["start"]).Before(to) {
+				busy = append(busy, doc{
+					"start": moment(e["start"]).UTC().Format(time.RFC3339), "end": moment(e["end"]).UTC().Format(time.RFC3339),
+				})
+			}
+		}
+		calendars[name] = doc{"busy": busy}
+	}
+	return doc{"kind": "calendar#freeBusy", "timeMin": c.body["timeMin"], "timeMax": c.body["timeMax"], "calendars": calendars}, nil
+}

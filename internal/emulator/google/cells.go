@@ -1,0 +1,258 @@
+package google
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// area is a range of cells. The ends are exclusive; 0 means open.
+type area struct {
+	sheet                    string
+	row, col, endRow, endCol int
+}
+
+var corner = regexp.MustCompile(`^([A-Za-z]*)([0-9]*)$`)
+
+// area reads a range in A1 notation; without a sheet it is about the first one.
+func (w *world) area(spreadsheet, text string) (area, *rejection) {
+	d, ok := w.find("sheets.spreadsheets", "", spreadsheet)
+	if !ok {
+		return area{}, missing(spreadsheet)
+	}
+	first, _ := list(d["sheets"])[0].(doc)["properties"].(doc)
+	a := area{sheet: fmt.Sprint(first["title"])}
+	name, cells, named := strings.Cut(text, "!")
+	name = strings.Trim(name, "'")
+	_, exists := w.cells[spreadsheet][name]
+	switch {
+	case named:
+		a.sheet = name
+	case exists:
+		a.sheet, cells = name, ""
+	default:
+		cells = text
+	}
+	if _, ok := w.cells[spreadsheet][a.sheet]; !ok {
+		return area{}, invalid("Unable to parse range: %s", text)
+	}
+	if cells == "" {
+		return a, nil
+	}
+	from, to, two := strings.Cut(cells, ":")
+	start, end := corner.FindStringSubmatch(from), corner.FindStringSubmatch(to)
+	if start == nil || end == nil || from == "" || two && to == "" {
+		return area{}, invalid("Unable to parse range: %s", text)
+	}
+	a.col, a.row = max(column(start[1])-1, 0), max(number(start[2])-1, 0)
+	if !two {
+		end = start
+	}
+	a.endCol, a.endRow = column(end[1]), number(end[2])
+	return a, nil
+}
+
+func column(letters string) int {
+	n := 0
+	for _, r := range strings.ToUpper(letters) {
+		n = n*26 + int(r-'A') + 1
+	}
+	return n
+}
+
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// letters is the name of a column, counted from 1.
+func letters(n int) string {
+	name := ""
+	for ; n > 0; n = (n - 1) / 26 {
+		name = string(rune('A'+(n-1)%26)) + name
+	}
+	return name
+}
+
+// named is the range of a block of cells as Google writes it.
+func (a area) named(rows, cols int) string {
+	from := letters(a.col+1) + strconv.Itoa(a.row+1)
+	to := letters(a.col+max(cols, 1)) + strconv.Itoa(a.row+max(rows, 1))
+	if from == to {
+		return a.sheet + "!" + from
+	}
+	return a.sheet + "!" + from + ":" + to
+}
+
+// whole is the range as it was asked for, closed where it is open.
+func (a area) whole() string {
+	rows, cols := a.endRow-a.row, a.endCol-a.col
+	if a.endRow == 0 {
+		rows = 1000
+	}
+	if a.endCol == 0 {
+		cols = 26
+	}
+	return a.named(rows, cols)
+}
+
+// cut is what of the rows lies in the area, without what is empty at the ends.
+func (a area) cut(rows [][]any) []any {
+	var out []any
+	for i := a.row; i < len(rows) && (a.endRow == 0 || i < a.endRow); i++ {
+		row := []any{}
+		for j := a.col; j < len(rows[i]) && (a.endCol == 0 || j < a.endCol); j++ {
+			row = append(row, rows[i][j])
+		}
+		for len(row) > 0 && (row[len(row)-1] == "" || row[len(row)-1] == nil) {
+			row = row[:len(row)-1]
+		}
+		out = append(out, row)
+	}
+	for len(out) > 0 && len(out[len(out)-1].([]any)) == 0 {
+		out = out[:len(out)-1]
+	}
+	return out
+}
+
+func (w *world) readCells(c *call) (any, *rejection) {
+	id := c.vars["spreadsheetId"]
+	a, rej := w.area(id, c.vars["range"])
+	if rej != nil {
+		return nil, rej
+	}
+	answer := doc{"range": a.whole(), "majorDimension": "ROWS"}
+	if values := a.cut(w.cells[id][a.sheet]); len(values) > 0 {
+		answer["values"] = values
+	}
+	return answer, nil
+}
+
+// write puts rows into a sheet and reports what it did.
+func (w *world) write(id string, a area, rows []any) doc {
+	sheet := w.cells[id][a.sheet]
+	cols, count := 0, 0
+	for i, r := range rows {
+		for len(sheet) <= a.row+i {
+			sheet = append(sheet, nil)
+		}
+		line := sheet[a.row+i]
+		for j, v := range list(r) {
+			for len(line) <= a.col+j {
+				line = append(line, "")
+			}
+			if v != nil { // A null leaves the cell as it is.
+				line[a.col+j] = v
+			}
+			count++
+			cols = max(cols, j+1)
+		}
+		sheet[a.row+i] = line
+	}
+	w.cells[id][a.sheet] = sheet
+	return doc{
+		"spreadsheetId": id, "updatedRange": a.named(len(rows), cols), "updatedRows": len(rows),
+		"updatedColumns": cols, "updatedCells": count,
+	}
+}
+
+// entered checks how values are to be taken.
+func (c *call) entered() *rejection {
+	if option := c.query.Get("valueInputOption"); option != "RAW" && option != "USER_ENTERED" {
+		return invalid("'valueInputOption' is required but not specified")
+	}
+	if given, ok := c.body["range"].(string); ok && given != "" && given != c.vars["range"] {
+		return invalid("Requested writing within range [%s], but tried writing to [%s]", c.vars["range"], given)
+	}
+	return nil
+}
+
+func (w *world) writeCells(c *call) (any, *rejection) {
+	if rej := c.entered(); rej != nil {
+		return nil, rej
+	}
+	id := c.vars["spreadsheetId"]
+	a, rej := w.area(id, c.vars["range"])
+	if rej != nil {
+		return nil, rej
+	}
+	rows := list(c.body["values"])
+	if a.endRow > 0 && len(rows) > a.endRow-a.row && a.endRow > a.row+1 {
+		return nil, invalid("Requested writing within range [%s], but tried writing to row [%d]", c.vars["range"], a.row+len(rows))
+	}
+	return w.write(id, a, rows), nil
+}
+
+func (w *world) appendCells(c *call) (any, *rejection) {
+	if rej := c.entered(); rej != nil {
+		return nil, rej
+	}
+	id := c.vars["spreadsheetId"]
+	a, rej := w.area(id, c.vars["range"])
+	if rej != nil {
+		return nil, rej
+	}
+	old := len(w.cells[id][a.sheet])
+	answer := doc{"spreadsheetId": id}
+	if old > 0 {
+		answer["tableRange"] = area{sheet: a.sheet}.named(old, len(w.cells[id][a.sheet][0]))
+	}
+	answer["updates"] = w.write(id, area{sheet: a.sheet, row: old}, list(c.body["values"]))
+	return answer, nil
+}
+
+func (w *world) clearCells(c *call) (any, *rejection) {
+	id := c.vars["spreadsheetId"]
+	a, rej := w.area(id, c.vars["range"])
+	if rej != nil {
+		return nil, rej
+	}
+	rows := w.cells[id][a.sheet]
+	for i := a.row; i < len(rows) && (a.endRow == 0 || i < a.endRow); i++ {
+		for j := a.col; j < len(rows[i]) && (a.endCol == 0 || j < a.endCol); j++ {
+			rows[i][j] = ""
+		}
+	}
+	return doc{"spreadsheetId": id, "clearedRange": a.whole()}, nil
+}
+
+// updateSpreadsheet carries out the request that adds a sheet; the others are
+// answered with nothing, as Google answers most of them.
+func (w *world) updateSpreadsheet(c *call) (any, *rejection) {
+	id := c.vars["spreadsheetId"]
+	d, ok := w.find("sheets.spreadsheets", "", id)
+	requests := list(c.body["requests"])
+	if !ok {
+		return nil, missing(id)
+	}
+	if len(requests) == 0 {
+		return nil, invalid("Must specify at least one request.")
+	}
+	var replies []any
+	for _, r := range requests {
+		add, isAdd := r.(doc)["addSheet"].(doc)
+		if !isAdd {
+			replies = append(replies, doc{})
+			continue
+		}
+		props, _ := add["properties"].(doc)
+		title := fmt.Sprint(props["title"])
+		if _, taken := w.cells[id][title]; taken {
+			return nil, invalid("Invalid requests[0].addSheet: A sheet with the name %q already exists.", title)
+		}
+		sheets := list(d["sheets"])
+		w.next++
+		sheet := doc{
+			"title": title, "sheetId": w.next, "index": len(sheets), "sheetType": "GRID",
+			"gridProperties": doc{"rowCount": 1000, "columnCount": 26},
+		}
+		d["sheets"] = append(sheets, doc{"properties": sheet})
+		w.cells[id][title] = nil
+		replies = append(replies, doc{"addSheet": doc{"properties": sheet}})
+	}
+	return doc{"spreadsheetId": id, "replies": replies}, nil
+}

@@ -1,0 +1,204 @@
+package google
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checkQuery checks the parameters of the query, and those of the path whose type
+// is more than text.
+func (c *call) checkQuery() *rejection {
+	for name, values := range c.query {
+		p, ok := c.method.Params[name]
+		if !ok || p.In != "query" {
+			if p, ok = commonParams[name]; !ok {
+				return invalid("Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
+			}
+		}
+		if len(values) > 1 && !p.Repeated {
+			return invalid("Parameter %q is given more than once.", name)
+		}
+		for _, v := range values {
+			if rej := p.check(name, v); rej != nil {
+				return rej
+			}
+		}
+	}
+	for name, p := range c.method.Params {
+		value, inPath := c.vars[name]
+		switch {
+		case inPath:
+			if rej := p.check(name, value); rej != nil {
+				return rej
+			}
+		case p.Required && c.query.Get(name) == "":
+			return invalid("Required parameter: %s", name)
+		}
+	}
+	if c.query.Get("alt") == "media" && !c.method.Download {
+		return invalid("alt=media is not supported by %s", c.id)
+	}
+	return nil
+}
+
+// check checks one value of a parameter.
+func (p param) check(name, v string) *rejection {
+	wrong := false
+	switch p.Type {
+	case "integer":
+		n, err := strconv.ParseInt(v, 10, 64)
+		low, lowErr := strconv.ParseInt(p.Minimum, 10, 64)
+		high, highErr := strconv.ParseInt(p.Maximum, 10, 64)
+		wrong = err != nil || lowErr == nil && n < low || highErr == nil && n > high
+	case "boolean":
+		wrong = v != "true" && v != "false"
+	case "number":
+		_, err := strconv.ParseFloat(v, 64)
+		wrong = err != nil
+	case "string":
+		wrong = !formatted(p.Format, v) || len(p.Enum) > 0 && !slices.Contains(p.Enum, v)
+	}
+	if wrong {
+		return invalid("Invalid value for parameter %q: %q", name, v)
+	}
+	return nil
+}
+
+// formatted reports whether a text has a format.
+func formatted(format, v string) bool {
+	var err error
+	switch format {
+	case "int64", "uint64":
+		_, err = strconv.ParseInt(v, 10, 64)
+	case "date-time", "google-datetime":
+		_, err = time.Parse(time.RFC3339, v)
+	case "date":
+		_, err = time.Parse(time.DateOnly, v)
+	case "google-fieldmask":
+		return v != "" && !strings.ContainsAny(v, " \n")
+	case "byte":
+		_, err = decodeBytes(v)
+	}
+	return err == nil
+}
+
+// check checks a value of a body against a shape. where is its path, for errors.
+func (s *service) check(sh shape, v any, where string) *rejection {
+	if sh.Ref != "" {
+		sh = s.Schemas[sh.Ref]
+	}
+	if v == nil {
+		return nil // A null clears a field.
+	}
+	switch v := v.(type) {
+	case doc:
+		return s.checkObject(sh, v, where)
+	case []any:
+		if sh.Type != "array" {
+			return s.mistyped(sh, where)
+		}
+		for i, item := range v {
+			if rej := s.check(*sh.Items, item, where+"["+strconv.Itoa(i)+"]"); rej != nil {
+				return rej
+			}
+		}
+	case string:
+		if sh.Type != "string" && sh.Type != "any" || !formatted(sh.Format, v) {
+			return s.mistyped(sh, where)
+		}
+		if len(sh.Enum) > 0 && v != "" && !slices.Contains(sh.Enum, v) {
+			return invalid("Invalid value at '%s' (%s): %q", where, "TYPE_ENUM", v)
+		}
+	case bool:
+		if sh.Type != "boolean" && sh.Type != "any" {
+			return s.mistyped(sh, where)
+		}
+	case float64:
+		whole := v == float64(int64(v))
+		isInt := sh.Type == "integer" || sh.Format == "int64" || sh.Format == "uint64"
+		if !isInt && sh.Type != "number" && sh.Type != "any" || isInt && !whole {
+			return s.mistyped(sh, where)
+		}
+	}
+	return nil
+}
+
+func (s *service) checkObject(sh shape, v doc, where string) *rejection {
+	if sh.Type != "object" && sh.Type != "any" {
+		return s.mistyped(sh, where)
+	}
+	for key, value := range v {
+		at := strings.TrimPrefix(where+"."+key, ".")
+		prop, ok := sh.Props[key]
+		switch {
+		case ok:
+		case sh.More != nil:
+			prop = *sh.More
+		case sh.Type == "any", len(sh.Props) == 0:
+			continue
+		default:
+			return invalid("Invalid JSON payload received. Unknown name %q at '%s': Cannot find field.", key, where)
+		}
+		if rej := s.check(prop, value, at); rej != nil {
+			return rej
+		}
+	}
+	return nil
+}
+
+func (s *service) mistyped(sh shape, where string) *rejection {
+	return invalid("Invalid value at '%s' (want %s %s)", where, sh.Type, sh.Format)
+}
+
+// readUpload reads what is uploaded: media alone, or multipart/related, whose first
+// part is JSON (developers.google.com/workspace/drive/api/guides/manage-uploads).
+func (c *call) readUpload(contentType string, body []byte) *rejection {
+	media, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return invalid("Content-Type %q cannot be read.", contentType)
+	}
+	if c.query.Get("uploadType") == "media" {
+		c.media, c.mediaType = body, media
+		return nil
+	}
+	if c.query.Get("uploadType") != "multipart" || media != "multipart/related" {
+		return invalid("A multipart upload must be multipart/related, not %q.", media)
+	}
+	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for i := range 2 {
+		part, err := parts.NextRawPart()
+		if err != nil {
+			return invalid("Multipart upload: %v", err)
+		}
+		data, err := io.ReadAll(part)
+		if err != nil {
+			return invalid("Multipart upload: %v", err)
+		}
+		if i == 0 {
+			if rej := c.readJSON(data); rej != nil {
+				return rej
+			}
+			continue
+		}
+		c.media, c.mediaType = data, part.Header.Get("Content-Type")
+	}
+	return nil
+}
+
+// clone copies a document, so that nobody else changes it.
+func clone(d doc) doc {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return doc{}
+	}
+	out := doc{}
+	_ = json.Unmarshal(data, &out)
+	return out
+}

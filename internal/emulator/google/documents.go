@@ -1,0 +1,170 @@
+package google
+
+import (
+	"fmt"
+	"strings"
+)
+
+// requests are those of a batchUpdate of a document that exists.
+func (w *world) requests(c *call, resource, key string) ([]any, *rejection) {
+	if _, ok := w.find(resource, "", c.vars[key]); !ok {
+		return nil, missing(c.vars[key])
+	}
+	requests := list(c.body["requests"])
+	if len(requests) == 0 {
+		return nil, invalid("Must specify at least one request.")
+	}
+	for i, r := range requests {
+		if d, ok := r.(doc); !ok || len(d) != 1 {
+			return nil, invalid("Invalid requests[%d]: exactly one kind of request must be set", i)
+		}
+	}
+	return requests, nil
+}
+
+// text is the text of a document, which is kept as one paragraph per line.
+func documentText(d doc) string {
+	text, _ := d["text"].(string)
+	return text
+}
+
+// setText writes the text of a document in the form of the service. Positions count
+// from 1, in UTF-16 units there and in characters here.
+func setText(d doc, text string) {
+	d["text"] = text
+	content := []any{doc{"endIndex": 1, "sectionBreak": doc{}}}
+	at := 1
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		n := len([]rune(line)) + 1
+		content = append(content, doc{
+			"startIndex": at, "endIndex": at + n,
+			"paragraph": doc{"elements": []any{doc{"startIndex": at, "endIndex": at + n, "textRun": doc{"content": line + "\n"}}}},
+		})
+		at += n
+	}
+	d["body"] = doc{"content": content}
+}
+
+func (w *world) updateDocument(c *call) (any, *rejection) {
+	requests, rej := w.requests(c, "docs.documents", "documentId")
+	if rej != nil {
+		return nil, rej
+	}
+	d, _ := w.find("docs.documents", "", c.vars["documentId"])
+	var replies []any
+	for i, r := range requests {
+		reply, rej := changeText(d, r.(doc), i)
+		if rej != nil {
+			return nil, rej
+		}
+		replies = append(replies, reply)
+	}
+	return doc{"documentId": c.vars["documentId"], "replies": replies, "writeControl": doc{"requiredRevisionId": w.mint("r")}}, nil
+}
+
+// changeText carries out one request on a document.
+func changeText(d, request doc, i int) (doc, *rejection) {
+	text := []rune(documentText(d))
+	if in, ok := request["insertText"].(doc); ok {
+		at := len(text) - 1
+		if location, ok := in["location"].(doc); ok {
+			at = whole(location["index"]) - 1
+		}
+		if at < 0 || at >= max(len(text), 1) {
+			return nil, invalid("Invalid requests[%d].insertText: Index %d must be less than the end index of the referenced segment, %d.", i, at+1, len(text)+1)
+		}
+		setText(d, string(text[:at])+fmt.Sprint(in["text"])+string(text[at:]))
+		return doc{}, nil
+	}
+	if in, ok := request["deleteContentRange"].(doc); ok {
+		r, _ := in["range"].(doc)
+		from, to := whole(r["startIndex"])-1, whole(r["endIndex"])-1
+		if from < 0 || to <= from || to >= len(text) {
+			return nil, invalid("Invalid requests[%d].deleteContentRange: Invalid deletion range.", i)
+		}
+		setText(d, string(text[:from])+string(text[to:]))
+		return doc{}, nil
+	}
+	if in, ok := request["replaceAllText"].(doc); ok {
+		contains, _ := in["containsText"].(doc)
+		find := fmt.Sprint(contains["text"])
+		n := strings.Count(string(text), find)
+		setText(d, strings.ReplaceAll(string(text), find, fmt.Sprint(in["replaceText"])))
+		return doc{"replaceAllText": doc{"occurrencesChanged": n}}, nil
+	}
+	return doc{}, nil
+}
+
+func whole(v any) int {
+	f, _ := v.(float64)
+	return int(f)
+}
+
+func (w *world) updatePresentation(c *call) (any, *rejection) {
+	requests, rej := w.requests(c, "slides.presentations", "presentationId")
+	if rej != nil {
+		return nil, rej
+	}
+	d, _ := w.find("slides.presentations", "", c.vars["presentationId"])
+	var replies []any
+	for i, r := range requests {
+		slides := list(d["slides"])
+		if _, ok := r.(doc)["createSlide"].(doc); ok {
+			id := w.mint("slide")
+			d["slides"] = append(slides, doc{"objectId": id, "pageElements": []any{}})
+			replies = append(replies, doc{"createSlide": doc{"objectId": id}})
+			continue
+		}
+		if in, ok := r.(doc)["deleteObject"].(doc); ok {
+			kept := []any{}
+			for _, s := range slides {
+				if s.(doc)["objectId"] != in["objectId"] {
+					kept = append(kept, s)
+				}
+			}
+			if len(kept) == len(slides) {
+				return nil, invalid("Invalid requests[%d].deleteObject: The object (%v) could not be found.", i, in["objectId"])
+			}
+			d["slides"] = kept
+		}
+		replies = append(replies, doc{})
+	}
+	return doc{"presentationId": c.vars["presentationId"], "replies": replies}, nil
+}
+
+func (w *world) updateForm(c *call) (any, *rejection) {
+	requests, rej := w.requests(c, "forms.forms", "formId")
+	if rej != nil {
+		return nil, rej
+	}
+	d, _ := w.find("forms.forms", "", c.vars["formId"])
+	var replies []any
+	for i, r := range requests {
+		in, ok := r.(doc)["createItem"].(doc)
+		if !ok {
+			replies = append(replies, doc{})
+			continue
+		}
+		location, _ := in["location"].(doc)
+		items := list(d["items"])
+		at := whole(location["index"])
+		if location == nil || at < 0 || at > len(items) {
+			return nil, invalid("Invalid requests[%d].createItem: location is out of range", i)
+		}
+		item, _ := in["item"].(doc)
+		item["itemId"] = w.mint("item")
+		reply := doc{"itemId": item["itemId"]}
+		if q, ok := item["questionItem"].(doc); ok {
+			question, _ := q["question"].(doc)
+			question["questionId"] = w.mint("question")
+			reply["questionId"] = []any{question["questionId"]}
+		}
+		d["items"] = append(items[:at:at], append([]any{item}, items[at:]...)...)
+		replies = append(replies, doc{"createItem": reply})
+	}
+	answer := doc{"replies": replies}
+	if c.body["includeFormInResponse"] == true {
+		answer["form"] = clone(d)
+	}
+	return answer, nil
+}

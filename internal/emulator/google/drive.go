@@ -1,0 +1,173 @@
+package google
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// maxExport bounds what is exported
+// (developers.google.com/workspace/drive/api/reference/rest/v3/files/export).
+const maxExport = 10 << 20
+
+// clause is one condition of a search in the drive.
+var clause = regexp.MustCompile(`(?i)^\s*(?:(not)\s+)?(?:'((?:[^'\\]|\\.)*)'\s+in\s+(parents|owners|writers|readers)|(\w+)\s*(?:(=|!=|contains|>|<|>=|<=)\s*(?:'((?:[^'\\]|\\.)*)'|(true|false)))?)\s*`)
+
+// joint is what stands between two clauses.
+var joint = regexp.MustCompile(`(?i)^(and|or)\s`)
+
+// fits reports whether a file fits a search, which is a chain of clauses with "and"
+// and "or", from left to right, with parentheses around a chain.
+func fits(file doc, query string) (bool, *rejection) {
+	ok, rest, rej := chain(file, query, query)
+	if rej == nil && strings.TrimSpace(rest) != "" {
+		rej = invalid("Invalid Value: q=%s", query)
+	}
+	return ok, rej
+}
+
+func chain(file doc, rest, query string) (bool, string, *rejection) {
+	result, either, begun := true, false, false
+	for {
+		var ok bool
+		var rej *rejection
+		if rest = strings.TrimLeft(rest, " "); strings.HasPrefix(rest, "(") {
+			ok, rest, rej = chain(file, rest[1:], query)
+			if rej == nil && !strings.HasPrefix(rest, ")") {
+				rej = invalid("Invalid Value: q=%s", query)
+			}
+			if rej != nil {
+				return false, "", rej
+			}
+			rest = strings.TrimLeft(rest[1:], " ")
+		} else {
+			m := clause.FindStringSubmatch(rest)
+			if m == nil || m[3] == "" && m[5] == "" && !strings.EqualFold(m[4], "sharedWithMe") {
+				return false, "", invalid("Invalid Value: q=%s", query)
+			}
+			ok, rest = condition(file, m), rest[len(m[0]):]
+		}
+		switch {
+		case !begun:
+			result, begun = ok, true
+		case either:
+			result = result || ok
+		default:
+			result = result && ok
+		}
+		j := joint.FindString(rest)
+		if j == "" {
+			return result, rest, nil
+		}
+		either, rest = strings.EqualFold(strings.TrimSpace(j), "or"), rest[len(j):]
+	}
+}
+
+// condition carries out one clause.
+func condition(file doc, m []string) bool {
+	negated, member, in, field, op := m[1] != "", unescape(m[2]), m[3], m[4], m[5]
+	value := unescape(m[6]) + m[7]
+	result := false
+	switch {
+	case in != "":
+		for _, p := range list(file[in]) {
+			result = result || p == member
+		}
+	case strings.EqualFold(field, "sharedWithMe"):
+		result = file["shared"] == true && (value == "" || value == "true")
+	case field == "fullText":
+		result = strings.Contains(strings.ToLower(fmt.Sprint(file["name"], file["description"])), strings.ToLower(value))
+	default:
+		got := ""
+		if v := file[field]; v != nil {
+			got = fmt.Sprint(v)
+		}
+		switch op {
+		case "=":
+			result = got == value
+		case "!=":
+			result = got != value
+		case "contains":
+			result = strings.Contains(strings.ToLower(got), strings.ToLower(value))
+		case ">", ">=":
+			result = got >= value
+		case "<", "<=":
+			result = got <= value
+		}
+	}
+	return result != negated
+}
+
+func unescape(s string) string { return strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(s) }
+
+func (w *world) listFiles(c *call) (any, *rejection) {
+	var hits []doc
+	for _, f := range w.kept["drive.files"][""] {
+		ok, rej := true, (*rejection)(nil)
+		if q := c.query.Get("q"); q != "" {
+			ok, rej = fits(f, q)
+		}
+		if rej != nil {
+			return nil, rej
+		}
+		if ok && f["id"] != "root" {
+			hits = append(hits, f)
+		}
+	}
+	if c.query.Get("pageSize") == "" {
+		c.query.Set("pageSize", "100")
+	}
+	return c.page("files", hits)
+}
+
+// getFile returns what is known of a file, or what is in it.
+func (w *world) getFile(c *call) (any, *rejection) {
+	f, ok := w.find("drive.files", "", c.vars["fileId"])
+	if !ok {
+		return nil, missing("File not found: " + c.vars["fileId"])
+	}
+	if c.query.Get("alt") != "media" {
+		return clone(f), nil
+	}
+	content, ok := w.files[c.vars["fileId"]]
+	if !ok {
+		return nil, &rejection{
+			status: 403, reason: "fileNotDownloadable",
+			message: "Only files with binary content can be downloaded. Use Export with Docs Editors files.",
+		}
+	}
+	return content, nil
+}
+
+func (w *world) copyFile(c *call) (any, *rejection) {
+	f, ok := w.find("drive.files", "", c.vars["fileId"])
+	if !ok {
+		return nil, missing("File not found: " + c.vars["fileId"])
+	}
+	d := clone(f)
+	d["name"] = "Copy of " + fmt.Sprint(f["name"])
+	merge(d, c.body)
+	d["id"] = w.mint("file")
+	w.files[fmt.Sprint(d["id"])] = w.files[c.vars["fileId"]]
+	w.put("drive.files", "", d)
+	return clone(d), nil
+}
+
+// exportFile exports the text of a document under the type that is asked for.
+func (w *world) exportFile(c *call) (any, *rejection) {
+	f, ok := w.find("drive.files", "", c.vars["fileId"])
+	if !ok {
+		return nil, missing("File not found: " + c.vars["fileId"])
+	}
+	if !strings.HasPrefix(fmt.Sprint(f["mimeType"]), "application/vnd.google-apps.") {
+		return nil, &rejection{status: 403, reason: "fileNotExportable", message: "Export only supports Docs Editors files."}
+	}
+	text := fmt.Sprintf("Export of %v\n", f["name"])
+	if d, ok := w.find("docs.documents", "", c.vars["fileId"]); ok {
+		text = documentText(d)
+	}
+	if len(text) > maxExport {
+		return nil, &rejection{status: 403, reason: "exportSizeLimitExceeded", message: "This file is too large to be exported."}
+	}
+	return raw{c.query.Get("mimeType"), []byte(text)}, nil
+}

@@ -1,0 +1,156 @@
+package google
+
+import (
+	"strings"
+)
+
+// mask is a selection of fields: nil for everything below.
+type mask map[string]mask
+
+// masked applies the fields parameter to an answer.
+func (c *call) masked(answer doc) (any, *rejection) {
+	text := c.query.Get("fields")
+	if text == "" || text == "*" {
+		return answer, nil
+	}
+	m, rest, ok := parseMask(text)
+	if !ok || rest != "" {
+		return nil, invalid("Invalid field selection %s", text)
+	}
+	if bad := c.service.unknownField(shape{Ref: c.method.Answer}, m); bad != "" {
+		return nil, invalid("Invalid field selection %s", bad)
+	}
+	return m.apply(answer), nil
+}
+
+// parseMask reads "a,b(c,d),e/f": slashes and dots lead down.
+func parseMask(text string) (m mask, rest string, ok bool) {
+	m = mask{}
+	for {
+		at := strings.IndexAny(text, ",()/.")
+		name := text
+		if at >= 0 {
+			name = text[:at]
+		}
+		name = strings.TrimSpace(name)
+		if name == "" {
+			return nil, "", false
+		}
+		var below mask
+		text = text[len(text)-len(strings.TrimLeft(text, " ")):]
+		if at < 0 {
+			text = ""
+		} else {
+			text = strings.TrimLeft(text, " ")[len(name):]
+		}
+		switch {
+		case strings.HasPrefix(text, "("):
+			if below, text, ok = parseMask(text[1:]); !ok || !strings.HasPrefix(text, ")") {
+				return nil, "", false
+			}
+			text = text[1:]
+		case strings.HasPrefix(text, "/"), strings.HasPrefix(text, "."):
+			if below, text, ok = parseStep(text[1:]); !ok {
+				return nil, "", false
+			}
+		}
+		m.add(name, below)
+		if !strings.HasPrefix(text, ",") {
+			return m, text, true
+		}
+		text = text[1:]
+	}
+}
+
+// parseStep reads what follows a slash: one field, with what is below it.
+func parseStep(text string) (m mask, rest string, ok bool) {
+	depth, end := 0, len(text)
+	for i, r := range text {
+		if r == '(' {
+			depth++
+		}
+		if r == ')' {
+			depth--
+		}
+		if depth < 0 || depth == 0 && r == ',' {
+			end = i
+			break
+		}
+	}
+	m, left, ok := parseMask(text[:end])
+	return m, text[end:], ok && left == ""
+}
+
+// add merges a field into the mask.
+func (m mask) add(name string, below mask) {
+	old, there := m[name]
+	switch {
+	case !there:
+		m[name] = below
+	case old == nil || below == nil:
+		m[name] = nil
+	default:
+		for k, v := range below {
+			old.add(k, v)
+		}
+	}
+}
+
+// unknownField is the first field of a mask that the shape does not have.
+func (s *service) unknownField(sh shape, m mask) string {
+	if sh.Ref != "" {
+		sh = s.Schemas[sh.Ref]
+	}
+	if sh.Type == "array" {
+		return s.unknownField(*sh.Items, m)
+	}
+	for name, below := range m {
+		prop, ok := sh.Props[name]
+		if !ok && sh.More != nil {
+			prop, ok = *sh.More, true
+		}
+		if name == "*" {
+			continue
+		}
+		if !ok {
+			return name
+		}
+		if bad := s.unknownField(prop, below); bad != "" {
+			return bad
+		}
+	}
+	return ""
+}
+
+// apply cuts a document to the mask.
+func (m mask) apply(d doc) doc {
+	if _, all := m["*"]; all {
+		return d
+	}
+	out := doc{}
+	for name, below := range m {
+		v, ok := d[name]
+		if !ok {
+			continue
+		}
+		out[name] = below.applyValue(v)
+	}
+	return out
+}
+
+func (m mask) applyValue(v any) any {
+	if m == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case doc:
+		return m.apply(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = m.applyValue(v[i])
+		}
+		return out
+	}
+	return v
+}

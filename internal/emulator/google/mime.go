@@ -1,0 +1,142 @@
+package google
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// partHeader is the header of a part, however the library calls it.
+type partHeader textproto.MIMEHeader
+
+// first is the first value of a field.
+func (h partHeader) first(name string) string { return textproto.MIMEHeader(h).Get(name) }
+
+// errMIME is a message that Gmail does not take.
+var errMIME = errors.New("invalid message")
+
+// part reads a part of a message, and the parts in it, into Gmail's form.
+func (w *world) part(l *letter, id string, header partHeader, body io.Reader) (doc, error) {
+	media, params, err := mime.ParseMediaType(header.first("Content-Type"))
+	if err != nil {
+		media, params = "text/plain", nil
+	}
+	d := doc{"partId": id, "mimeType": media, "filename": "", "headers": headersOf(header)}
+	if strings.HasPrefix(media, "multipart/") {
+		return w.multipart(l, d, id, params["boundary"], body)
+	}
+	data, err := decodePart(header.first("Content-Transfer-Encoding"), body)
+	if err != nil {
+		return nil, err
+	}
+	name := fileName(header, params)
+	if name != "" {
+		attachment := "att-" + l.id + "-" + id
+		l.files[attachment] = data
+		d["filename"] = name
+		d["body"] = doc{"size": len(data), "attachmentId": attachment}
+		return d, nil
+	}
+	if strings.HasPrefix(media, "text/") {
+		l.text += string(data) + "\n"
+	}
+	d["body"] = doc{"size": len(data), "data": base64.URLEncoding.EncodeToString(data)}
+	return d, nil
+}
+
+func (w *world) multipart(l *letter, d doc, id, boundary string, body io.Reader) (doc, error) {
+	var parts []any
+	for reader := multipart.NewReader(body, boundary); ; {
+		p, err := reader.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		below := strings.TrimPrefix(id+"."+strconv.Itoa(len(parts)), ".")
+		part, err := w.part(l, below, partHeader(p.Header), p)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return nil, errMIME
+	}
+	d["body"], d["parts"] = doc{"size": 0}, parts
+	return d, nil
+}
+
+func decodePart(encoding string, body io.Reader) ([]byte, error) {
+	switch strings.ToLower(encoding) {
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	}
+	return io.ReadAll(body)
+}
+
+// fileName is the name of an attachment, decoded.
+func fileName(header partHeader, params map[string]string) string {
+	_, disposition, err := mime.ParseMediaType(header.first("Content-Disposition"))
+	name := params["name"]
+	if err == nil && disposition["filename"] != "" {
+		name = disposition["filename"]
+	}
+	return decodeWords(name)
+}
+
+func decodeWords(s string) string {
+	out, err := new(mime.WordDecoder).DecodeHeader(s)
+	if err != nil {
+		return s
+	}
+	return out
+}
+
+// headersOf are the fields of a header with encoded words decoded, as Gmail shows
+// them.
+func headersOf(header partHeader) []any {
+	var out []any
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		for _, value := range header[name] {
+			out = append(out, doc{"name": name, "value": decodeWords(value)})
+		}
+	}
+	return out
+}
+
+// checkLetter refuses what Gmail refuses to send.
+func checkLetter(raw []byte) error {
+	msg, err := mail.ReadMessage(strings.NewReader(string(raw)))
+	if err != nil {
+		return errMIME
+	}
+	for _, field := range []string{"To", "Cc", "Bcc"} {
+		if v := msg.Header.Get(field); v != "" {
+			if _, err := mail.ParseAddressList(v); err != nil {
+				return errors.New("Invalid " + field + " header")
+			}
+		}
+	}
+	if msg.Header.Get("To")+msg.Header.Get("Cc")+msg.Header.Get("Bcc") == "" {
+		return errors.New("Recipient address required")
+	}
+	for _, c := range raw {
+		if c >= 0x80 {
+			return errors.New("the message is not ASCII: its parts must be encoded")
+		}
+	}
+	return nil
+}

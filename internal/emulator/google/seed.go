@@ -1,0 +1,263 @@
+package google
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// spamLetters is how many letters lie in the spam.
+const spamLetters = 61
+
+// newWorld makes what an account begins with.
+func newWorld(email string, now func() time.Time) *world {
+	w := &world{
+		email: email, now: now, next: 100, kept: map[string]map[string][]doc{}, single: map[string]doc{},
+		mail: &mailbox{clock: firstHistory}, files: map[string]raw{}, cells: map[string]map[string][][]any{},
+	}
+	w.seedLabels()
+	w.seedMail()
+	w.seedSettings()
+	w.seedCalendar()
+	w.seedOffice()
+	w.seedDrive()
+	w.seedPeople()
+	w.seedTasks()
+	return w
+}
+
+func (w *world) seedLabels() {
+	for _, id := range []string{
+		"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT", "CHAT", "CATEGORY_PERSONAL",
+		"CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
+	} {
+		w.put("gmail.users.labels", "", doc{"id": id, "name": id, "type": "system"})
+	}
+	w.put("gmail.users.labels", "", doc{"id": "Label_1", "name": "Work", "type": "user"})
+	w.put("gmail.users.labels", "", doc{"id": "Label_2", "name": "Travel/2026", "type": "user"})
+}
+
+// seeded is a letter to begin with.
+type seeded struct {
+	id, thread, from, subject, body string
+	labels                          []string
+}
+
+func (w *world) seedMail() {
+	inbox, unread := []string{"INBOX"}, []string{"INBOX", "UNREAD"}
+	letters := []seeded{
+		{"m-1", "t-1", "Bob Builder <bob@example.com>", "Lunch on Thursday?", "Shall we meet at noon?\nBob", unread},
+		{"m-2", "t-2", "Grace Hopper <grace@example.com>", "Quarterly report", "Please have a look at the numbers.", []string{"INBOX", "Label_1"}},
+		{"m-3", "t-2", "Ada <" + w.email + ">", "Re: Quarterly report", "They look good to me.", []string{"SENT"}},
+		{"m-4", "t-3", "Zoë Müller <zoe@example.com>", "Rechnung für März – bitte prüfen", "", unread},
+		{"m-5", "t-4", "Airline <noreply@airline.example>", "Your boarding pass", "Gate B12, seat 4A.", []string{"INBOX", "STARRED", "Label_2"}},
+		{"m-6", "t-5", "News <news@example.org>", "Weekly digest", "", inbox},
+		{"m-7", "t-6", "山田太郎 <yamada@example.jp>", "会議の件", "来週の会議についてご連絡します。", unread},
+		{"m-8", "t-7", "Old Friend <old@example.net>", "Long ago", "Do you remember?", []string{"TRASH"}},
+	}
+	for i := range spamLetters {
+		n := i + 1
+		letters = append(letters, seeded{
+			fmt.Sprintf("s-%d", n), fmt.Sprintf("st-%d", n), fmt.Sprintf("Prize %d <win%d@spam.example>", n, n),
+			fmt.Sprintf("You have won no. %d", n), "Click here at once.", []string{"SPAM", "UNREAD"},
+		})
+	}
+	begin := w.now().Add(-48 * time.Hour)
+	for i, s := range letters {
+		w.add(s, begin.Add(time.Duration(i)*time.Minute))
+	}
+	unfinished := seeded{"m-draft", "t-draft", "Ada <" + w.email + ">", "Ideas", "Unfinished.", []string{"DRAFT"}}
+	w.mail.drafts = append(w.mail.drafts, &draft{id: "draft-1", letter: w.letterFrom(unfinished, begin)})
+}
+
+func (w *world) add(s seeded, at time.Time) { w.deliver(w.letterFrom(s, at)) }
+
+// letterFrom makes a letter; the two that are more than text have their own bodies.
+func (w *world) letterFrom(s seeded, at time.Time) *letter {
+	content := "Content-Type: text/plain; charset=utf-8\r\n\r\n" + s.body
+	switch s.id {
+	case "m-4":
+		content = invoice
+	case "m-6":
+		content = digest
+	}
+	to := w.email
+	if strings.Contains(s.from, w.email) {
+		to = "grace@example.com"
+	}
+	raw := fmt.Sprintf("From: %s\r\nTo: %s\r\nSubject: %s\r\nDate: %s\r\nMessage-ID: <%s@mail.example.com>\r\n%s",
+		s.from, to, s.subject, at.Format(time.RFC1123Z), s.id, content)
+	l, err := w.letterOf([]byte(raw), s.thread, s.labels...)
+	if err != nil {
+		return &letter{id: s.id, thread: s.thread, labels: s.labels, payload: doc{}}
+	}
+	files := map[string][]byte{}
+	for key, data := range l.files {
+		files[strings.Replace(key, l.id, s.id, 1)] = data
+	}
+	renameFiles(l.payload, l.id, s.id)
+	l.id, l.at, l.files = s.id, at, files
+	return l
+}
+
+// renameFiles gives attachments the name of their seeded letter.
+func renameFiles(part doc, from, to string) {
+	if body, ok := part["body"].(doc); ok {
+		if id, ok := body["attachmentId"].(string); ok {
+			body["attachmentId"] = strings.Replace(id, from, to, 1)
+		}
+	}
+	for _, p := range list(part["parts"]) {
+		renameFiles(p.(doc), from, to)
+	}
+}
+
+const invoice = "MIME-Version: 1.0\r\nReply-To: Buchhaltung <rechnung@example.com>\r\nContent-Type: multipart/mixed; boundary=b1\r\n\r\n" +
+	"--b1\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nAnbei die Rechnung.\r\n" +
+	"--b1\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename*=UTF-8''Rechnung%20M%C3%A4rz.pdf\r\n" +
+	"Content-Transfer-Encoding: base64\r\n\r\nJVBERi0xLjQKJSBSZWNobnVuZwo=\r\n--b1--\r\n"
+
+const digest = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b1\r\n\r\n" +
+	"--b1\r\nContent-Type: multipart/related; boundary=b2\r\n\r\n" +
+	"--b2\r\nContent-Type: multipart/alternative; boundary=b3\r\n\r\n" +
+	"--b3\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nThe digest as text.\r\n" +
+	"--b3\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>The digest as <b>HTML</b>.</p>\r\n--b3--\r\n--b2--\r\n--b1--\r\n"
+
+func (w *world) seedSettings() {
+	w.single["vacation"] = doc{"enableAutoReply": false, "responseSubject": "Away", "responseBodyHtml": "<p>Back soon.</p>", "restrictToContacts": true}
+	w.single["imap"] = doc{"enabled": true, "autoExpunge": true, "expungeBehavior": "archive", "maxFolderSize": 0}
+	w.single["language"] = doc{"displayLanguage": "en"}
+	w.single["forwarding"] = doc{"enabled": false}
+	w.put("gmail.users.settings.filters", "", doc{
+		"id": "filter-1", "criteria": doc{"from": "noreply@airline.example"}, "action": doc{"addLabelIds": []any{"Label_2"}},
+	})
+	w.put("gmail.users.settings.forwardingAddresses", "", doc{"forwardingEmail": "backup@example.com", "verificationStatus": "accepted"})
+	w.put("gmail.users.settings.sendAs", "", doc{
+		"sendAsEmail": w.email, "displayName": "Ada", "isDefault": true, "isPrimary": true, "signature": "<b>Ada</b>",
+	})
+	w.put("gmail.users.settings.delegates", "", doc{"delegateEmail": "bob@example.com", "verificationStatus": "accepted"})
+}
+
+func (w *world) seedCalendar() {
+	w.put("calendars", "", doc{
+		"kind": "calendar#calendarListEntry", "id": w.email, "summary": w.email, "timeZone": "Europe/Berlin",
+		"accessRole": "owner", "primary": true,
+	})
+	w.put("calendars", "", doc{
+		"kind": "calendar#calendarListEntry", "id": "calendar-team", "summary": "Team", "timeZone": "UTC", "accessRole": "writer",
+	})
+	day := w.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	at := func(hours int) doc {
+		return doc{"dateTime": day.Add(time.Duration(hours) * time.Hour).Format(time.RFC3339), "timeZone": "Europe/Berlin"}
+	}
+	events := []doc{
+		{"id": "event-standup", "summary": "Stand-up", "start": at(9), "end": at(10), "recurrence": []any{"RRULE:FREQ=WEEKLY"}},
+		{
+			"id": "event-lunch", "summary": "Lunch with Bob", "location": "Trattoria", "start": at(12), "end": at(13),
+			"attendees": []any{doc{"email": "bob@example.com", "responseStatus": "accepted"}, doc{"email": w.email}},
+		},
+		{
+			"id": "event-holiday", "summary": "Holiday", "start": doc{"date": day.AddDate(0, 0, 2).Format(time.DateOnly)},
+			"end": doc{"date": day.AddDate(0, 0, 3).Format(time.DateOnly)},
+		},
+	}
+	for _, e := range events {
+		madeEvent(w, nil, e)
+		w.put("calendar.events", w.email, e)
+	}
+}
+
+// seedOffice makes a document, a spreadsheet, a presentation and a form.
+func (w *world) seedOffice() {
+	notes := doc{"documentId": "doc-notes", "title": "Notes"}
+	setText(notes, "Notes of the meeting\nAda writes them.\n")
+	w.put("docs.documents", "", notes)
+	budget := doc{"spreadsheetId": "sheet-budget", "properties": doc{"title": "Budget 2026", "timeZone": "Europe/Berlin"}, "sheets": []any{
+		doc{"properties": doc{"title": "Budget"}}, doc{"properties": doc{"title": "Log"}},
+	}}
+	madeSpreadsheet(w, nil, budget)
+	w.cells["sheet-budget"]["Budget"] = [][]any{{"Item", "Cost"}, {"Rent", "1200"}, {"Food", "400"}, {"Travel", "150"}}
+	w.put("sheets.spreadsheets", "", budget)
+	slide := func(id, title string) doc {
+		return doc{"objectId": id, "slideProperties": doc{"layoutObjectId": "layout-1"}, "pageElements": []any{doc{
+			"objectId": id + "-title", "shape": doc{"shapeType": "TEXT_BOX", "text": doc{"textElements": []any{doc{"textRun": doc{"content": title + "\n"}}}}},
+		}}}
+	}
+	w.put("slides.presentations", "", doc{
+		"presentationId": "slides-pitch", "title": "Pitch", "slides": []any{slide("slide-1", "Why"), slide("slide-2", "How")},
+	})
+	form := doc{"formId": "form-survey", "info": doc{"title": "Survey", "description": "How was it?"}, "items": []any{doc{
+		"itemId": "item-1", "title": "Rating", "questionItem": doc{"question": doc{
+			"questionId": "question-1", "required": true,
+			"choiceQuestion": doc{"type": "RADIO", "options": []any{doc{"value": "Good"}, doc{"value": "Bad"}}},
+		}},
+	}}}
+	madeForm(w, nil, form)
+	w.put("forms.forms", "", form)
+	for i, answer := range []string{"Good", "Bad"} {
+		w.put("forms.forms.responses", "form-survey", doc{
+			"responseId": fmt.Sprintf("response-%d", i+1), "createTime": w.stamp(), "lastSubmittedTime": w.stamp(),
+			"answers": doc{"question-1": doc{"questionId": "question-1", "textAnswers": doc{"answers": []any{doc{"value": answer}}}}},
+		})
+	}
+}
+
+func (w *world) seedDrive() {
+	file := func(id, name, mime, parent string) doc {
+		d := doc{
+			"kind": "drive#file", "id": id, "name": name, "mimeType": mime, "parents": []any{parent}, "trashed": false,
+			"createdTime": w.stamp(), "modifiedTime": w.stamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
+		}
+		w.put("drive.files", "", d)
+		return d
+	}
+	const apps = "application/vnd.google-apps."
+	file("root", "My Drive", apps+"folder", "")
+	file("folder-reports", "Reports", apps+"folder", "root")
+	file("file-report", "report.pdf", "application/pdf", "folder-reports")["size"] = "20"
+	file("doc-notes", "Notes", apps+"document", "root")
+	file("sheet-budget", "Budget 2026", apps+"spreadsheet", "root")
+	file("slides-pitch", "Pitch", apps+"presentation", "root")
+	file("form-survey", "Survey", apps+"form", "root")
+	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
+	w.files["file-report"] = raw{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}
+	w.files["file-shared"] = raw{"text/plain", []byte("The plan.\n")}
+	w.put("drive.permissions", "file-shared", doc{"id": "permission-1", "type": "user", "role": "owner", "emailAddress": "bob@example.com", "displayName": "Bob Builder"})
+}
+
+func (w *world) seedPeople() {
+	for i, p := range []struct{ given, family, email, phone string }{
+		{"Bob", "Builder", "bob@example.com", "+1 555 0100"},
+		{"Zoë", "Müller", "zoe@example.com", "+49 30 123456"},
+		{"Grace", "Hopper", "grace@example.com", "+1 555 0199"},
+	} {
+		d := doc{
+			"resourceName": fmt.Sprintf("people/c%d", i+1), "etag": fmt.Sprintf("etag%d", i+1),
+			"names":          []any{doc{"givenName": p.given, "familyName": p.family}},
+			"emailAddresses": []any{doc{"value": p.email, "type": "home"}, doc{"value": "work." + p.email, "type": "work"}},
+			"phoneNumbers":   []any{doc{"value": p.phone, "type": "mobile"}},
+			"organizations":  []any{doc{"name": "Example Ltd", "title": "Engineer"}},
+		}
+		displayNames(d)
+		w.put("people", "", d)
+	}
+}
+
+func (w *world) seedTasks() {
+	for _, l := range []doc{{"id": "list-home", "title": "Home"}, {"id": "list-work", "title": "Work"}} {
+		l["kind"], l["updated"] = "tasks#taskList", w.stamp()
+		w.put("tasks.tasklists", "", l)
+	}
+	for _, t := range []doc{
+		{"id": "task-milk", "title": "Buy milk"},
+		{"id": "task-rent", "title": "Pay the rent", "due": "2026-12-01T00:00:00.000Z", "notes": "By transfer"},
+		{"id": "task-done", "title": "Call Bob", "status": "completed", "completed": w.stamp()},
+	} {
+		if t["status"] == nil {
+			t["status"] = "needsAction"
+		}
+		t["kind"], t["updated"] = "tasks#task", w.stamp()
+		w.put("tasks.tasks", "list-home", t)
+	}
+	w.put("tasks.tasks", "list-work", doc{"id": "task-report", "title": "Write the report", "status": "needsAction"})
+}

@@ -1,0 +1,246 @@
+package google
+
+import (
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBody bounds the body of a request, maxSeen how many requests are remembered.
+const (
+	maxBody = 64 << 20
+	maxSeen = 2000
+)
+
+// Config says who may sign in.
+type Config struct {
+	// ClientID and ClientSecret are those of the OAuth client. Empty means any.
+	ClientID     string
+	ClientSecret string
+	// Accounts are the addresses that can be chosen on the consent page. None means
+	// [DefaultAccount].
+	Accounts []string
+	// TokenLife is how long access tokens are valid. 0 means an hour, as with Google.
+	TokenLife time.Duration
+	// Now is the clock. nil means time.Now.
+	Now func() time.Time
+}
+
+// DefaultAccount is the account of a server without others.
+const DefaultAccount = "ada@example.com"
+
+// Server is the emulator. It is an [http.Handler] for the paths of all services.
+type Server struct {
+	cfg    Config
+	routes []route
+
+	mu      sync.Mutex
+	worlds  map[string]*world
+	auth    signIn
+	trusted map[string]*rsa.PublicKey
+	faults  []Fault
+	seen    []Request
+}
+
+// Request is a request that arrived.
+type Request struct {
+	// Method is the id of the API's method, such as gmail.users.messages.send; for
+	// what fits none it is the HTTP method and the path.
+	Method string
+	// Account is whose token it carried.
+	Account string
+	// Status is what it was answered with.
+	Status int
+	// Query and Body are as they arrived.
+	Query url.Values
+	Body  string
+}
+
+// New makes a server whose accounts have what [Seed] describes.
+func New(cfg Config) (*Server, error) {
+	if len(cfg.Accounts) == 0 {
+		cfg.Accounts = []string{DefaultAccount}
+	}
+	if cfg.TokenLife == 0 {
+		cfg.TokenLife = time.Hour
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	all, err := routes()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, routes: all, worlds: map[string]*world{}, auth: newSignIn(), trusted: map[string]*rsa.PublicKey{}}
+	for _, email := range cfg.Accounts {
+		s.worlds[email] = newWorld(email, cfg.Now)
+	}
+	return s, nil
+}
+
+// call is a request that fits the contract.
+type call struct {
+	route
+	vars      map[string]string
+	query     url.Values
+	body      doc
+	media     []byte
+	mediaType string
+}
+
+// doc is a JSON object.
+type doc = map[string]any
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		refuse(w, &rejection{status: http.StatusRequestEntityTooLarge, message: "Request entity too large"})
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serveSignIn(w, r, body) {
+		return
+	}
+	seen := Request{Method: r.Method + " " + r.URL.Path, Query: r.URL.Query(), Body: string(body)}
+	answer, rej := s.handle(r, body, &seen)
+	seen.Status = http.StatusOK
+	if rej != nil {
+		seen.Status = rej.status
+	}
+	if len(s.seen) == maxSeen {
+		s.seen = s.seen[1:]
+	}
+	s.seen = append(s.seen, seen)
+	if rej != nil {
+		refuse(w, rej)
+		return
+	}
+	reply(w, answer)
+}
+
+// raw is an answer that is no JSON.
+type raw struct {
+	mime string
+	data []byte
+}
+
+// handle answers a request of a service.
+func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *rejection) {
+	c, rej := s.find(r)
+	if rej != nil {
+		return nil, rej
+	}
+	seen.Method = c.id
+	if rej := s.fault(c.id); rej != nil {
+		return nil, rej
+	}
+	token, rej := s.authenticate(r, c)
+	if rej != nil {
+		return nil, rej
+	}
+	seen.Account = token.account
+	if rej := c.checkQuery(); rej != nil {
+		return nil, rej
+	}
+	if rej := c.readBody(r.Header.Get("Content-Type"), body); rej != nil {
+		return nil, rej
+	}
+	world := s.worlds[token.account]
+	answer, rej := world.answer(c)
+	if rej != nil {
+		return nil, rej
+	}
+	if d, ok := answer.(doc); ok {
+		return c.masked(d)
+	}
+	return answer, nil
+}
+
+// find returns the method that a request is for.
+func (s *Server) find(r *http.Request) (*call, *rejection) {
+	for _, route := range s.routes {
+		if vars, ok := route.match(r.Method, r.URL.EscapedPath()); ok {
+			return &call{route: route, vars: vars, query: r.URL.Query()}, nil
+		}
+	}
+	return nil, &rejection{status: http.StatusNotFound, message: "The requested URL " + r.URL.Path + " was not found on this server."}
+}
+
+// readBody checks the body against the shape of the method's.
+func (c *call) readBody(contentType string, body []byte) *rejection {
+	if c.upload {
+		return c.readUpload(contentType, body)
+	}
+	if c.method.Body == "" {
+		if len(strings.TrimSpace(string(body))) > 0 && string(body) != "{}" {
+			return invalid("Invalid JSON payload received. The method %s takes no body.", c.id)
+		}
+		return nil
+	}
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
+		return invalid("Content-Type must be application/json, not %q.", contentType)
+	}
+	return c.readJSON(body)
+}
+
+func (c *call) readJSON(body []byte) *rejection {
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return invalid("Invalid JSON payload received. %v", err)
+	}
+	if rej := c.service.check(shape{Ref: c.method.Body}, v, ""); rej != nil {
+		return rej
+	}
+	c.body, _ = v.(doc)
+	return nil
+}
+
+// reply writes an answer.
+func reply(w http.ResponseWriter, answer any) {
+	switch a := answer.(type) {
+	case nil:
+		w.WriteHeader(http.StatusNoContent)
+	case raw:
+		w.Header().Set("Content-Type", a.mime)
+		_, _ = w.Write(a.data)
+	default:
+		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+		_ = json.NewEncoder(w).Encode(a)
+	}
+}
+
+// Requests returns the requests to the services so far, without those of the
+// sign-in, the oldest first. No more than the newest 2000 are kept.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.seen...)
+}
+
+// Forget forgets the requests so far and the faults that have not happened yet.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.faults = nil, nil
+}
+
+// errNoAccount is an account that the server does not have.
+var errNoAccount = errors.New("emulator: there is no such account")
+
+func (s *Server) world(account string) (*world, error) {
+	w := s.worlds[account]
+	if w == nil {
+		return nil, fmt.Errorf("%w: %s", errNoAccount, account)
+	}
+	return w, nil
+}

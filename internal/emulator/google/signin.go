@@ -1,0 +1,278 @@
+package google
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"html/template"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// signIn is what the OAuth server knows.
+type signIn struct {
+	codes   map[string]grant
+	access  map[string]grant
+	refresh map[string]grant
+}
+
+// grant is what a user has consented to.
+type grant struct {
+	account   string
+	scopes    []string
+	redirect  string
+	challenge string
+	expires   time.Time
+}
+
+func newSignIn() signIn {
+	return signIn{codes: map[string]grant{}, access: map[string]grant{}, refresh: map[string]grant{}}
+}
+
+// serveSignIn answers the requests of the sign-in.
+func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		form = url.Values{}
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "GET /o/oauth2/v2/auth":
+		s.consentPage(w, r)
+	case "POST /o/oauth2/v2/auth":
+		s.consent(w, r, form)
+	case "POST /token":
+		s.serveToken(w, form)
+	case "POST /revoke":
+		s.revoke(w, form)
+	default:
+		return false
+	}
+	return true
+}
+
+// consentTemplate is the page on which a user consents.
+var consentTemplate = template.Must(template.New("consent").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Sign in</title>
+<body style="font-family:sans-serif;max-width:30em;margin:3em auto"><h1>Sign in (emulator)</h1>
+<p>The app <b>{{.Client}}</b> asks for:</p><ul>{{range .Scopes}}<li>{{.}}</li>{{end}}</ul>
+<form method="post"><p>{{range $i, $a := .Accounts}}<label><input type="radio" name="account" value="{{$a}}"{{if eq $i 0}} checked{{end}}> {{$a}}</label><br>{{end}}</p>
+<button name="answer" value="allow">Allow</button> <button name="answer" value="deny">Deny</button></form></body></html>`))
+
+// consentPage shows what is asked for.
+func (s *Server) consentPage(w http.ResponseWriter, r *http.Request) {
+	g, err := s.requested(r.URL.Query())
+	if err != nil {
+		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = consentTemplate.Execute(w, struct {
+		Client           string
+		Scopes, Accounts []string
+	}{r.URL.Query().Get("client_id"), g.scopes, s.cfg.Accounts})
+}
+
+// requested checks the address of the page.
+func (s *Server) requested(q url.Values) (grant, error) {
+	redirect, err := url.Parse(q.Get("redirect_uri"))
+	switch {
+	case s.cfg.ClientID != "" && q.Get("client_id") != s.cfg.ClientID:
+		return grant{}, errors.New("invalid_client")
+	case err != nil || redirect.Host == "" || redirect.Scheme != "http" && redirect.Scheme != "https":
+		return grant{}, errors.New("redirect_uri_mismatch")
+	case q.Get("response_type") != "code":
+		return grant{}, errors.New("unsupported_response_type")
+	case q.Get("scope") == "":
+		return grant{}, errors.New("invalid_scope")
+	case q.Get("code_challenge") != "" && q.Get("code_challenge_method") != "S256":
+		return grant{}, errors.New("invalid_request: code_challenge_method")
+	}
+	return grant{scopes: strings.Fields(q.Get("scope")), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge")}, nil
+}
+
+// consent answers the press of a button.
+func (s *Server) consent(w http.ResponseWriter, r *http.Request, form url.Values) {
+	account := form.Get("account")
+	if form.Get("answer") != "allow" {
+		account = ""
+	}
+	target, err := s.decide(r.URL.Query(), account)
+	if err != nil {
+		http.Error(w, "Error 400: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	http.Redirect(w, r, target, http.StatusFound)
+}
+
+// Consent presses the button of the consent page at an address and returns where the
+// browser is sent. An empty account denies.
+func (s *Server) Consent(page, account string) (string, error) {
+	u, err := url.Parse(page)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.decide(u.Query(), account)
+}
+
+func (s *Server) decide(q url.Values, account string) (string, error) {
+	g, err := s.requested(q)
+	if err != nil {
+		return "", err
+	}
+	target, err := url.Parse(g.redirect)
+	if err != nil {
+		return "", err
+	}
+	back := target.Query()
+	back.Set("state", q.Get("state"))
+	if account == "" {
+		back.Set("error", "access_denied")
+	} else {
+		if _, err := s.world(account); err != nil {
+			return "", err
+		}
+		g.account, g.expires = account, s.cfg.Now().Add(10*time.Minute)
+		code := "4/0" + rand.Text()
+		s.auth.codes[code] = g
+		back.Set("code", code)
+		back.Set("scope", strings.Join(g.scopes, " "))
+	}
+	target.RawQuery = back.Encode()
+	return target.String(), nil
+}
+
+// serveToken hands out tokens (RFC 6749, RFC 7523 for service accounts).
+func (s *Server) serveToken(w http.ResponseWriter, form url.Values) {
+	if rej := s.fault("auth.token"); rej != nil {
+		refuse(w, rej)
+		return
+	}
+	service := form.Get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	badClient := s.cfg.ClientID != "" && form.Get("client_id") != s.cfg.ClientID ||
+		s.cfg.ClientSecret != "" && form.Get("client_secret") != s.cfg.ClientSecret
+	if badClient && !service {
+		tokenError(w, http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	var g grant
+	var ok bool
+	answer := doc{"token_type": "Bearer", "expires_in": int(s.cfg.TokenLife.Seconds())}
+	switch {
+	case service:
+		g, ok = s.delegated(form.Get("assertion"))
+	case form.Get("grant_type") == "refresh_token":
+		g, ok = s.auth.refresh[form.Get("refresh_token")]
+	case form.Get("grant_type") == "authorization_code":
+		if g, ok = s.redeem(form); ok {
+			token := "1//" + rand.Text()
+			s.auth.refresh[token] = g
+			answer["refresh_token"] = token
+		}
+	default:
+		tokenError(w, http.StatusBadRequest, "unsupported_grant_type")
+		return
+	}
+	if !ok {
+		tokenError(w, http.StatusBadRequest, "invalid_grant")
+		return
+	}
+	g.expires = s.cfg.Now().Add(s.cfg.TokenLife)
+	token := "ya29." + rand.Text()
+	s.auth.access[token] = g
+	answer["access_token"], answer["scope"] = token, strings.Join(g.scopes, " ")
+	reply(w, answer)
+}
+
+// redeem turns a code into a grant, once.
+func (s *Server) redeem(form url.Values) (grant, bool) {
+	code := form.Get("code")
+	g, ok := s.auth.codes[code]
+	delete(s.auth.codes, code)
+	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
+	proof := base64.RawURLEncoding.EncodeToString(sum[:])
+	proven := g.challenge == "" || subtle.ConstantTimeCompare([]byte(proof), []byte(g.challenge)) == 1
+	return g, ok && proven && g.redirect == form.Get("redirect_uri") && s.cfg.Now().Before(g.expires)
+}
+
+func tokenError(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"error":"` + code + `","error_description":"Bad Request"}`))
+}
+
+// revoke ends a grant by one of its tokens.
+func (s *Server) revoke(w http.ResponseWriter, form url.Values) {
+	if rej := s.fault("auth.revoke"); rej != nil {
+		refuse(w, rej)
+		return
+	}
+	token := form.Get("token")
+	g, ok := s.auth.refresh[token]
+	if !ok {
+		g, ok = s.auth.access[token]
+	}
+	if !ok {
+		tokenError(w, http.StatusBadRequest, "invalid_token")
+		return
+	}
+	s.revokeAccount(g.account)
+	reply(w, doc{})
+}
+
+func (s *Server) revokeAccount(account string) {
+	same := func(_ string, g grant) bool { return g.account == account }
+	maps.DeleteFunc(s.auth.access, same)
+	maps.DeleteFunc(s.auth.refresh, same)
+}
+
+// Revoke withdraws the consent of an account, as its owner can on Google's pages.
+func (s *Server) Revoke(account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revokeAccount(account)
+}
+
+// Granted reports whether an account has consent that can be refreshed.
+func (s *Server) Granted(account string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.auth.refresh {
+		if g.account == account {
+			return true
+		}
+	}
+	return false
+}
+
+// ExpireTokens ends all access tokens; those to refresh them stay.
+func (s *Server) ExpireTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.auth.access)
+}
+
+// authenticate finds the grant behind a request and checks its scopes.
+func (s *Server) authenticate(r *http.Request, c *call) (grant, *rejection) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	g, known := s.auth.access[token]
+	if !ok || !known || !s.cfg.Now().Before(g.expires) {
+		return grant{}, &rejection{
+			status: http.StatusUnauthorized, reason: "authError",
+			message: "Request had invalid authentication credentials. Expected OAuth 2 access token.",
+		}
+	}
+	if len(c.method.Scopes) > 0 && !slices.ContainsFunc(c.method.Scopes, func(s string) bool { return slices.Contains(g.scopes, s) }) {
+		return grant{}, &rejection{
+			status: http.StatusForbidden, reason: "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+			message: "Request had insufficient authentication scopes.",
+		}
+	}
+	return g, nil
+}
