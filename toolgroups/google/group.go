@@ -22,6 +22,7 @@ var manifests embed.FS
 func groups() []group {
 	return []group{
 		driveGroup(),
+		contactsGroup(),
 		docsGroup(),
 		tasksGroup(),
 	}

@@ -1,0 +1,171 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/people/v1"
+
+	"oneclaw/toolgroups"
+)
+
+// contactsOwn is the source that can be changed: what the user wrote down, not what
+// the person's own profile adds.
+const (
+	contactsOwn     = "READ_SOURCE_TYPE_CONTACT"
+	contactsOwnType = "CONTACT"
+)
+
+type contactCreateArgs struct {
+	GivenName    string `json:"given_name"`
+	FamilyName   string `json:"family_name"`
+	Email        string `json:"email"`
+	Phone        string `json:"phone"`
+	Organization string `json:"organization"`
+	JobTitle     string `json:"job_title"`
+}
+
+func contactsCreate(ctx context.Context, api *people.Service, _ *conn, in contactCreateArgs) (any, error) {
+	if strings.TrimSpace(in.GivenName) == "" {
+		return nil, invalidf("'given_name' is empty")
+	}
+	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
+	if in.Email != "" {
+		p.EmailAddresses = []*people.EmailAddress{{Value: in.Email, Type: "home"}}
+	}
+	if in.Phone != "" {
+		p.PhoneNumbers = []*people.PhoneNumber{{Value: in.Phone, Type: "mobile"}}
+	}
+	if in.Organization != "" || in.JobTitle != "" {
+		p.Organizations = []*people.Organization{{Name: in.Organization, Title: in.JobTitle}}
+	}
+	made, err := api.People.CreateContact(p).Context(ctx).PersonFields(contactsFields).Do()
+	if err != nil {
+		return nil, err
+	}
+	return newContact(made), nil
+}
+
+type contactUpdateArgs struct {
+	contactArgs
+	GivenName  *string `json:"given_name"`
+	FamilyName *string `json:"family_name"`
+	Email      *string `json:"email"`
+	Phone      *string `json:"phone"`
+}
+
+func contactsUpdate(ctx context.Context, api *people.Service, _ *conn, in contactUpdateArgs) (any, error) {
+	name, err := in.named()
+	if err != nil {
+		return nil, err
+	}
+	if in.GivenName == nil && in.FamilyName == nil && in.Email == nil && in.Phone == nil {
+		return nil, invalidf("nothing to change: give given_name, family_name, email or phone")
+	}
+	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources(contactsOwn).Do()
+	if err != nil {
+		return nil, err
+	}
+	patch, changed := in.merge(old)
+	p, err := api.People.UpdateContact(name, patch).Context(ctx).
+		UpdatePersonFields(strings.Join(changed, ",")).PersonFields(contactsFields).Do()
+	if err != nil {
+		return nil, contactsStale(err)
+	}
+	return newContact(p), nil
+}
+
+// merge makes of a person what is to be sent: a field that changes is replaced as a
+// whole, so the values beside the first are sent as well.
+func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string) {
+	patch := &people.Person{Etag: old.Etag}
+	if m := old.Metadata; m != nil {
+		patch.Metadata = &people.PersonMetadata{Sources: slices.DeleteFunc(m.Sources, func(s *people.Source) bool {
+			return s.Type != contactsOwnType
+		})}
+	}
+	var changed []string
+	if in.GivenName != nil || in.FamilyName != nil {
+		patch.Names = in.names(old.Names)
+		changed = append(changed, "names")
+		patch.ForceSendFields = append(patch.ForceSendFields, "Names")
+	}
+	if in.Email != nil {
+		patch.EmailAddresses = replaced(old.EmailAddresses, *in.Email, emailOf)
+		changed = append(changed, "emailAddresses")
+		patch.ForceSendFields = append(patch.ForceSendFields, "EmailAddresses")
+	}
+	if in.Phone != nil {
+		patch.PhoneNumbers = replaced(old.PhoneNumbers, *in.Phone, phoneOf)
+		changed = append(changed, "phoneNumbers")
+		patch.ForceSendFields = append(patch.ForceSendFields, "PhoneNumbers")
+	}
+	return patch, changed
+}
+
+// names is the one name that a contact may have. What Google puts together of the
+// parts is left out, or it would stay as it was.
+func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
+	var n people.Name
+	if len(old) > 0 {
+		n = *old[0]
+	}
+	n.DisplayName, n.DisplayNameLastFirst, n.UnstructuredName = "", "", ""
+	if in.GivenName != nil {
+		n.GivenName = *in.GivenName
+	}
+	if in.FamilyName != nil {
+		n.FamilyName = *in.FamilyName
+	}
+	if n.GivenName == "" && n.FamilyName == "" {
+		return []*people.Name{}
+	}
+	return []*people.Name{&n}
+}
+
+// emailOf and phoneOf point at the value of an entry.
+func emailOf(e *people.EmailAddress) *string { return &e.Value }
+
+func phoneOf(n *people.PhoneNumber) *string {
+	n.CanonicalForm = "" // Google works it out anew.
+	return &n.Value
+}
+
+// replaced gives the first entry the value, or removes it for an empty one. No other
+// entry keeps the same value.
+func replaced[T any](entries []*T, value string, of func(*T) *string) []*T {
+	out := []*T{}
+	if value != "" {
+		first := new(T)
+		if len(entries) > 0 {
+			first = entries[0]
+		}
+		*of(first) = value
+		out = append(out, first)
+	}
+	for i, e := range entries {
+		if i > 0 && *of(e) != value {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// contactsStale maps the refusal of a change to a contact that has changed since it
+// was read, for which Google uses 400.
+func contactsStale(err error) error {
+	var answer *googleapi.Error
+	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {
+		return err
+	}
+	for _, r := range reasons([]byte(answer.Body)) {
+		if r == "failedPrecondition" || r == "FAILED_PRECONDITION" {
+			return toolgroups.Errorf(CodeConflict, "The contact was changed meanwhile: %s. Read it again first.", plain(answer.Message))
+		}
+	}
+	return err
+}
