@@ -1,0 +1,183 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of what an agent may ask for.
+const (
+	// MaxTemperature is the highest temperature that providers take.
+	MaxTemperature = 2.0
+	// MaxIterations is the highest limit of rounds; 0 stands for the program's own.
+	MaxIterations = 199
+)
+
+// Agent is a persona: a prompt, and what it wants to be answered with.
+type Agent struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Prompt      string `json:"prompt"`
+	// Prefers is the model it wants; the zero value leaves it to the settings. One
+	// half alone is kept but has no effect.
+	Prefers Ref `json:"prefers,omitzero"`
+	// Temperature, if not nil, is that of its requests.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// MaxIterations bounds the rounds of a turn; 0 means the program's own bound.
+	MaxIterations int `json:"max_iterations,omitempty"`
+	// Owner is whose it is: the user or chat for whom it was made. Empty means
+	// everybody's.
+	Owner string `json:"owner,omitempty"`
+	// BuiltIn agents come with the program and are never changed.
+	BuiltIn bool      `json:"-"`
+	Created time.Time `json:"created,omitzero"`
+}
+
+func (a *Agent) check() error {
+	if err := checkName("name", a.Name); err != nil {
+		return err
+	}
+	switch n := utf8.RuneCountInString(a.Prompt); {
+	case strings.TrimSpace(a.Prompt) == "":
+		return refuse(Invalid, "The system prompt is blank.")
+	case n > MaxPrompt:
+		return refuse(Invalid, "The system prompt has %d characters, at most %d are possible.", n, MaxPrompt)
+	}
+	if n := utf8.RuneCountInString(a.Description); n > MaxPrompt/50 {
+		return refuse(Invalid, "The description has %d characters, at most %d are possible.", n, MaxPrompt/50)
+	}
+	if t := a.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
+		return refuse(Invalid, "The temperature must lie between 0 and %g.", MaxTemperature)
+	}
+	if a.MaxIterations < 0 || a.MaxIterations > MaxIterations {
+		return refuse(Invalid, "The limit of iterations must lie between 1 and %d, or be 0 for none of its own.", MaxIterations)
+	}
+	return nil
+}
+
+func (s *Settings) builtIn(id string) (Agent, bool) {
+	for _, a := range s.cfg.Agents {
+		if a.ID == id {
+			a.BuiltIn = true
+			return a, true
+		}
+	}
+	return Agent{}, false
+}
+
+func noAgent(id string) error {
+	return refuse(NotFound, "There is no agent '%s'. list_agents shows those there are.", shorten(id))
+}
+
+// Agent returns an agent; a refusal for [NotFound] where there is none.
+func (s *Settings) Agent(ctx context.Context, id string) (Agent, error) {
+	if a, ok := s.builtIn(id); ok {
+		return a, nil
+	}
+	if !usable(id) {
+		return Agent{}, noAgent(id)
+	}
+	a, _, exists, err := get[Agent](ctx, s, agentPrefix+id)
+	if err != nil {
+		return Agent{}, err
+	}
+	if !exists || !s.sound(agentPrefix+id, a.check()) {
+		return Agent{}, noAgent(id)
+	}
+	a.ID = id
+	return a, nil
+}
+
+// Agents returns all agents, the built-in ones first, then by name.
+func (s *Settings) Agents(ctx context.Context) ([]Agent, error) {
+	stored, err := list[Agent](ctx, s, agentPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []Agent
+	for _, a := range s.cfg.Agents {
+		a.BuiltIn = true
+		delete(stored, a.ID)
+		all = append(all, a)
+	}
+	for id, a := range stored {
+		a.ID = id
+		stored[id] = a
+	}
+	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.sound(agentPrefix+id, a.check()) })
+	return append(all, sortedBy(stored, func(a, b Agent) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
+	})...), nil
+}
+
+// AgentsFor returns the agents that an owner may use: the built-in ones, everybody's
+// and its own.
+func (s *Settings) AgentsFor(ctx context.Context, owner string) ([]Agent, error) {
+	all, err := s.Agents(ctx)
+	return slices.DeleteFunc(all, func(a Agent) bool { return !a.usableBy(owner) }), err
+}
+
+func (a *Agent) usableBy(owner string) bool { return a.BuiltIn || a.Owner == "" || a.Owner == owner }
+
+// AddAgent stores a new agent and returns it with its id. Several may have one name.
+func (s *Settings) AddAgent(ctx context.Context, a Agent) (Agent, error) {
+	a.ID, a.BuiltIn, a.Created = newID("agent"), false, s.cfg.Now().UTC()
+	a.Name, a.Description = strings.TrimSpace(a.Name), strings.TrimSpace(a.Description)
+	if err := a.check(); err != nil {
+		return Agent{}, err
+	}
+	all, err := s.Agents(ctx)
+	if err != nil {
+		return Agent{}, err
+	}
+	own := slices.DeleteFunc(all, func(o Agent) bool { return o.BuiltIn || o.Owner != a.Owner })
+	if len(own) >= MaxAgents {
+		return Agent{}, refuse(Full, "There are %d agents already, no more are possible. Delete one first.", len(own))
+	}
+	return a, change(ctx, s, agentPrefix+a.ID, func(value *Agent, _ bool) error {
+		*value = a
+		return nil
+	})
+}
+
+// ChangeAgent has an agent changed by a function, checks it, and stores it. It may be
+// called more than once. Id, owner and origin stay.
+func (s *Settings) ChangeAgent(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
+	if before, err = s.Agent(ctx, id); err != nil {
+		return before, before, err
+	}
+	if before.BuiltIn {
+		return before, before, refuse(Protected, "Agent '%s' is built in and can not be changed. create_agent makes one of your own.", before.Name)
+	}
+	err = change(ctx, s, agentPrefix+id, func(value *Agent, exists bool) error {
+		if !exists {
+			return noAgent(id)
+		}
+		value.ID = id
+		before, after = *value, *value
+		f(&after)
+		after.ID, after.Owner, after.Created, after.BuiltIn = id, before.Owner, before.Created, false
+		after.Name, after.Description = strings.TrimSpace(after.Name), strings.TrimSpace(after.Description)
+		*value = after
+		return after.check()
+	})
+	return before, after, err
+}
+
+// DeleteAgent deletes an agent. Chats that use it go back to the default one.
+func (s *Settings) DeleteAgent(ctx context.Context, id string) (Agent, error) {
+	a, err := s.Agent(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	if a.BuiltIn {
+		return a, refuse(Protected, "Agent '%s' is built in and can not be deleted.", a.Name)
+	}
+	return a, s.remove(ctx, agentPrefix+id)
+}

@@ -1,0 +1,152 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// Choice is what a chat has chosen. Empty fields leave it to the settings.
+type Choice struct {
+	Agent string `json:"agent,omitempty"`
+	Model Ref    `json:"model,omitzero"`
+}
+
+func chatKey(chat string) (string, error) {
+	if chat == "" || len(chat) > maxKeyLength {
+		return "", refuse(Invalid, "This chat can not be named.")
+	}
+	return chatPrefix + chat, nil
+}
+
+// Chat returns what a chat has chosen.
+func (s *Settings) Chat(ctx context.Context, chat string) (Choice, error) {
+	key, err := chatKey(chat)
+	if err != nil {
+		return Choice{}, err
+	}
+	choice, _, _, err := get[Choice](ctx, s, key)
+	return choice, err
+}
+
+// SetChatAgent has a chat use an agent that its owner may use; "" takes the choice
+// back.
+func (s *Settings) SetChatAgent(ctx context.Context, chat, owner, agent string) error {
+	if agent != "" {
+		a, err := s.Agent(ctx, agent)
+		if err != nil {
+			return err
+		}
+		if !a.usableBy(owner) {
+			return noAgent(agent)
+		}
+	}
+	return s.choose(ctx, chat, func(c *Choice) { c.Agent = agent })
+}
+
+// SetChatModel has a chat use a model; the zero value takes the choice back.
+func (s *Settings) SetChatModel(ctx context.Context, chat string, ref Ref) error {
+	if ref != (Ref{}) {
+		if _, err := s.route(ctx, ref); err != nil {
+			return err
+		}
+	}
+	return s.choose(ctx, chat, func(c *Choice) { c.Model = ref })
+}
+
+func (s *Settings) choose(ctx context.Context, chat string, f func(*Choice)) error {
+	key, err := chatKey(chat)
+	if err != nil {
+		return err
+	}
+	return change(ctx, s, key, func(c *Choice, _ bool) error {
+		f(c)
+		return nil
+	})
+}
+
+// Route is a model that can be asked.
+type Route struct {
+	Provider Provider
+	Model    Model
+}
+
+// Answer is what the next turn of a chat is answered with.
+type Answer struct {
+	Agent Agent
+	// Routes are the models to ask, in this order: what the chat has chosen, what the
+	// agent prefers, the default, the program's own. Those that can not be used (an
+	// inactive provider, no key, an unknown model) are left out.
+	Routes []Route
+}
+
+// Resolve finds out what a chat is answered with. What was chosen and is no longer
+// there is passed over; owner is whose agents may be used. Without any model that can
+// be asked the answer has no routes.
+func (s *Settings) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
+	choice, err := s.Chat(ctx, chat)
+	if err != nil {
+		return Answer{}, err
+	}
+	values, err := s.Values(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	var answer Answer
+	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, values.DefaultAgent); err != nil {
+		return Answer{}, err
+	}
+	refs := []Ref{choice.Model, answer.Agent.Prefers, values.DefaultModel}
+	if s.cfg.Preset.Type != "" {
+		refs = append(refs, Ref{PresetID, s.cfg.Preset.Model})
+	}
+	for i, ref := range refs {
+		if ref.Provider == "" || ref.Model == "" || slices.Contains(refs[:i], ref) {
+			continue
+		}
+		route, err := s.route(ctx, ref)
+		if refusal := (*Error)(nil); errors.As(err, &refusal) {
+			s.log.Debug("model is passed over", "chat", chat, "model", ref, "reason", refusal.Message)
+			continue
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+		answer.Routes = append(answer.Routes, route)
+	}
+	return answer, nil
+}
+
+// agentOf returns the first agent that is there and may be used.
+func (s *Settings) agentOf(ctx context.Context, owner string, ids ...string) (Agent, error) {
+	for _, id := range append(ids, s.cfg.Agents[0].ID) {
+		if id == "" {
+			continue
+		}
+		a, err := s.Agent(ctx, id)
+		switch {
+		case err == nil && a.usableBy(owner):
+			return a, nil
+		case err != nil && !Is(err, NotFound):
+			return Agent{}, err
+		}
+	}
+	return Agent{}, noAgent(cmp.Or(ids...))
+}
+
+// route returns a model with its provider if it can be asked.
+func (s *Settings) route(ctx context.Context, ref Ref) (Route, error) {
+	p, err := s.Provider(ctx, ref.Provider)
+	if err != nil {
+		return Route{}, err
+	}
+	if !p.Active {
+		return Route{}, refuse(Invalid, "Provider '%s' is not active.", p.Name)
+	}
+	if !p.HasKey {
+		return Route{}, refuse(Invalid, "Provider '%s' has no API key.", p.Name)
+	}
+	m, err := s.Model(ctx, ref)
+	return Route{p, m}, err
+}

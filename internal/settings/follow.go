@@ -1,0 +1,74 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oneclaw/storage"
+)
+
+// Area is a part of the settings.
+type Area string
+
+// The areas.
+const (
+	// AreaAll is everything: something may have changed unseen.
+	AreaAll       Area = "all"
+	AreaProviders Area = "provider"
+	AreaModels    Area = "models"
+	AreaAgents    Area = "agent"
+	AreaValues    Area = "value"
+	AreaVariables Area = "variable"
+	AreaKeys      Area = "key"
+	AreaSwitches  Area = "off"
+	AreaChats     Area = "chat"
+)
+
+// Change is something that was changed, here or on another replica.
+type Change struct {
+	Area Area
+	// Name is what was changed in the area: an id, the name of a setting, a chat; for
+	// a switch tool/name or group/name.
+	Name string
+}
+
+// Follow tells a function about every change until ctx ends, in order, beginning with
+// [AreaAll], and again with that where changes were missed. It returns nil when ctx
+// ends, and the error of the function or of the store otherwise. Several may follow.
+func (s *Settings) Follow(ctx context.Context, f func(context.Context, Change) error) error {
+	for {
+		err := s.follow(ctx, f)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, storage.ErrLagged):
+			s.log.Warn("changes of settings were missed, reading all")
+		case err != nil:
+			return err
+		default:
+			return errors.New("settings: the watch ended by itself")
+		}
+	}
+}
+
+// follow watches first and reads then, so that no change falls in between.
+func (s *Settings) follow(ctx context.Context, f func(context.Context, Change) error) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	events := s.kv.Watch(watching, prefix)
+	if err := f(ctx, Change{Area: AreaAll}); err != nil {
+		return err
+	}
+	for event, err := range events {
+		if err != nil {
+			return fmt.Errorf("settings: watch: %w", err)
+		}
+		area, name, _ := strings.Cut(strings.TrimPrefix(event.Key, prefix), "/")
+		if err := f(ctx, Change{Area(area), name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

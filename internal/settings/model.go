@@ -1,0 +1,227 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Source says where a model is known from.
+type Source string
+
+// The sources.
+const (
+	// SourceDynamic is a model that the provider's API has named.
+	SourceDynamic Source = "DYNAMIC"
+	// SourcePreset is the model that the program was started with.
+	SourcePreset Source = "PRESET"
+	// SourceManual is a model that someone has added.
+	SourceManual Source = "MANUAL"
+)
+
+// Model is a language model of a provider.
+type Model struct {
+	Provider string `json:"-"`
+	ID       string `json:"id"`
+	Name     string `json:"name,omitempty"`
+	// ContextTokens is the size of its context; 0 if unknown.
+	ContextTokens int    `json:"context_tokens,omitempty"`
+	Source        Source `json:"source"`
+}
+
+// Ref names a model of a provider.
+type Ref struct {
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+}
+
+// String returns provider/model; "" for the zero value.
+func (r Ref) String() string {
+	if r == (Ref{}) {
+		return ""
+	}
+	return r.Provider + "/" + r.Model
+}
+
+// ParseRef reads provider/model. The id of a model may itself hold slashes.
+func ParseRef(text string) (Ref, error) {
+	provider, model, found := strings.Cut(strings.TrimSpace(text), "/")
+	if !found || provider == "" || model == "" {
+		return Ref{}, refuse(Invalid, "A model is named as provider_id/model_id, for example %s/gpt-5-mini.", PresetID)
+	}
+	return Ref{provider, model}, nil
+}
+
+// maxModelID bounds the id of a model in bytes.
+const maxModelID = 256
+
+func checkModelID(id string) error {
+	if id == "" || len(id) > maxModelID || strings.ContainsFunc(id, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar
+	}) {
+		return refuse(Invalid, "The id of a model must have 1 to %d characters and no spaces.", maxModelID)
+	}
+	return nil
+}
+
+// Models returns the models of a provider by their ids.
+func (s *Settings) Models(ctx context.Context, provider string) ([]Model, error) {
+	if _, err := s.Provider(ctx, provider); err != nil {
+		return nil, err
+	}
+	return s.models(ctx, provider)
+}
+
+func (s *Settings) models(ctx context.Context, provider string) ([]Model, error) {
+	models, _, _, err := get[[]Model](ctx, s, modelsPrefix+provider)
+	if err != nil {
+		return nil, err
+	}
+	if provider == PresetID && s.cfg.Preset.Type != "" {
+		models = slices.DeleteFunc(models, func(m Model) bool { return m.ID == s.cfg.Preset.Model })
+		models = append(models, Model{ID: s.cfg.Preset.Model, ContextTokens: s.cfg.Preset.ContextTokens, Source: SourcePreset})
+	}
+	for i := range models {
+		models[i].Provider = provider
+		models[i].Name = cmp.Or(models[i].Name, models[i].ID)
+		models[i].ContextTokens = cmp.Or(models[i].ContextTokens, ContextTokens(models[i].ID))
+	}
+	slices.SortFunc(models, func(a, b Model) int { return cmp.Compare(a.ID, b.ID) })
+	return models, nil
+}
+
+// Model returns a model of a provider.
+func (s *Settings) Model(ctx context.Context, ref Ref) (Model, error) {
+	models, err := s.Models(ctx, ref.Provider)
+	if err != nil {
+		return Model{}, err
+	}
+	i := slices.IndexFunc(models, func(m Model) bool { return m.ID == ref.Model })
+	if i < 0 {
+		return Model{}, noModel(ref)
+	}
+	return models[i], nil
+}
+
+func noModel(ref Ref) error {
+	return refuse(NotFound, "Provider '%s' has no model '%s'. list_models shows those there are; add_model or fetch_models adds some.",
+		shorten(ref.Provider), shorten(ref.Model))
+}
+
+// AddModel adds a model by hand.
+func (s *Settings) AddModel(ctx context.Context, ref Ref, name string) (Model, error) {
+	m := Model{Provider: ref.Provider, ID: strings.TrimSpace(ref.Model), Name: strings.TrimSpace(name), Source: SourceManual}
+	if err := checkModelID(m.ID); err != nil {
+		return m, err
+	}
+	if m.Name != "" {
+		if err := checkName("display name", m.Name); err != nil {
+			return m, err
+		}
+	}
+	if _, err := s.Provider(ctx, ref.Provider); err != nil {
+		return m, err
+	}
+	return m, change(ctx, s, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+		preset := ref.Provider == PresetID && m.ID == s.cfg.Preset.Model
+		if preset || slices.ContainsFunc(*models, func(o Model) bool { return o.ID == m.ID }) {
+			return refuse(Exists, "Provider '%s' already has a model '%s'.", ref.Provider, m.ID)
+		}
+		if len(*models) >= MaxModels {
+			return refuse(Full, "Provider '%s' has %d models, no more are kept.", ref.Provider, len(*models))
+		}
+		*models = append(*models, m)
+		return nil
+	})
+}
+
+// DeleteModel deletes a model that was added by hand.
+func (s *Settings) DeleteModel(ctx context.Context, ref Ref) error {
+	m, err := s.Model(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if m.Source != SourceManual {
+		return refuse(Protected, "Model '%s' is %s; only models added by hand can be deleted.", m.ID, m.Source)
+	}
+	return change(ctx, s, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+		*models = slices.DeleteFunc(*models, func(o Model) bool { return o.ID == ref.Model })
+		return nil
+	})
+}
+
+// ReplaceModels keeps what the provider's API has named in place of what it named
+// before, beside those added by hand. Models without a usable id are left out, and
+// those behind [MaxModels]. It returns how many were kept.
+func (s *Settings) ReplaceModels(ctx context.Context, provider string, fetched []Model) (int, error) {
+	if _, err := s.Provider(ctx, provider); err != nil {
+		return 0, err
+	}
+	kept := 0
+	err := change(ctx, s, modelsPrefix+provider, func(models *[]Model, _ bool) error {
+		all := slices.DeleteFunc(*models, func(m Model) bool { return m.Source != SourceManual })
+		seen := map[string]bool{}
+		for _, m := range all {
+			seen[m.ID] = true
+		}
+		kept = 0
+		for _, m := range fetched {
+			if len(all) >= MaxModels {
+				s.log.Warn("models behind the limit are left out", "provider", provider, "limit", MaxModels, "models", len(fetched))
+				break
+			}
+			if seen[m.ID] || checkModelID(m.ID) != nil {
+				continue
+			}
+			if checkName("name", m.Name) != nil {
+				m.Name = ""
+			}
+			seen[m.ID] = true
+			all = append(all, Model{ID: m.ID, Name: m.Name, ContextTokens: max(0, m.ContextTokens), Source: SourceDynamic})
+			kept++
+		}
+		*models = all
+		return nil
+	})
+	return kept, err
+}
+
+// windows are the contexts of models by how their names begin, as their makers publish
+// them; the longest beginning counts. What a provider's API or the operator says comes
+// before it.
+var windows = []struct {
+	begins string
+	tokens int
+}{
+	{"gpt-4.1", 1_047_576},
+	{"gpt-4o", 128_000},
+	{"gpt-5", 400_000},
+	{"gpt-5-chat", 128_000},
+	{"gpt-5.1-chat", 128_000},
+	{"gpt-5.2-chat", 128_000},
+	{"gpt-5.3-chat", 128_000},
+	{"o1", 200_000},
+	{"o1-mini", 128_000},
+	{"o3", 200_000},
+	{"o4-mini", 200_000},
+	{"claude-", 200_000},
+	{"gemini-2.", 1_048_576},
+	{"gemini-3", 1_048_576},
+	{"deepseek-chat", 128_000},
+	{"deepseek-reasoner", 128_000},
+}
+
+// ContextTokens is the size of a model's context as far as its name tells; 0 if it
+// does not. A maker in front of the name (openai/gpt-4o) is not looked at.
+func ContextTokens(model string) int {
+	name := model[strings.LastIndexByte(model, '/')+1:]
+	longest, tokens := -1, 0
+	for _, w := range windows {
+		if strings.HasPrefix(name, w.begins) && len(w.begins) > longest {
+			longest, tokens = len(w.begins), w.tokens
+		}
+	}
+	return tokens
+}

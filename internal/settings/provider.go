@@ -1,0 +1,257 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Type says which API a provider speaks.
+type Type string
+
+// The types.
+const (
+	TypeOpenAI    Type = "OPENAI"
+	TypeAnthropic Type = "ANTHROPIC"
+	TypeGemini    Type = "GEMINI"
+)
+
+// PresetID is the id of the provider that the program was started with.
+const PresetID = "preset"
+
+// maxURL bounds an address in bytes.
+const maxURL = 2048
+
+// Provider is a server with language models.
+type Provider struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Type    Type   `json:"type"`
+	BaseURL string `json:"base_url"`
+	// Active providers answer; the models of others can not be used.
+	Active bool `json:"active"`
+	// Preset is true for the provider that the program was started with.
+	Preset bool `json:"-"`
+	// HasKey says whether requests can be authorised.
+	HasKey bool `json:"-"`
+}
+
+func (p *Provider) check() error {
+	if err := checkName("name", p.Name); err != nil {
+		return err
+	}
+	switch p.Type {
+	case TypeOpenAI, TypeAnthropic, TypeGemini:
+	default:
+		return refuse(Invalid, "The type must be one of %s, %s, %s.", TypeOpenAI, TypeAnthropic, TypeGemini)
+	}
+	_, err := origin(p.BaseURL)
+	return err
+}
+
+// origin returns scheme, host and port of a base URL, which says who gets the key.
+func origin(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || len(address) > maxURL || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", refuse(Invalid, "The base URL must look like https://host/v1, without user, query or fragment.")
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host), nil
+}
+
+// preset is the program's own provider as it begins.
+func (s *Settings) preset() Provider {
+	p := s.cfg.Preset
+	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
+}
+
+// presetRecord is what can be changed about the preset provider.
+type presetRecord struct {
+	Name   string `json:"name"`
+	Active bool   `json:"active"`
+}
+
+func (s *Settings) readPreset(ctx context.Context) (Provider, error) {
+	p := s.preset()
+	r, _, exists, err := get[presetRecord](ctx, s, providerPrefix+PresetID)
+	if err != nil || !exists {
+		return p, err
+	}
+	p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active
+	return p, nil
+}
+
+func noProvider(id string) error {
+	return refuse(NotFound, "There is no provider '%s'. list_providers shows those there are.", shorten(id))
+}
+
+// shorten bounds a text that is repeated to whoever sent it.
+func shorten(text string) string {
+	if r := []rune(text); len(r) > 64 {
+		return string(r[:64]) + "…"
+	}
+	return text
+}
+
+// Provider returns a provider; a refusal for [NotFound] where there is none.
+func (s *Settings) Provider(ctx context.Context, id string) (Provider, error) {
+	if id == PresetID && s.cfg.Preset.Type != "" {
+		return s.readPreset(ctx)
+	}
+	if !usable(id) || id == PresetID {
+		return Provider{}, noProvider(id)
+	}
+	p, _, exists, err := get[Provider](ctx, s, providerPrefix+id)
+	if err != nil {
+		return Provider{}, err
+	}
+	if !exists || !s.sound(providerPrefix+id, p.check()) {
+		return Provider{}, noProvider(id)
+	}
+	p.ID = id
+	p.HasKey, err = s.has(ctx, keyPrefix+id)
+	return p, err
+}
+
+// Providers returns all providers, that of the program first, then by name.
+func (s *Settings) Providers(ctx context.Context) ([]Provider, error) {
+	stored, err := list[Provider](ctx, s, providerPrefix)
+	if err != nil {
+		return nil, err
+	}
+	delete(stored, PresetID)
+	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.sound(providerPrefix+id, p.check()) })
+	for id, p := range stored {
+		p.ID = id
+		if p.HasKey, err = s.has(ctx, keyPrefix+id); err != nil {
+			return nil, err
+		}
+		stored[id] = p
+	}
+	all := sortedBy(stored, func(a, b Provider) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
+	})
+	if s.cfg.Preset.Type == "" {
+		return all, nil
+	}
+	own, err := s.readPreset(ctx)
+	return slices.Insert(all, 0, own), err
+}
+
+// AddProvider stores a new provider, inactive, without a key, and returns it with its
+// id.
+func (s *Settings) AddProvider(ctx context.Context, name string, kind Type, baseURL string) (Provider, error) {
+	p := Provider{ID: newID("provider"), Name: strings.TrimSpace(name), Type: kind, BaseURL: cleanURL(baseURL)}
+	if err := p.check(); err != nil {
+		return Provider{}, err
+	}
+	n, err := s.count(ctx, providerPrefix, MaxProviders)
+	if err != nil {
+		return Provider{}, err
+	}
+	if n >= MaxProviders {
+		return Provider{}, refuse(Full, "There are %d providers, no more are possible. Delete one first.", n)
+	}
+	return p, change(ctx, s, providerPrefix+p.ID, func(value *Provider, _ bool) error {
+		*value = p
+		return nil
+	})
+}
+
+func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpace(address), "/") }
+
+// ProviderChange is what to change about a provider; nil leaves a field as it is.
+type ProviderChange struct {
+	Name    *string
+	BaseURL *string
+	Active  *bool
+}
+
+// ChangeProvider changes a provider and returns it as it was and as it is. Where the
+// base URL moves to another server the key is forgotten, so that it is never sent to
+// one that it was not entered for. The program's own provider keeps its base URL.
+func (s *Settings) ChangeProvider(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
+	if before, err = s.Provider(ctx, id); err != nil {
+		return before, before, err
+	}
+	if before.Preset {
+		return s.changePreset(ctx, c)
+	}
+	moved := false
+	err = change(ctx, s, providerPrefix+id, func(value *Provider, exists bool) error {
+		if !exists {
+			return noProvider(id)
+		}
+		value.ID, value.HasKey = id, before.HasKey
+		before, after = *value, *value
+		after.apply(c)
+		if err := after.check(); err != nil {
+			return err
+		}
+		from, _ := origin(before.BaseURL)
+		to, err := origin(after.BaseURL)
+		if moved = from != to; moved && before.HasKey {
+			// The key goes first: were it the last, a crash would leave it for the new
+			// address.
+			after.HasKey = false
+			err = errors.Join(err, s.remove(ctx, keyPrefix+id))
+		}
+		*value = after
+		return err
+	})
+	return before, after, err
+}
+
+func (p *Provider) apply(c ProviderChange) {
+	if c.Name != nil {
+		p.Name = strings.TrimSpace(*c.Name)
+	}
+	if c.BaseURL != nil {
+		p.BaseURL = cleanURL(*c.BaseURL)
+	}
+	if c.Active != nil {
+		p.Active = *c.Active
+	}
+}
+
+func (s *Settings) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
+	if before, err = s.readPreset(ctx); err != nil {
+		return before, before, err
+	}
+	after = before
+	after.apply(c)
+	if err := after.check(); err != nil {
+		return before, before, err
+	}
+	if after.BaseURL != cleanURL(before.BaseURL) {
+		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and can not be changed here.")
+	}
+	after.BaseURL = before.BaseURL
+	return before, after, change(ctx, s, providerPrefix+PresetID, func(value *presetRecord, _ bool) error {
+		*value = presetRecord{Name: after.Name, Active: after.Active}
+		return nil
+	})
+}
+
+// DeleteProvider deletes a provider with its key and its models.
+func (s *Settings) DeleteProvider(ctx context.Context, id string) (Provider, error) {
+	p, err := s.Provider(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p.Preset {
+		return p, refuse(Protected, "Provider '%s' is set where the program is started and can not be deleted. It can be switched off with update_provider.", p.Name)
+	}
+	// The provider itself goes last, so that a deletion that was cut short can be
+	// repeated.
+	for _, key := range []string{keyPrefix + id, modelsPrefix + id, providerPrefix + id} {
+		if err := s.remove(ctx, key); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,337 @@
+// Package settings keeps what administrators change while the bot runs: model
+// providers and their models, agents, a few settings, variables of user tools,
+// switches of tools, and what each chat has chosen.
+//
+// Everything is a small JSON value in the key-value store under one prefix, read when
+// it is needed, so that all replicas see a change at once; [Settings.Follow] tells
+// parts that keep something derived from it. What the program itself was started with
+// (its provider, its agent, the first values of its settings) is given in [Config],
+// never stored, and protected: it can be switched off, not deleted.
+//
+// API keys and variables are encrypted at rest. [Settings] can store variables and
+// forget keys, but reads neither: that is the [Vault], which no tool is given.
+package settings
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"oneclaw/storage"
+)
+
+// Where things lie in the store, all below prefix.
+const (
+	prefix         = "settings/"
+	providerPrefix = prefix + "provider/"
+	modelsPrefix   = prefix + "models/"
+	agentPrefix    = prefix + "agent/"
+	valuePrefix    = prefix + "value/"
+	variablePrefix = prefix + "variable/"
+	keyPrefix      = prefix + "key/"
+	toolOffPrefix  = prefix + "off/tool/"
+	groupOffPrefix = prefix + "off/group/"
+	chatPrefix     = prefix + "chat/"
+)
+
+// Bounds of what is kept.
+const (
+	// MaxName is the longest name of a provider, model or agent, in characters.
+	MaxName = 100
+	// MaxPrompt is the longest prompt of an agent, in characters.
+	MaxPrompt = 50_000
+	// MaxModels is how many models of one provider are kept.
+	MaxModels = 2000
+	// MaxProviders is how many providers there can be.
+	MaxProviders = 100
+	// MaxAgents is how many agents one owner can have.
+	MaxAgents = 50
+	// MaxVariables is how many variables there can be, MaxVariable how long one is.
+	MaxVariables = 200
+	MaxVariable  = 32 << 10
+	// MaxKey is the longest API key.
+	MaxKey = 8 << 10
+)
+
+// Config is what the settings need.
+type Config struct {
+	// KV keeps them.
+	KV storage.KV
+	// SecretKey encrypts API keys and variables, at least 16 bytes.
+	SecretKey []byte
+	// Preset is the provider that the program was started with. The zero value means
+	// that there is none.
+	Preset Preset
+	// Agents are built in, the first one being used where nobody has chosen. At least
+	// one is needed; ids and prompts must be set.
+	Agents []Agent
+	// Defaults are the first values of the settings, by name. Besides
+	// [SettingDefaultModel] and [SettingDefaultAgent], which always are settings, those
+	// named here are the ones that exist.
+	Defaults map[string]string
+	// Routings are the modes that [SettingRouting] takes. Empty means groups and all.
+	Routings []string
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Logger is told about records that can not be read. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Preset is a provider that comes from the program's own settings.
+type Preset struct {
+	// Type is empty for none.
+	Type    Type
+	BaseURL string
+	// Key may be empty for a server that wants none.
+	Key string
+	// Model is the name of its model.
+	Model string
+	// ContextTokens is the size of the model's context; 0 means what is known of it.
+	ContextTokens int
+}
+
+// Settings reads and changes everything but secrets. It may be used concurrently and
+// has no goroutine of its own.
+type Settings struct {
+	cfg  Config
+	kv   storage.KV
+	seal sealer
+	log  *slog.Logger
+}
+
+// Open checks the configuration and returns the settings, and apart from them what
+// reads secrets. It reads nothing.
+func Open(cfg Config) (*Settings, *Vault, error) {
+	if cfg.KV == nil {
+		return nil, nil, errors.New("settings: no store")
+	}
+	seal, err := newSealer(cfg.SecretKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("settings: %w", err)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if len(cfg.Routings) == 0 {
+		cfg.Routings = []string{"groups", "all"}
+	}
+	s := &Settings{cfg: cfg, kv: cfg.KV, seal: seal, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	if err := s.check(); err != nil {
+		return nil, nil, fmt.Errorf("settings: %w", err)
+	}
+	return s, &Vault{settings: s}, nil
+}
+
+// check looks at what the program gave.
+func (s *Settings) check() error {
+	if len(s.cfg.Agents) == 0 {
+		return errors.New("no built-in agent")
+	}
+	for i := range s.cfg.Agents {
+		a := &s.cfg.Agents[i]
+		if a.ID == "" {
+			return errors.New("a built-in agent has no id")
+		}
+		if err := a.check(); err != nil {
+			return fmt.Errorf("built-in agent %s: %w", a.ID, err)
+		}
+	}
+	if p := s.cfg.Preset; p.Type != "" {
+		preset := s.preset()
+		if err := preset.check(); err != nil {
+			return fmt.Errorf("own provider: %w", err)
+		}
+		if err := checkModelID(p.Model); err != nil {
+			return fmt.Errorf("own model: %w", err)
+		}
+	}
+	for name, value := range s.cfg.Defaults {
+		kind, ok := kinds()[name]
+		if !ok {
+			return fmt.Errorf("there is no setting %q", name)
+		}
+		if err := kind.check(s, value); err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Reason says why something was refused.
+type Reason string
+
+// The reasons.
+const (
+	// Invalid is a value that cannot be.
+	Invalid Reason = "invalid"
+	// NotFound is an id that nothing has.
+	NotFound Reason = "not_found"
+	// Protected is something that comes with the program.
+	Protected Reason = "protected"
+	// Exists is something that is there already.
+	Exists Reason = "exists"
+	// Full is one thing too many.
+	Full Reason = "full"
+)
+
+// Error is a refusal. Its text is a sentence for whoever asked, without secrets.
+type Error struct {
+	Reason  Reason
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+func refuse(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Is reports whether an error is a refusal for a reason.
+func Is(err error, reason Reason) bool {
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.Reason == reason
+}
+
+// newID makes an id that people can read out.
+func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()[:10]) }
+
+// maxKeyLength bounds what becomes part of a key in the store.
+const maxKeyLength = storage.MaxKey - len(groupOffPrefix)
+
+// usable reports whether an id can be part of a key: others exist nowhere.
+func usable(id string) bool {
+	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
+}
+
+// get reads a value; false where there is none. One that cannot be read is logged and
+// counts as none, so that it can be written anew.
+func get[T any](ctx context.Context, s *Settings, key string) (T, storage.Revision, bool, error) {
+	var value T
+	entry, err := s.kv.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return value, storage.Absent, false, nil
+	}
+	if err != nil {
+		return value, 0, false, fmt.Errorf("settings: read %s: %w", key, err)
+	}
+	if err := json.Unmarshal(entry.Value, &value); err != nil {
+		s.log.Warn("setting can not be read and is ignored", "key", key, "err", err)
+		return *new(T), entry.Revision, false, nil
+	}
+	return value, entry.Revision, true, nil
+}
+
+// sound logs that a record is not what it should be. It then counts as none.
+func (s *Settings) sound(key string, fault error) bool {
+	if fault != nil {
+		s.log.Warn("setting is ignored", "key", key, "err", fault)
+	}
+	return fault == nil
+}
+
+// list reads all values below a key. One that cannot be read is logged and left out.
+func list[T any](ctx context.Context, s *Settings, below string) (map[string]T, error) {
+	values := map[string]T{}
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: below}) {
+		if err != nil {
+			return nil, fmt.Errorf("settings: list %s: %w", below, err)
+		}
+		var value T
+		if err := json.Unmarshal(entry.Value, &value); err != nil {
+			s.log.Warn("setting can not be read and is ignored", "key", entry.Key, "err", err)
+			continue
+		}
+		values[strings.TrimPrefix(entry.Key, below)] = value
+	}
+	return values, nil
+}
+
+// change reads a value, has it changed, and writes it if nobody else did meanwhile,
+// else begins again. What change returns as error ends it; nothing is written then.
+func change[T any](ctx context.Context, s *Settings, key string, f func(value *T, exists bool) error) error {
+	for {
+		value, revision, exists, err := get[T](ctx, s, key)
+		if err != nil {
+			return err
+		}
+		if err := f(&value, exists); err != nil {
+			return err
+		}
+		data, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("settings: encode %s: %w", key, err)
+		}
+		_, err = s.kv.Put(ctx, key, data, revision)
+		if errors.Is(err, storage.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("settings: write %s: %w", key, err)
+		}
+		return nil
+	}
+}
+
+func (s *Settings) remove(ctx context.Context, key string) error {
+	if err := s.kv.Delete(ctx, key, storage.Any); err != nil {
+		return fmt.Errorf("settings: delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// has reports whether a key exists, whatever is in it.
+func (s *Settings) has(ctx context.Context, key string) (bool, error) {
+	_, err := s.kv.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("settings: read %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// count says how many keys lie below one, as far as limit.
+func (s *Settings) count(ctx context.Context, below string, limit int) (int, error) {
+	n := 0
+	for _, err := range s.kv.List(ctx, storage.Range{Prefix: below, Limit: limit}) {
+		if err != nil {
+			return 0, fmt.Errorf("settings: count %s: %w", below, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+// checkName accepts one line of text within the limit.
+func checkName(what, name string) error {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return refuse(Invalid, "The %s is blank.", what)
+	case utf8.RuneCountInString(name) > MaxName:
+		return refuse(Invalid, "The %s is longer than %d characters.", what, MaxName)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return refuse(Invalid, "The %s must be one line without control characters.", what)
+	}
+	return nil
+}
+
+// sortedBy returns the values of a map in the order of a comparison.
+func sortedBy[T any](values map[string]T, compare func(a, b T) int) []T {
+	out := make([]T, 0, len(values))
+	for _, v := range values {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, compare)
+	return out
+}
