@@ -1,0 +1,156 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups"
+)
+
+type createAgent struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Prompt      string `json:"system_prompt"`
+}
+
+// createAgent stores an agent of the owner of the chat. It changes no conversation.
+func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (toolgroups.Result, error) {
+	a, err := f.cfg.Settings.AddAgent(ctx, settings.Agent{
+		Name: in.Name, Description: in.Description, Prompt: in.Prompt, Owner: call.Owner,
+	})
+	if err != nil {
+		return refused(ctx, CodeCreationFailed, err)
+	}
+	return toolgroups.Text("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
+		a.Name, a.ID, a.ID)
+}
+
+// maxExcerpt is how many characters of a prompt the list shows.
+const maxExcerpt = 100
+
+func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (toolgroups.Result, error) {
+	agents, err := f.cfg.Settings.Agents(ctx)
+	if err != nil {
+		return refused(ctx, toolgroups.CodeExecution, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d agents:", len(agents))
+	for _, a := range agents {
+		fmt.Fprintf(&b, "\n- %s\n  id: %s", a.Name, a.ID)
+		if a.BuiltIn {
+			b.WriteString(" (built in)")
+		}
+		if a.Owner != "" {
+			fmt.Fprintf(&b, ", of %s", a.Owner)
+		}
+		if a.Description != "" {
+			b.WriteString("\n  description: " + line(a.Description))
+		}
+		b.WriteString("\n  prompt: " + excerpt(a.Prompt))
+		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
+			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", orNone(a.Prefers.Provider), orNone(a.Prefers.Model))
+		}
+	}
+	return toolgroups.Text("%s", b.String())
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func line(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func excerpt(s string) string {
+	r := []rune(line(s))
+	if len(r) <= maxExcerpt {
+		return string(r)
+	}
+	return string(r[:maxExcerpt]) + "…"
+}
+
+type updateAgent struct {
+	ID          string  `json:"agent_id"`
+	Name        *string `json:"name"`
+	Description *string `json:"description"`
+	Prompt      *string `json:"system_prompt"`
+	Provider    *string `json:"preferred_provider_id"`
+	Model       *string `json:"preferred_model_id"`
+}
+
+func (in updateAgent) apply(a *settings.Agent) {
+	for _, field := range []struct {
+		to   *string
+		from *string
+	}{
+		{&a.Name, in.Name}, {&a.Description, in.Description}, {&a.Prompt, in.Prompt},
+		{&a.Prefers.Provider, in.Provider}, {&a.Prefers.Model, in.Model},
+	} {
+		if field.from != nil {
+			*field.to = *field.from
+		}
+	}
+}
+
+func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgent) (toolgroups.Result, error) {
+	if err := f.checkPreference(ctx, in); err != nil {
+		return refused(ctx, CodeUpdateFailed, err)
+	}
+	before, after, err := f.cfg.Settings.ChangeAgent(ctx, in.ID, in.apply)
+	if err != nil {
+		return refused(ctx, CodeUpdateFailed, err)
+	}
+	var changed []string
+	for _, field := range []struct{ name, from, to string }{
+		{"name", before.Name, after.Name}, {"description", before.Description, after.Description},
+		{"system_prompt", before.Prompt, after.Prompt},
+		{"preferred_provider_id", before.Prefers.Provider, after.Prefers.Provider},
+		{"preferred_model_id", before.Prefers.Model, after.Prefers.Model},
+	} {
+		if field.from != field.to {
+			changed = append(changed, field.name)
+		}
+	}
+	if len(changed) == 0 {
+		return toolgroups.Text("Nothing about agent '%s' was changed: it is already like that.", after.Name)
+	}
+	return toolgroups.Text("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", "))
+}
+
+// checkPreference refuses a model that there is not, which would silently be passed
+// over when the agent answers.
+func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
+	if in.Provider == nil && in.Model == nil {
+		return nil
+	}
+	a, err := f.cfg.Settings.Agent(ctx, in.ID)
+	if err != nil || a.BuiltIn {
+		return err
+	}
+	in.apply(&a)
+	if a.Prefers.Provider == "" {
+		return nil
+	}
+	if a.Prefers.Model == "" {
+		_, err = f.cfg.Settings.Provider(ctx, a.Prefers.Provider)
+		return err
+	}
+	_, err = f.cfg.Settings.Model(ctx, a.Prefers)
+	return err
+}
+
+type agentID struct {
+	ID string `json:"agent_id"`
+}
+
+func (f *Family) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentID) (toolgroups.Result, error) {
+	a, err := f.cfg.Settings.DeleteAgent(ctx, in.ID)
+	if err != nil {
+		return refused(ctx, CodeDeletionFailed, err)
+	}
+	return toolgroups.Text("Agent '%s' was deleted. Chats that used it go back to the default agent.", a.Name)
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// kept reports whether a tool is needed to turn others on again.
+func kept(tool string) bool {
+	switch tool {
+	case toolgroups.LoadToolGroup, "set_tool_enabled", "list_tool_states":
+		return true
+	}
+	return false
+}
+
+// keptGroup is the group of those tools.
+const keptGroup = "config"
+
+func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (toolgroups.Result, error) {
+	reg := f.cfg.Registry()
+	groups := reg.Groups()
+	slices.SortFunc(groups, func(a, b toolgroups.Group) int { return cmp.Compare(a.Name, b.Name) })
+	off, _ := reg.Switches()
+	var b strings.Builder
+	for _, g := range groups {
+		closed := reg.GroupDisabled(g.Name)
+		fmt.Fprintf(&b, "%s: %s\n", g.Name, state(!closed))
+		writeStates(&b, g.Tools, off, closed)
+		b.WriteByte('\n')
+	}
+	b.WriteString("Without a group:\n")
+	writeStates(&b, reg.Core(), off, false)
+	return toolgroups.Text("%s", strings.TrimRight(b.String(), "\n"))
+}
+
+func writeStates(b *strings.Builder, tools []toolgroups.Tool, off []string, closed bool) {
+	slices.SortFunc(tools, func(a, b toolgroups.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	for _, t := range tools {
+		fmt.Fprintf(b, "- %s: %s", t.Name, state(!slices.Contains(off, t.Name)))
+		if closed {
+			b.WriteString(" (its group is off)")
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func state(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+type toolSwitch struct {
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled"`
+	Type    string `json:"type"`
+}
+
+func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolSwitch) (toolgroups.Result, error) {
+	set, what := f.cfg.Settings.SetToolEnabled, "Tool"
+	if in.Type == "group" {
+		set, what = f.cfg.Settings.SetGroupEnabled, "Group"
+	}
+	if err := f.maySwitch(in); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := set(ctx, in.Name, in.Enabled); err != nil {
+		return refused(ctx, CodeUpdateFailed, err)
+	}
+	if f.cfg.Switched != nil {
+		if err := f.cfg.Switched(ctx); err != nil {
+			return refused(ctx, CodeUpdateFailed, err)
+		}
+	}
+	text := fmt.Sprintf("%s '%s' is now %s.", what, in.Name, state(in.Enabled))
+	if group, ok := f.cfg.Registry().GroupOf(in.Name); ok && in.Enabled && what == "Tool" && f.cfg.Registry().GroupDisabled(group) {
+		text += " Its group '" + group + "' is off, so that it can not be used before that is on."
+	}
+	return toolgroups.Text("%s", text)
+}
+
+// maySwitch refuses unknown names and what would lock everybody out.
+func (f *Family) maySwitch(in toolSwitch) error {
+	reg := f.cfg.Registry()
+	if in.Type == "group" {
+		if _, ok := reg.Group(in.Name); !ok {
+			return toolgroups.Errorf(CodeNotFound, "There is no tool group '%s'. Groups: %s.", short(in.Name), strings.Join(reg.GroupNames(), ", "))
+		}
+	} else if _, ok := reg.Tool(in.Name); !ok {
+		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", short(in.Name))
+	}
+	if !in.Enabled && (in.Type == "group" && in.Name == keptGroup || in.Type != "group" && kept(in.Name)) {
+		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' can not be switched off: it is needed to switch things on again.", in.Name)
+	}
+	return nil
+}
+
+// short bounds a name that is repeated to the model.
+func short(name string) string {
+	if r := []rune(name); len(r) > 64 {
+		return string(r[:64]) + "…"
+	}
+	return name
+}
