@@ -24,6 +24,7 @@ func groups() []group {
 		driveGroup(),
 		contactsGroup(),
 		docsGroup(),
+		slidesGroup(),
 		tasksGroup(),
 	}
 }

@@ -1,0 +1,102 @@
+package google
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/api/slides/v1"
+)
+
+// slidesText is the result of slides_get_text.
+type slidesText struct {
+	Title        string       `json:"title"`
+	Presentation string       `json:"presentationId"`
+	Slides       []slidesPage `json:"slides"`
+}
+
+type slidesPage struct {
+	Object string   `json:"objectId"`
+	Texts  []string `json:"texts"`
+	Notes  string   `json:"notes,omitempty"`
+}
+
+func slidesGetText(ctx context.Context, api *slides.Service, _ *conn, in slidesArgs) (any, error) {
+	p, err := api.Presentations.Get(in.Presentation).Context(ctx).
+		Fields("presentationId", "title", "slides(objectId,pageElements,slideProperties/notesPage)").Do()
+	if err != nil {
+		return nil, err
+	}
+	out := slidesText{p.Title, p.PresentationId, make([]slidesPage, len(p.Slides))}
+	for i, s := range p.Slides {
+		out.Slides[i] = slidesPage{s.ObjectId, slidesTexts([]string{}, s.PageElements), slidesNotes(s)}
+	}
+	return out, nil
+}
+
+// slidesTexts adds the texts of elements, those of groups and cells of tables too.
+func slidesTexts(texts []string, elements []*slides.PageElement) []string {
+	add := func(text string) {
+		if strings.TrimSpace(text) != "" {
+			texts = append(texts, text)
+		}
+	}
+	for _, e := range elements {
+		switch {
+		case e.Shape != nil:
+			add(strings.TrimSpace(slidesPlain(e.Shape.Text)))
+		case e.WordArt != nil:
+			add(e.WordArt.RenderedText)
+		case e.Table != nil:
+			for _, row := range e.Table.TableRows {
+				add(slidesRow(row))
+			}
+		case e.ElementGroup != nil:
+			texts = slidesTexts(texts, e.ElementGroup.Children)
+		}
+	}
+	return texts
+}
+
+// slidesRow is a row of a table with tabs between the cells, empty ones included.
+func slidesRow(row *slides.TableRow) string {
+	cells := make([]string, len(row.TableCells))
+	for i, c := range row.TableCells {
+		cells[i] = strings.TrimSpace(slidesPlain(c.Text))
+	}
+	return strings.Join(cells, "\t")
+}
+
+// slidesNotes is what the speaker has noted on a slide. Beside it the page of the
+// notes holds only a picture of the slide and what its master has.
+func slidesNotes(s *slides.Page) string {
+	if s.SlideProperties == nil || s.SlideProperties.NotesPage == nil {
+		return ""
+	}
+	page := s.SlideProperties.NotesPage
+	if page.NotesProperties == nil {
+		return ""
+	}
+	for _, e := range page.PageElements {
+		if e.ObjectId == page.NotesProperties.SpeakerNotesObjectId && e.Shape != nil {
+			return strings.TrimSpace(slidesPlain(e.Shape.Text))
+		}
+	}
+	return ""
+}
+
+// slidesPlain is the text of a shape or a cell.
+func slidesPlain(text *slides.TextContent) string {
+	if text == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, e := range text.TextElements {
+		switch {
+		case e.TextRun != nil:
+			b.WriteString(e.TextRun.Content)
+		case e.AutoText != nil:
+			b.WriteString(e.AutoText.Content)
+		}
+	}
+	return b.String()
+}
