@@ -183,7 +183,9 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, 
 		}
 		if mentioned {
 			r.join(msg.Chat, m.Parent)
-			if m.Parent != "" || !strings.HasPrefix(msg.Text, "/") {
+			known, _ := r.threads.get(msg.Chat)
+			msg.Opener = known.opener
+			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
 				break // nobody asks who began the thread
 			}
 		}

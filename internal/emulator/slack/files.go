@@ -122,6 +122,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		w.Header().Set("Content-Length", strconv.Itoa(len(f.data)))
 		if fault != nil && fault.Effect == CutAfter {
 			_, _ = w.Write(f.data[:len(f.data)/2])
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write(f.data)

@@ -1,0 +1,255 @@
+package slack
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+var me = self{user: "U0BOT", bot: "B0BOT", name: "oneclaw", team: "T0ONECLAW"}
+
+// offline is a receiver that can look nothing up, so that names are ids.
+func offline(t testing.TB) *receiver {
+	t.Helper()
+	p, err := New(Config{BotToken: "xoxb-test-0123456789", AppToken: "xapp-test-0123456789", APIURL: "http://127.0.0.1:1/api/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"U1", "U2"} {
+		p.people.put(id, person{name: "name of " + id}, personAge)
+	}
+	return &receiver{Platform: p, in: newInbox(), self: me, lanes: newLanes()}
+}
+
+func wrap(t testing.TB, event []byte) []byte {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{
+		"type": "event_callback", "team_id": me.team, "event_id": "Ev1", "event": json.RawMessage(event),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+var update = flag.Bool("update", false, "rewrite what is expected in testdata")
+
+func TestEvents(t *testing.T) {
+	const name = "testdata/events.txtar"
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, f := range archive.Files {
+		want[f.Name] = string(f.Data)
+	}
+	rewritten := &txtar.Archive{Comment: archive.Comment}
+	for _, f := range archive.Files {
+		title, isEvent := strings.CutSuffix(f.Name, "/event")
+		if !isEvent {
+			continue
+		}
+		t.Run(title, func(t *testing.T) {
+			got := eventOf(t, f.Data)
+			if diff := cmp.Diff(want[title+"/message"], got); diff != "" && !*update {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			rewritten.Files = append(rewritten.Files, f, txtar.File{Name: title + "/message", Data: []byte(got)})
+		})
+	}
+	if *update {
+		if err := os.WriteFile(name, txtar.Format(rewritten), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// eventOf converts an event of the archive.
+func eventOf(t *testing.T, event []byte) string {
+	t.Helper()
+	r := offline(t)
+	r.join(chatOf("C1", "1700000000.000100"), "U2")
+	// Elsewhere the bot was looked for and not found.
+	r.threads.put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
+	in, err := me.decode(kindEvent, wrap(t, bytes.TrimSpace(event)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var msg *bridge.Message
+	if in.event != nil {
+		if msg, err = r.convert(t.Context(), in.event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := json.MarshalIndent(msg, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got) + "\n"
+}
+
+func TestB09BothEventsAreOne(t *testing.T) {
+	r := offline(t)
+	var got []*bridge.Message
+	for _, event := range []string{
+		`{"type":"app_mention","user":"U1","text":"<@U0BOT> hi","ts":"1.000002","channel":"C1"}`,
+		`{"type":"message","channel_type":"channel","user":"U1","text":"<@U0BOT> hi","ts":"1.000002","channel":"C1"}`,
+	} {
+		in, err := me.decode(kindEvent, wrap(t, []byte(event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := r.convert(t.Context(), in.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, msg)
+	}
+	if diff := cmp.Diff(got[0], got[1]); diff != "" {
+		t.Errorf("the two events of a mention differ:\n%s", diff)
+	}
+}
+
+func TestForeignWorkspaces(t *testing.T) {
+	event := json.RawMessage(`{"type":"message","channel_type":"im","channel":"D1","user":"U1","text":"x","ts":"1.000002"}`)
+	tests := []struct {
+		team, ours, enterprise string
+		want                   bool
+	}{
+		{"T1", "T1", "", true},
+		{"T2", "T1", "", false},
+		{"", "T1", "", false},
+		{"E1", "T1", "E1", true},
+		{"E2", "T1", "E1", false},
+	}
+	for _, tt := range tests {
+		payload, err := json.Marshal(map[string]any{"type": "event_callback", "team_id": tt.team, "event": event})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := self{team: tt.ours, enterprise: tt.enterprise}.decode(kindEvent, payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.event != nil; got != tt.want {
+			t.Errorf("event of %q for %q/%q: %t", tt.team, tt.ours, tt.enterprise, got)
+		}
+	}
+}
+
+func TestAgentView(t *testing.T) {
+	f := start(t, quick(), func(c *Config) { c.AgentView = true })
+	root := f.say(f.dm, "begin", nil)
+	f.say(f.dm, "more", &emulator.SayOptions{Thread: root.TS})
+	for _, m := range f.in.wait(t, 2) {
+		if m.Chat != chatOf(f.dm, root.TS) || !m.Direct {
+			t.Errorf("got %+v", m)
+		}
+	}
+}
+
+func TestThreadsAreLookedUp(t *testing.T) {
+	cfg := quick()
+	cfg.AckTimeout = 10e9
+	f := start(t, cfg, nil)
+	human := f.say(f.channel, "lunch?", nil)
+	called := f.say(f.channel, "ask <@U0BOT> perhaps", nil)
+	answered := f.say(f.channel, "hello", nil)
+	f.in.wait(t, 2) // both events of the mention
+	if _, _, err := f.send(chatOf(f.channel, answered.TS), bridge.Part{Text: "here I am"}); err != nil {
+		t.Fatal(err)
+	}
+	f.stop()
+	f.p.threads = cache[bridge.Chat, thread]{} // as after a restart
+	f.run()
+	for i, tt := range []struct {
+		root string
+		want int
+	}{{human.TS, 0}, {human.TS, 0}, {called.TS, 1}, {answered.TS, 1}} {
+		before := len(f.in.all())
+		f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: tt.root}))
+		if got := len(f.in.all()) - before; got != tt.want {
+			t.Errorf("reply %d: %d messages, want %d", i, got, tt.want)
+		}
+	}
+	last := f.in.all()[len(f.in.all())-1]
+	if last.Opener != f.user || last.Chat.Thread != answered.TS {
+		t.Errorf("got %+v", last)
+	}
+	f.View(func(s emulator.State) {
+		if n := s.Calls("conversations.replies"); n > 3 {
+			t.Errorf("%d lookups: they are not remembered", n)
+		}
+	})
+}
+
+func TestThreadLookupFailsClosed(t *testing.T) {
+	cfg := quick()
+	cfg.AckTimeout = 10e9
+	cfg.Scopes = []string{"chat:write", "app_mentions:read", "channels:history"}
+	f := start(t, cfg, nil)
+	root := f.say(f.channel, "lunch?", nil)
+	f.inject(emulator.Fault{Method: "conversations.replies", Effect: emulator.Refuse, Error: "missing_scope"})
+	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))
+	if got := f.in.all(); len(got) != 0 {
+		t.Errorf("answered where it is not known that the bot takes part: %+v", got)
+	}
+}
+
+func TestThreadLookupIsTriedAgain(t *testing.T) {
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "hello", nil)
+	if _, _, err := f.send(chatOf(f.channel, root.TS), bridge.Part{Text: "here I am"}); err != nil {
+		t.Fatal(err)
+	}
+	f.stop()
+	f.p.threads = cache[bridge.Chat, thread]{}
+	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
+	f.run()
+	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))
+	if got := f.in.wait(t, 1); got[0].Text != "go on" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func FuzzEvent(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/events.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		f.Add(kindEvent, string(wrap(f, file.Data)))
+	}
+	f.Add(kindCommand, `{"team_id":"T0ONECLAW","channel_id":"C1","channel_name":"general","user_id":"U1","text":"status","trigger_id":"1.2.a"}`)
+	f.Add(kindInteractive, `{"type":"block_actions"}`)
+	r := offline(f)
+	r.Platform.api.timeout = 1 // nothing can be looked up
+	f.Fuzz(func(t *testing.T, kind, payload string) {
+		in, err := me.decode(kind, []byte(payload))
+		if err != nil || in.event == nil && in.command == nil {
+			return
+		}
+		_ = in.lane()
+		if in.command != nil {
+			r.convertCommand(t.Context(), in.command)
+			return
+		}
+		msg, err := r.convert(t.Context(), in.event)
+		if err != nil || msg == nil {
+			return
+		}
+		if msg.ID == "" || msg.User == "" || msg.Chat.ID == "" || msg.User == me.user {
+			t.Errorf("got %+v", msg)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package slack
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+func TestFetch(t *testing.T) {
+	f := start(t, quick(), nil)
+	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{
+		{Name: "a.txt", MIME: "text/plain", Data: []byte("content")},
+		{Name: "shared.txt", MIME: "text/plain", Data: []byte("shared"), Lookup: true},
+		{Name: "page.html", MIME: "text/html", Data: []byte("<p>page</p>")},
+	}})
+	files := f.in.wait(t, 1)[0].Files
+	if len(files) != 3 {
+		t.Fatalf("got %+v", files)
+	}
+	for i, want := range []string{"content", "shared", "<p>page</p>"} {
+		var got bytes.Buffer
+		if err := f.p.Fetch(t.Context(), files[i], &got); err != nil || got.String() != want {
+			t.Errorf("%s: %q, %v", files[i].Name, got.String(), err)
+		}
+	}
+	f.inject(emulator.Fault{Method: "file", Times: 1, Effect: emulator.CutAfter})
+	if err := f.p.Fetch(t.Context(), files[0], io.Discard); err == nil {
+		t.Error("half a file is no file")
+	}
+	f.SetScopes("chat:write")
+	err := f.p.Fetch(t.Context(), files[0], io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "sign-in page") {
+		t.Errorf("without the scope: %v", err)
+	}
+	if err := f.p.Fetch(t.Context(), bridge.Attachment{Ref: files[0].Ref, Size: bridge.MaxFile + 1}, io.Discard); !errors.Is(err, bridge.ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+func TestTheTokenGoesNowhereElse(t *testing.T) {
+	var seen []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, elsewhere.URL+"/x", http.StatusFound)
+		case "/round":
+			http.Redirect(w, r, "/round", http.StatusFound)
+		case "/login":
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		default:
+			_, _ = io.WriteString(w, "ok")
+		}
+	}))
+	defer home.Close()
+	p, err := New(Config{BotToken: "xoxb-1-secret", AppToken: "xapp-1", APIURL: home.URL, HTTPClient: home.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, ok := range map[string]bool{
+		home.URL + "/file": true, home.URL + "/away": false, home.URL + "/round": false, home.URL + "/login": false,
+		elsewhere.URL + "/file": false, "": false, "http://slack.com/x": false, "file:///etc/passwd": false,
+	} {
+		if err := p.Fetch(t.Context(), bridge.Attachment{Ref: address}, io.Discard); (err == nil) != ok {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if len(seen) != 0 {
+		t.Errorf("somebody else saw %q", seen)
+	}
+	for address, ok := range map[string]bool{
+		"https://files.slack.com/x": true, "https://slack.com/x": true, "https://a.slack-gov.com/x": true,
+		"https://slack.com.evil.test/x": false, "https://evilslack.com/x": false, "http://files.slack.com/x": false,
+		"https://slack.com@evil.test/x": false, "https://user@slack.com/x": false,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.api.mayHaveToken(u); got != ok {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package slack
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slack-go/slack"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestManifest(t *testing.T) {
+	u, err := url.Parse(CreationLink())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Host != "api.slack.com" || u.Path != "/apps" || u.Query().Get("new_app") != "1" {
+		t.Errorf("got %s", u)
+	}
+	// The library's type knows what Slack takes.
+	var m slack.Manifest
+	dec := json.NewDecoder(strings.NewReader(u.Query().Get("manifest_json")))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	scopes := m.OAuthConfig.Scopes.Bot
+	for _, scope := range []string{"chat:write", "app_mentions:read", "assistant:write", "commands", "files:read", "users:read", "im:history", "channels:history", "groups:history", "mpim:history"} {
+		if !slices.Contains(scopes, scope) {
+			t.Errorf("no scope %s in %v", scope, scopes)
+		}
+	}
+	if !slices.Equal(scopes, manifestScopes()) {
+		t.Errorf("got %v", manifestScopes())
+	}
+	for _, event := range []string{"app_mention", "message.im", "message.channels", "message.groups", "message.mpim"} {
+		if !slices.Contains(m.Settings.EventSubscriptions.BotEvents, event) {
+			t.Errorf("no event %s", event)
+		}
+	}
+	if c := m.Features.SlashCommands; len(c) != 1 || c[0].Command != "/oneclaw" {
+		t.Errorf("commands %+v", c)
+	}
+	var again any
+	if err := yaml.Unmarshal(Manifest(), &again); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewChecks(t *testing.T) {
+	good := Config{BotToken: "xoxb-1", AppToken: "xapp-1"}
+	with := func(change func(*Config)) Config { c := good; change(&c); return c }
+	tests := []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"good", good, ""},
+		{"signed", Config{BotToken: " xoxb-1\n", SigningSecret: "s"}, ""},
+		{"nothing", Config{}, "SLACK_BOT_TOKEN"},
+		{"tokens swapped", Config{BotToken: "xapp-1", AppToken: "xoxb-1"}, "SLACK_BOT_TOKEN"},
+		{"no way in", Config{BotToken: "xoxb-1"}, "SLACK_APP_TOKEN"},
+		{"bad app token", with(func(c *Config) { c.AppToken = "secret" }), "SLACK_APP_TOKEN"},
+		{"bad address", with(func(c *Config) { c.APIURL = "slack.com" }), "SLACK_API_URL"},
+		{"bad time", with(func(c *Config) { c.CallTimeout = -1 }), "negative"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := New(tt.cfg)
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("got %v", err)
+			}
+			if p != nil && p.Name() != Name {
+				t.Errorf("name %q", p.Name())
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package slack
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+// posted is a platform that is posted its events.
+func posted(t *testing.T) *fixture {
+	t.Helper()
+	var handler http.Handler
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(app.Close)
+	cfg := quick()
+	cfg.EventsURL = app.URL
+	cfg.Retry = slices.Repeat([]time.Duration{20 * time.Millisecond}, 100) // until it runs
+	f := setup(t, cfg, func(c *Config) { c.AppToken, c.SigningSecret = "", emulator.DefaultSigningSecret })
+	handler = f.p.Events()
+	return f
+}
+
+func TestPostedEvents(t *testing.T) {
+	f := posted(t)
+	f.in.errs = []error{errors.New("disk full")}
+	if err := f.VerifyURL(); err != nil {
+		t.Error(err)
+	}
+	f.run()
+	sent := f.say(f.channel, "<@U0BOT> hi", nil)
+	f.acked(sent)
+	for _, m := range f.in.wait(t, 2) {
+		if m.Text != "hi" || m.Chat != chatOf(f.channel, sent.TS) {
+			t.Errorf("got %+v", m)
+		}
+	}
+	command, err := f.Command(f.channel, f.user, "/oneclaw", "clear")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.acked(command)
+	f.wait(func(s emulator.State) bool { return s.CountAnswers(f.channel) == 1 })
+	if m := f.Messages(f.channel)[1]; m.Ephemeral != f.user || !strings.Contains(m.Text, "mention me in the thread") {
+		t.Errorf("got %+v", m)
+	}
+	if err := f.p.Health(); err != nil {
+		t.Error(err)
+	}
+	f.View(func(s emulator.State) {
+		if s.Opened() != 0 {
+			t.Error("a socket was opened")
+		}
+	})
+}
+
+func TestSignatures(t *testing.T) {
+	f := posted(t)
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.Calls("auth.test") > 0 })
+	body := `{"type":"url_verification","challenge":"c-1"}`
+	now := time.Now()
+	change := func(h http.Header, key, value string) http.Header {
+		h = maps.Clone(h)
+		h.Set(key, value)
+		return h
+	}
+	good := f.Sign([]byte(body), now)
+	tests := []struct {
+		name   string
+		header http.Header
+		body   string
+		want   int
+	}{
+		{"good", good, body, http.StatusOK},
+		{"other body", good, body + " ", http.StatusUnauthorized},
+		{"no headers", http.Header{}, body, http.StatusUnauthorized},
+		{"no signature", change(good, "X-Slack-Signature", ""), body, http.StatusUnauthorized},
+		{"short signature", change(good, "X-Slack-Signature", "v0=00"), body, http.StatusUnauthorized},
+		{"no hex", change(good, "X-Slack-Signature", "v0=zz"), body, http.StatusUnauthorized},
+		{"other version", change(good, "X-Slack-Signature", "v1="+good.Get("X-Slack-Signature")[3:]), body, http.StatusUnauthorized},
+		{"other time", change(good, "X-Slack-Request-Timestamp", strconv.FormatInt(now.Unix()-1, 10)), body, http.StatusUnauthorized},
+		{"no time", change(good, "X-Slack-Request-Timestamp", "soon"), body, http.StatusUnauthorized},
+		{"old", f.Sign([]byte(body), now.Add(-6*time.Minute)), body, http.StatusUnauthorized},
+		{"from the future", f.Sign([]byte(body), now.Add(6*time.Minute)), body, http.StatusUnauthorized},
+		{"no JSON", f.Sign([]byte("x"), now), "x", http.StatusBadRequest},
+		{"too large", good, strings.Repeat("x", maxRequest+1), http.StatusRequestEntityTooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/slack/events", strings.NewReader(tt.body))
+			maps.Copy(req.Header, tt.header)
+			req.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			f.p.Events().ServeHTTP(w, req)
+			if w.Code != tt.want {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+			if challenged := strings.Contains(w.Body.String(), "c-1"); challenged != (tt.want == http.StatusOK) {
+				t.Errorf("answered %s", w.Body)
+			}
+		})
+	}
+	f.noSecrets(f.log.String())
+}
+
+func TestRequestsBeforeRun(t *testing.T) {
+	f := posted(t)
+	body := `{"type":"event_callback","team_id":"T0ONECLAW","event":{"type":"message","channel":"D1","channel_type":"im","user":"U1","text":"x","ts":"1.000001"}}`
+	for method, want := range map[string]int{http.MethodPost: http.StatusServiceUnavailable, http.MethodGet: http.StatusMethodNotAllowed} {
+		req := httptest.NewRequestWithContext(t.Context(), method, "/slack/events", strings.NewReader(body))
+		maps.Copy(req.Header, f.Sign([]byte(body), time.Now()))
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		f.p.Events().ServeHTTP(w, req)
+		if w.Code != want {
+			t.Errorf("%s: %d", method, w.Code)
+		}
+	}
+}
+
+func TestForms(t *testing.T) {
+	tests := []struct {
+		name, contentType, body string
+		kind, payload           string
+		ok                      bool
+	}{
+		{"event", "application/json; charset=utf-8", `{"a":1}`, kindEvent, `{"a":1}`, true},
+		{"command", "application/x-www-form-urlencoded", "command=%2Foneclaw&text=a+b", kindCommand, `{"command":"/oneclaw","text":"a b"}`, true},
+		{"press", "application/x-www-form-urlencoded", "payload=%7B%7D", kindInteractive, `{}`, true},
+		{"other form", "application/x-www-form-urlencoded", "a=b", "", "", false},
+		{"bad form", "application/x-www-form-urlencoded", "%zz", "", "", false},
+		{"bad JSON", "application/json", "{", "", "", false},
+		{"text", "text/plain", "{}", "", "", false},
+		{"nothing", "", "{}", "", "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			kind, payload, ok := open(tt.contentType, []byte(tt.body))
+			if ok != tt.ok || ok && (kind != tt.kind || string(payload) != tt.payload) {
+				t.Errorf("got %s %s %t", kind, payload, ok)
+			}
+		})
+	}
+}

@@ -1,0 +1,324 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+func TestD16AnswersStandInTheThread(t *testing.T) {
+	f := start(t, quick(), nil)
+	sent := f.say(f.channel, "<@U0BOT> hi", nil)
+	msg := f.in.wait(t, 1)[0]
+	ts, commits, err := f.send(msg.Chat, bridge.Part{Text: "*hello*", Plain: "hello"})
+	if err != nil || commits != 1 {
+		t.Fatalf("%v, %d commits", err, commits)
+	}
+	f.View(func(s emulator.State) {
+		m, ok := s.Message(f.channel, ts)
+		if !ok || m.Thread != sent.TS || m.Text != "*hello*" || !m.FromBot {
+			t.Errorf("got %+v", m)
+		}
+	})
+	reply := f.say(f.channel, "more", &emulator.SayOptions{Thread: sent.TS})
+	f.acked(reply)
+	got := f.in.all()
+	if last := got[len(got)-1]; last.Chat != msg.Chat || last.Text != "more" {
+		t.Errorf("got %+v", last)
+	}
+}
+
+func TestD17Refusals(t *testing.T) {
+	f := setup(t, quick(), nil)
+	tests := []struct {
+		name    string
+		fault   emulator.Fault
+		want    bridge.Outcome
+		after   time.Duration
+		kept    bool
+		commits int
+	}{
+		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1},
+		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, 1},
+		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Later, 0, false, 1},
+		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Later, 0, false, 1},
+		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, 1},
+		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Later, 0, false, 1},
+		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1},
+		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1},
+		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, 1},
+		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, 1},
+		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, 1},
+		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1},
+		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1},
+		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.fault.Method, tt.fault.Times = "chat.postMessage", 1
+			f.inject(tt.fault)
+			before := len(f.Messages(f.dm))
+			_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+			var failure *bridge.SendError
+			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
+				t.Errorf("got %+v", err)
+			}
+			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept || commits != tt.commits {
+				t.Errorf("kept %t, %d commits", kept, commits)
+			}
+		})
+	}
+}
+
+func TestSendWithoutSlack(t *testing.T) {
+	f := setup(t, quick(), nil)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+	var failure *bridge.SendError
+	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || commits != 0 {
+		t.Errorf("got %+v, %d commits", err, commits)
+	}
+}
+
+func TestCommitThatFails(t *testing.T) {
+	f := setup(t, quick(), nil)
+	full := errors.New("disk full")
+	_, err := f.p.Send(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"}, func() error { return full })
+	var failure *bridge.SendError
+	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("got %+v", err)
+	}
+	if got := f.Messages(f.dm); len(got) != 0 {
+		t.Errorf("it was sent all the same: %+v", got)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for _, chat := range []bridge.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: Name}} {
+		_, commits, err := f.send(chat, bridge.Part{Text: "x"})
+		var failure *bridge.SendError
+		if !errors.As(err, &failure) || failure.Outcome != bridge.Refused || commits != 0 {
+			t.Errorf("%v: got %v, %d commits", chat, err, commits)
+		}
+	}
+}
+
+func TestPlainWhereFormattingIsRefused(t *testing.T) {
+	f := setup(t, quick(), nil)
+	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
+	_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
+	if err != nil || commits != 1 {
+		t.Fatalf("%v, %d commits", err, commits)
+	}
+	m := f.Messages(f.dm)[0]
+	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + bridge.RepeatNotice; m.Text != want || len(m.Calls) != 0 {
+		t.Errorf("got %q", m.Text)
+	}
+}
+
+func TestOverlongTextIsSentAsFarAsItGoes(t *testing.T) {
+	f := setup(t, quick(), nil)
+	if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Plain: strings.Repeat("é", 50_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := []rune(f.Messages(f.dm)[0].Text); len(got) != 40_000 || got[39_999] != '…' {
+		t.Errorf("%d characters arrived", len(got))
+	}
+}
+
+func TestRepeatIsMarked(t *testing.T) {
+	f := setup(t, quick(), nil)
+	if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Repeat: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.Messages(f.dm)[0].Text, "*x*\n\n_"+bridge.RepeatNotice+"_"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRendering(t *testing.T) {
+	f := setup(t, quick(), nil)
+	long := strings.Repeat("Words and **bold** words, 1 < 2 & so on. ", 250)
+	tests := []struct {
+		name, markdown string
+		want           string // of a single part
+	}{
+		{"B11 mrkdwn", "# Title\n\n**bold** _it_ ~~gone~~ [a](https://a.test)\n\n- one\n- two", "*Title*\n\n*bold* _it_ ~gone~ <https://a.test|a>\n\n• one\n• two"},
+		{"D08 escapes", "a < b & c `x < y & z`", "a &lt; b &amp; c `x &lt; y &amp; z`"},
+		{"D09 split", long, ""},
+		{"no calls", "<!channel> <!here|x> <@U1> @channel @here `<!everyone>`\n\n```\n<!channel>\n```", ""},
+		{"nothing", " \n ", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			parts := f.p.Render(tt.markdown)
+			if tt.want != "" && (len(parts) != 1 || parts[0].Text != tt.want) {
+				t.Errorf("got %+v", parts)
+			}
+			if tt.name == "D09 split" && len(parts) < 3 {
+				t.Errorf("only %d parts", len(parts))
+			}
+			for _, part := range parts {
+				part.Repeat = true
+				if n := len(utf16.Encode([]rune(text(part, false)))); n > 4000 {
+					t.Errorf("a message of %d", n)
+				}
+				if _, _, err := f.send(chatOf(f.dm, ""), part); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for _, m := range f.Messages(f.dm) {
+		if len(m.Calls) != 0 {
+			t.Errorf("somebody is called: %q", m.Text)
+		}
+	}
+}
+
+func TestCommandInAChannelWithoutTheBot(t *testing.T) {
+	f := start(t, quick(), nil)
+	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
+	sent, err := f.Command("C9", f.user, "/oneclaw", "whoami")
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := f.in.wait(t, 1)[0]
+	f.acked(sent)
+	to := bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}
+	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "you are Ann"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Messages("C9"); len(got) != 1 || got[0].Ephemeral != f.user || got[0].Text != "you are Ann" {
+		t.Errorf("got %+v", got)
+	}
+	to.ReplyTo = "another"
+	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}, nil); err == nil {
+		t.Error("answered a command that was not given")
+	}
+}
+
+func TestStatusesAreCleared(t *testing.T) {
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "<@U0BOT> hi", nil)
+	to := bridge.Address{Chat: chatOf(f.channel, root.TS)}
+	typing := func(on bool) {
+		t.Helper()
+		if err := f.p.Typing(t.Context(), to, on); err != nil {
+			t.Error(err)
+		}
+	}
+	shown := func(want int) {
+		t.Helper()
+		f.View(func(s emulator.State) {
+			if got := s.StatusCount(); got != want {
+				t.Errorf("%d statuses stand, want %d", got, want)
+			}
+		})
+	}
+	typing(true)
+	typing(true)
+	shown(1)
+	typing(false)
+	typing(false)
+	shown(0)
+	f.View(func(s emulator.State) {
+		if n := s.Calls("assistant.threads.setStatus"); n != 2 {
+			t.Errorf("%d calls", n)
+		}
+	})
+	typing(true)
+	if _, _, err := f.send(to.Chat, bridge.Part{Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	shown(0)
+	typing(true) // one that comes while an answer is sent is cleared as well
+	f.p.statuses.answered(to.Chat, time.Now().Add(-time.Hour))
+	typing(false)
+	shown(0)
+	typing(true)
+	f.inject(emulator.Fault{Method: "assistant.threads.setStatus", Times: 1, Effect: emulator.CutBefore})
+	if err := f.p.Typing(t.Context(), to, false); err == nil {
+		t.Error("no error")
+	}
+	shown(1)
+	f.stop()
+	shown(0)
+	if err := f.p.Typing(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatusesAreGivenUp(t *testing.T) {
+	cfg := quick()
+	cfg.Scopes = []string{"chat:write"}
+	f := start(t, cfg, nil)
+	root := f.say(f.channel, "x", nil)
+	for range 3 {
+		if err := f.p.Typing(t.Context(), bridge.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
+			t.Error(err)
+		}
+	}
+	f.View(func(s emulator.State) {
+		if n := s.Calls("assistant.threads.setStatus"); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+func TestAdmins(t *testing.T) {
+	f := setup(t, quick(), nil)
+	f.AddUser(emulator.User{ID: "U2", Admin: true})
+	f.AddUser(emulator.User{ID: "U3", Owner: true})
+	f.AddUser(emulator.User{ID: "U4", Admin: true, Deleted: true})
+	for user, want := range map[string]bool{"U1": false, "U2": true, "U3": true, "U4": false} {
+		for range 2 {
+			got, err := f.p.IsAdmin(t.Context(), chatOf(f.channel, ""), user)
+			if err != nil || got != want {
+				t.Errorf("%s: %t, %v", user, got, err)
+			}
+		}
+	}
+	f.View(func(s emulator.State) {
+		if n := s.Calls("users.info"); n != 4 {
+			t.Errorf("%d calls: answers are not remembered", n)
+		}
+	})
+	if got, err := f.p.IsAdmin(t.Context(), chatOf(f.channel, ""), "U9"); got || err == nil {
+		t.Errorf("unknown user: %t, %v", got, err)
+	}
+	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.ServerError})
+	if got, err := f.p.IsAdmin(t.Context(), chatOf(f.channel, ""), "U5"); got || err == nil {
+		t.Errorf("outage: %t, %v", got, err)
+	}
+}
+
+func TestNamesDoNotHoldMessagesUp(t *testing.T) {
+	f := start(t, quick(), func(c *Config) { c.CallTimeout = 20 * time.Millisecond })
+	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.Hang})
+	f.say(f.dm, "ask <@U7>", nil)
+	if got := f.in.wait(t, 1)[0]; got.UserName != f.user || got.Text != "ask @U7" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSendIsOverWhenItsTimeIs(t *testing.T) {
+	f := setup(t, quick(), nil)
+	f.inject(emulator.Fault{Method: "chat.postMessage", Effect: emulator.Hang})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"}, nil)
+	var failure *bridge.SendError
+	if !errors.As(err, &failure) || failure.Outcome != bridge.Unknown {
+		t.Errorf("got %v", err)
+	}
+}
