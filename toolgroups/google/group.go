@@ -25,6 +25,7 @@ func groups() []group {
 		contactsGroup(),
 		docsGroup(),
 		slidesGroup(),
+		formsGroup(),
 		tasksGroup(),
 	}
 }

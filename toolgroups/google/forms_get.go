@@ -1,0 +1,118 @@
+package google
+
+import (
+	"context"
+
+	"google.golang.org/api/forms/v1"
+)
+
+type formsArgs struct {
+	Form string `json:"form_id"`
+}
+
+// formsView is the result of forms_get.
+type formsView struct {
+	Form        string      `json:"formId"`
+	Title       string      `json:"title"`
+	Description string      `json:"description,omitempty"`
+	Document    string      `json:"documentTitle,omitempty"`
+	Responder   string      `json:"responderUri,omitempty"`
+	Items       []formsItem `json:"items"`
+}
+
+// formsItem is a question, a group of questions, or what merely stands between them.
+type formsItem struct {
+	ID          string          `json:"itemId"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Question    *formsQuestions `json:"questionItem"`
+	Group       *formsRows      `json:"questionGroupItem,omitempty"`
+}
+
+type formsQuestions struct {
+	Question formsQuestion `json:"question"`
+}
+
+type formsQuestion struct {
+	ID       string   `json:"questionId"`
+	Title    string   `json:"title,omitempty"` // of a row
+	Required bool     `json:"required"`
+	Type     string   `json:"type"`
+	Choice   string   `json:"choiceType,omitempty"`
+	Options  []string `json:"options,omitempty"`
+	Low      *int64   `json:"low,omitempty"`
+	High     *int64   `json:"high,omitempty"`
+}
+
+// formsRows is a grid: questions with the same options.
+type formsRows struct {
+	Rows    []formsQuestion `json:"questions"`
+	Options []string        `json:"options,omitempty"`
+}
+
+func formsGet(ctx context.Context, api *forms.Service, _ *conn, in formsArgs) (any, error) {
+	f, err := api.Forms.Get(in.Form).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	out := formsView{Form: f.FormId, Responder: f.ResponderUri, Items: make([]formsItem, len(f.Items))}
+	if f.Info != nil {
+		out.Title, out.Description, out.Document = f.Info.Title, f.Info.Description, f.Info.DocumentTitle
+	}
+	for i, item := range f.Items {
+		out.Items[i] = newFormsItem(item)
+	}
+	return out, nil
+}
+
+func newFormsItem(item *forms.Item) formsItem {
+	out := formsItem{ID: item.ItemId, Title: item.Title, Description: item.Description}
+	if item.QuestionItem != nil && item.QuestionItem.Question != nil {
+		out.Question = &formsQuestions{newFormsQuestion(item.QuestionItem.Question)}
+	}
+	if group := item.QuestionGroupItem; group != nil {
+		out.Group = &formsRows{Rows: make([]formsQuestion, len(group.Questions))}
+		for i, q := range group.Questions {
+			out.Group.Rows[i] = newFormsQuestion(q)
+		}
+		if group.Grid != nil {
+			out.Group.Options = formsOptions(group.Grid.Columns)
+		}
+	}
+	return out
+}
+
+func newFormsQuestion(q *forms.Question) formsQuestion {
+	out := formsQuestion{ID: q.QuestionId, Required: q.Required, Type: "UNKNOWN"}
+	switch {
+	case q.ChoiceQuestion != nil:
+		out.Type, out.Choice, out.Options = "CHOICE", q.ChoiceQuestion.Type, formsOptions(q.ChoiceQuestion)
+	case q.TextQuestion != nil:
+		out.Type = "TEXT"
+	case q.ScaleQuestion != nil:
+		out.Type, out.Low, out.High = "SCALE", &q.ScaleQuestion.Low, &q.ScaleQuestion.High
+	case q.DateQuestion != nil:
+		out.Type = "DATE"
+	case q.TimeQuestion != nil:
+		out.Type = "TIME"
+	case q.FileUploadQuestion != nil:
+		out.Type = "FILE_UPLOAD"
+	case q.RowQuestion != nil:
+		out.Type, out.Title = "ROW", q.RowQuestion.Title
+	}
+	return out
+}
+
+// formsOptions are the texts of the options of a choice.
+func formsOptions(choice *forms.ChoiceQuestion) []string {
+	if choice == nil {
+		return nil
+	}
+	options := make([]string, len(choice.Options))
+	for i, o := range choice.Options {
+		if options[i] = o.Value; o.IsOther {
+			options[i] = cmpOr(o.Value, "(other)")
+		}
+	}
+	return options
+}
