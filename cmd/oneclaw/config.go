@@ -258,6 +258,12 @@ func (c Config) check() error {
 	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
 		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
 	}
+	if c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "" {
+		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
+	}
+	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
+		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
+	}
 	return c.unbuilt()
 }
 
@@ -270,7 +276,6 @@ func (c Config) unbuilt() error {
 	}{
 		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
 		{c.Tools.Routing != "groups" && c.Tools.Routing != "all", "tools.routing (ONECLAW_ROUTING)", "the modes so far are groups and all"},
-		{c.Slack.BotToken+c.Slack.AppToken+c.Slack.SigningSecret != "", "slack (SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET)", "Slack is not built yet"},
 		{c.Google.ClientID != "" || c.Google.ClientSecret != "" || c.Google.APIURL != "", "google (GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET, GOOGLE_API_URL)", "the Google tools are not built yet"},
 		{c.PublicURL != "", "public_url (ONECLAW_PUBLIC_URL)", "nothing uses it yet"},
 		{c.SecretKey != "", "secret_key (ONECLAW_SECRET_KEY)", "nothing uses it yet"},

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// health answers the questions of a supervisor: is it alive, does it receive.
-func healthHandler(health func() error) http.Handler {
+// healthHandler answers the questions of a supervisor: is it alive, does it receive.
+func healthHandler(health func() error) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
@@ -29,12 +29,13 @@ func healthHandler(health func() error) http.Handler {
 	return mux
 }
 
-// listen takes the port before anything else is started.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen takes the port before anything else is started. The setting is named where
+// that fails.
+func listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port of %s is in use: stop the other program, or set ONECLAW_LISTEN to a free one", address)
+		return nil, fmt.Errorf("port of %s is in use: stop the other program, or set %s to a free one", address, setting)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)

@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/telegram"
@@ -46,20 +47,43 @@ func runCommand(load func() (Config, error)) *cobra.Command {
 
 // run serves until ctx ends. What can fail at the start fails before anything is
 // received.
-func run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
-	if cfg.Telegram.Token == "" {
-		return errors.New("no platform is configured: set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you")
-	}
+func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	access := bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins}
 	if access.Empty() {
 		log.Warn("nobody may talk to the bot yet: set ONECLAW_ALLOW, for example to telegram:123456; " +
 			"write to the bot and it tells you your id")
 	}
-	listener, err := listen(ctx, cfg.Listen)
+	listener, err := listen(ctx, cfg.Listen, "ONECLAW_LISTEN")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
+	return serveBot(ctx, cfg, log, func(b *bot) error {
+		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
+		return runAll(ctx,
+			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
+			b.bridge.Run,
+		)
+	})
+}
+
+// bot is what a configuration makes.
+type bot struct {
+	bridge *bridge.Bridge
+	slack  *slack.Platform // nil without Slack
+}
+
+// handler serves health and, where Slack posts its events, those.
+func (b *bot) handler() http.Handler {
+	mux := healthHandler(b.bridge.Health)
+	if b.slack != nil {
+		mux.Handle("POST /slack/", b.slack.Events())
+	}
+	return mux
+}
+
+// serveBot builds the bot, has it served and closes what it built.
+func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(bridge.Chat, agent.Event)) (err error) {
 	store, err := openStore(cfg, log)
 	if err != nil {
 		return err
@@ -70,15 +94,14 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tools.Close()) }()
-	b, err := newBridge(cfg, store, tools, log)
+	b, err := newBot(cfg, store, tools, log, observe)
 	if err != nil {
 		return err
 	}
-	log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
-	return runAll(ctx,
-		func(ctx context.Context) error { return serve(ctx, listener, healthHandler(b.Health)) },
-		b.Run,
-	)
+	if err := ctx.Err(); err != nil {
+		return nil
+	}
+	return serve(b)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.
@@ -90,7 +113,7 @@ func runAll(ctx context.Context, parts ...func(context.Context) error) error {
 	return group.Wait()
 }
 
-func newBridge(cfg Config, store storage.Store, tools *catalogue, log *slog.Logger) (*bridge.Bridge, error) {
+func newBot(cfg Config, store storage.Store, tools *catalogue, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
 	model, err := openai.New(openai.Config{
 		BaseURL: cfg.Model.BaseURL, APIKey: string(cfg.Model.APIKey), Model: cfg.Model.Name,
 		HTTPClient: &http.Client{Transport: modelTransport()}, Logger: log,
@@ -102,15 +125,50 @@ func newBridge(cfg Config, store storage.Store, tools *catalogue, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	tg, err := telegram.New(telegram.Config{Token: string(cfg.Telegram.Token), APIURL: cfg.Telegram.APIURL, Logger: log})
+	b := &bot{}
+	platforms, err := b.platforms(cfg, log)
 	if err != nil {
-		return nil, fmt.Errorf("telegram: %w", err)
+		return nil, err
 	}
-	return bridge.New(bridge.Config{
-		Store: store, Agent: answering, Tools: tools.Registry, Platforms: []bridge.Platform{tg},
+	b.bridge, err = bridge.New(bridge.Config{
+		Store: store, Agent: answering, Tools: tools.Registry, Platforms: platforms,
 		Access: bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
 		Prompt: prompt, DataDir: cfg.DataDir, AllTools: cfg.Tools.Routing == "all", Logger: log,
+		Observe: func(chat bridge.Chat, e agent.Event) {
+			for _, f := range observe {
+				f(chat, e)
+			}
+		},
 	})
+	return b, err
+}
+
+// platforms makes those that have a token.
+func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error) {
+	var all []bridge.Platform
+	if cfg.Telegram.Token != "" {
+		tg, err := telegram.New(telegram.Config{Token: string(cfg.Telegram.Token), APIURL: cfg.Telegram.APIURL, Logger: log})
+		if err != nil {
+			return nil, fmt.Errorf("telegram: %w", err)
+		}
+		all = append(all, tg)
+	}
+	if cfg.Slack.BotToken != "" {
+		sl, err := slack.New(slack.Config{
+			BotToken: string(cfg.Slack.BotToken), AppToken: string(cfg.Slack.AppToken),
+			SigningSecret: string(cfg.Slack.SigningSecret), APIURL: cfg.Slack.APIURL, Logger: log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("slack: %w", err)
+		}
+		b.slack = sl
+		all = append(all, sl)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no platform is configured: set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
+			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
+	}
+	return all, nil
 }
 
 // modelTransport keeps as many connections to the model as chats talk at a time.

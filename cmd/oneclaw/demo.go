@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/demo"
+)
+
+func demoCommand(load func() (Config, error)) *cobra.Command {
+	var address string
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Try the bot in a local page: no keys, no network",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return runDemo(cmd, cfg, address)
+		},
+	}
+	command.Flags().StringVar(&address, "addr", "127.0.0.1:8788", "loopback address of the page")
+	return command
+}
+
+func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
+	ctx := cmd.Context()
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
+		return fmt.Errorf("--addr %s: the demo listens on loopback only, such as 127.0.0.1:8788", address)
+	}
+	listener, err := listen(ctx, address, "--addr")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	dir, err := os.MkdirTemp("", "oneclaw-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	log := newLogger(cmd.ErrOrStderr(), cfg)
+	d, err := demo.New(demo.Config{
+		DataDir: dir, Logger: log, Model: demoModel(cfg),
+		Bot: func(ctx context.Context, env demo.Environment) error {
+			return serveBot(ctx, demoConfig(cfg, env), log, func(b *bot) error {
+				env.Ready()
+				return b.bridge.Run(ctx)
+			}, env.Observe)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The demo is at http://%s – stop it with Ctrl-C.\n", listener.Addr())
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx, listener)
+}
+
+// demoModel is the model that the settings name, if they name one at all.
+func demoModel(cfg Config) demo.Model {
+	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
+		return demo.Model{}
+	}
+	return demo.Model{BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Name: cfg.Model.Name}
+}
+
+// demoConfig is a bot with the emulators around it, open to the one person of the page.
+func demoConfig(cfg Config, env demo.Environment) Config {
+	demo := defaultConfig()
+	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
+	demo.Telegram = TelegramConfig{Token: Secret(env.TelegramToken), APIURL: env.TelegramURL}
+	demo.Slack = SlackConfig{BotToken: Secret(env.SlackBotToken), AppToken: Secret(env.SlackAppToken), APIURL: env.SlackURL}
+	demo.Model = ModelConfig{APIKey: Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Access = AccessConfig{Allow: []string{"*"}}
+	return demo
+}

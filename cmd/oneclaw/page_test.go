@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// browse opens a page in headless Chromium. Where there is none the test is skipped,
+// but not in CI.
+func browse(t *testing.T, address string) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("Chromium is not installed: in CI the page must be tested")
+		}
+		t.Skip("Chromium is not installed: the page is not tested")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("no-first-run", true))
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) })
+	do(t, ctx, chromedp.EmulateViewport(1440, 1000), chromedp.Navigate(address))
+	waitFor(t, ctx, `document.body.dataset.ready === "yes"`)
+	return ctx
+}
+
+func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitFor waits until an expression of the page is true.
+func waitFor(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience))); err != nil {
+		shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		t.Fatalf("waiting for %s: %v; the page shows:\n%s", expression, err, shown)
+	}
+}
+
+// says waits until the newest message in a pane is the bot's and has a text in it.
+func says(t *testing.T, ctx context.Context, pane, text string) {
+	t.Helper()
+	waitFor(t, ctx, fmt.Sprintf(`(() => { const all = document.querySelectorAll("#%s .msg"); const m = all[all.length - 1];
+		return !!m && !m.classList.contains("mine") && m.innerText.toLowerCase().includes(%q) })()`, pane, strings.ToLower(text)))
+}
+
+// picture saves what the page looks like, where ONECLAW_TEST_SCREENSHOTS names a
+// folder: docs/demo.png is made that way.
+func picture(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	dir := os.Getenv("ONECLAW_TEST_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	data, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func scheme(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	do(t, ctx, func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return chromedp.Void{}, err
+	})
+}
+
+func startDemo(t *testing.T) string {
+	t.Helper()
+	p := start(t, map[string]string{"ONECLAW_LOG_LEVEL": "warn"}, "demo", "--addr", "127.0.0.1:0")
+	p.out.await(t, "Ctrl-C")
+	_, rest, _ := strings.Cut(p.out.String(), "http://")
+	return "http://" + strings.Fields(rest)[0]
+}
+
+// TestDemoPage has the conversation of the README on both panes, as a person at the
+// page would: the sample PDF, a follow-up, the restart, /clear.
+func TestDemoPage(t *testing.T) {
+	ctx := browse(t, startDemo(t))
+	idea := func(pane string, n int) {
+		do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf("#%s .ideas button:nth-child(%d)", pane, n))))
+	}
+	for _, pane := range []string{"telegram", "slack"} {
+		idea(pane, 1)
+		says(t, ctx, pane, "bakery")
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
+		idea(pane, 2)
+		says(t, ctx, pane, "3")
+	}
+	picture(t, ctx, "demo")
+	scheme(t, ctx, "dark")
+	picture(t, ctx, "demo-dark")
+	scheme(t, ctx, "light")
+
+	do(t, ctx, chromedp.Click(chromedp.CSS("#restart")))
+	waitFor(t, ctx, `document.getElementById("bot").innerText.includes("stopped")`)
+	idea("telegram", 3)
+	idea("slack", 3)
+	waitFor(t, ctx, `document.getElementById("bot").innerText.includes("running")`)
+	for _, pane := range []string{"telegram", "slack"} {
+		says(t, ctx, pane, "October")
+		// The group survived: the last call was sent its tools, and none loaded it again.
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
+		idea(pane, 6)
+		says(t, ctx, pane, "cleared")
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .groups").innerText.includes("none yet")`, pane))
+	}
+
+	do(t, ctx, chromedp.EmulateViewport(390, 844))
+	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	picture(t, ctx, "demo-narrow")
+}
+
+// TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything
+// that can be operated has a name.
+func TestDemoPageByKeyboard(t *testing.T) {
+	ctx := browse(t, startDemo(t))
+	do(t, ctx, chromedp.Focus(chromedp.CSS("#telegram textarea")), chromedp.KeyEvent("hello"), chromedp.KeyEvent("\r"))
+	says(t, ctx, "telegram", "offline")
+	for range 30 {
+		do(t, ctx, chromedp.KeyEvent("\t"))
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement.id`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at == "restart" {
+			break
+		}
+	}
+	waitFor(t, ctx, `[...document.querySelectorAll("button, textarea, select, [role=log], [role=img]")].every((e) =>
+		(e.ariaLabel || e.innerText || e.labels?.[0]?.innerText || "").trim() !== "")`)
+}
+
+// TestDemoAnswersOnlyItself sends what a foreign page would.
+func TestDemoAnswersOnlyItself(t *testing.T) {
+	address := startDemo(t)
+	for _, c := range []struct{ name, flag, header string }{
+		{"foreign host", "Host: evil.example", ""},
+		{"foreign origin", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		status := request(ctx, t, address+"/restart", c.flag, c.header)
+		cancel()
+		if status != 403 {
+			t.Errorf("%s: %d, want 403", c.name, status)
+		}
+	}
+	if line := failing(t, nil, "demo", "--addr", "0.0.0.0:0"); !strings.Contains(line, "loopback only") {
+		t.Errorf("an open address: %s", line)
+	}
+}
+
+func request(ctx context.Context, t *testing.T, address string, headers ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			r.Host = value
+		} else if name != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return response.StatusCode
+}

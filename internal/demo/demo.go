@@ -1,0 +1,272 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// Model names a language model to use instead of the offline one.
+type Model struct {
+	BaseURL, Key, Name string
+}
+
+// Environment is what the bot of the demo is connected to.
+type Environment struct {
+	DataDir                                string
+	TelegramURL, TelegramToken             string
+	SlackURL, SlackBotToken, SlackAppToken string
+	Model                                  Model
+	// Observe is to be told what happens in turns.
+	Observe func(bridge.Chat, agent.Event)
+	// Ready is to be called once the bot is built and about to receive.
+	Ready func()
+}
+
+// Config is what the demo is made of.
+type Config struct {
+	// Bot runs the bot until ctx ends and everything it started has ended. It is run
+	// again after each restart.
+	Bot func(ctx context.Context, env Environment) error
+	// DataDir is an empty folder for the bot's data.
+	DataDir string
+	// Model answers instead of the offline model, if its Name is not empty.
+	Model Model
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+}
+
+// Demo is the emulated town with the bot in it.
+type Demo struct {
+	cfg      Config
+	log      *slog.Logger
+	telegram *telegram.Server
+	slack    *slack.Server
+	offline  *openai.Server // nil where a real model answers
+	env      Environment
+
+	chat    int64  // the person's private chat in Telegram
+	person  int64  // the person there
+	channel string // the channel in Slack
+	member  string // the person there
+
+	mu      sync.Mutex
+	changed chan struct{}
+	bot     botState
+	calls   map[string]*ledger // by bridge.Chat
+	stop    func()             // ends the bot that runs
+}
+
+type botState string
+
+const (
+	botStarting botState = "starting"
+	botRunning  botState = "running"
+	botStopped  botState = "stopped"
+	botFailed   botState = "failed"
+)
+
+//go:embed sample.pdf
+var samplePDF []byte
+
+// sampleName is what the person's file is called.
+const sampleName = "autumn-report.pdf"
+
+// New makes the town. Nothing runs before [Demo.Run].
+func New(cfg Config) (*Demo, error) {
+	if cfg.Bot == nil || cfg.DataDir == "" {
+		return nil, errors.New("demo: a bot and a data directory are needed")
+	}
+	d := &Demo{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		changed: make(chan struct{}), calls: map[string]*ledger{}, bot: botStopped,
+	}
+	var err error
+	if d.telegram, err = telegram.New(telegram.Config{Username: "oneclaw_bot"}); err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
+	if d.slack, err = slack.New(slack.Config{TeamName: "Lighthouse"}); err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
+	return d, d.settle()
+}
+
+// settle brings the person into both places.
+func (d *Demo) settle() error {
+	d.person = d.telegram.AddUser(telegram.User{FirstName: "You"}).ID
+	var err error
+	if d.chat, err = d.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: d.person}); err != nil {
+		return fmt.Errorf("demo: telegram: %w", err)
+	}
+	d.member = d.slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
+	if d.channel, err = d.slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{d.member}}); err != nil {
+		return fmt.Errorf("demo: slack: %w", err)
+	}
+	return nil
+}
+
+// Run starts the emulators and the bot and serves the page on l until ctx ends.
+func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
+	defer func() { err = errors.Join(err, d.telegram.Close(), d.slack.Close()) }()
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	if d.offline != nil {
+		defer func() { err = errors.Join(err, d.offline.Close()) }()
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	running, end := context.WithCancel(ctx)
+	defer end()
+	work.Go(func() { d.follow(running) })
+	restarts := make(chan struct{})
+	work.Go(func() { d.keepBot(running, restarts) })
+	return d.serve(running, l, d.handler(restarts))
+}
+
+// connect starts the emulators and notes where they are.
+func (d *Demo) connect(ctx context.Context) error {
+	telegramURL, err := d.telegram.Start(ctx)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	slackURL, err := d.slack.Start(ctx)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	model := d.cfg.Model
+	if model.Name == "" {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, MaxTools: 1000}); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+		url, err := d.offline.Start(ctx)
+		if err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+		model = Model{BaseURL: url, Name: openai.DefaultModel}
+	}
+	d.env = Environment{
+		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
+		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
+		Model: model, Observe: d.observe, Ready: func() { d.setBot(botRunning) },
+	}
+	return nil
+}
+
+// keepBot runs the bot, and again after each restart.
+func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
+	for ctx.Err() == nil {
+		life, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		d.setBot(botStarting)
+		go func() { ended <- d.cfg.Bot(life, d.env) }()
+		var err error
+		select {
+		case <-restarts:
+			stop()
+			err = <-ended
+		case err = <-ended:
+		}
+		stop()
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("the bot of the demo ended", "err", err)
+			d.setBot(botFailed)
+			select {
+			case <-restarts:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		d.setBot(botStopped)
+		d.pause(ctx)
+	}
+}
+
+// pause lets the person see that the bot is gone before it is back.
+func (d *Demo) pause(ctx context.Context) {
+	timer := time.NewTimer(1500 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (d *Demo) setBot(s botState) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bot = s
+	d.notify()
+}
+
+// notify wakes the pages; d.mu is held.
+func (d *Demo) notify() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// follow wakes the pages when something happens in the town.
+func (d *Demo) follow(ctx context.Context) {
+	inTelegram, leaveTelegram := d.telegram.Subscribe(1000)
+	defer leaveTelegram()
+	inSlack, leaveSlack := d.slack.Subscribe(1000)
+	defer leaveSlack()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-inTelegram:
+			d.forget(bridge.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot != nil && e.Snapshot.FromBot, text(e))
+		case e := <-inSlack:
+			if e.Snapshot != nil {
+				chat := bridge.Chat{Platform: "slack", ID: e.Channel, Thread: e.Snapshot.Thread}
+				d.forget(chat, e.Snapshot.FromBot, e.Snapshot.Text)
+			}
+		}
+		d.mu.Lock()
+		d.notify()
+		d.mu.Unlock()
+	}
+}
+
+func text(e telegram.Event) string {
+	if e.Snapshot == nil {
+		return ""
+	}
+	return e.Snapshot.Text
+}
+
+// serve answers until ctx ends.
+func (d *Demo) serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ctx.Done()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_ = server.Shutdown(closing)
+	}()
+	err := server.Serve(l)
+	if ctx.Err() == nil {
+		return fmt.Errorf("demo: serve: %w", err)
+	}
+	<-done
+	return nil
+}

@@ -1,0 +1,264 @@
+// The page shows what the demo tells it, whole, each time something has changed, and
+// sends what the person writes. All text is put in as text, never as HTML.
+
+const platforms = [
+  { key: "telegram", title: "Telegram", where: "Private chat with @oneclaw_bot" },
+  { key: "slack", title: "Slack", where: "#general, Lighthouse" },
+];
+const ideas = [
+  { text: "What is this document about?", pdf: true },
+  { text: "How many pages does the PDF have?" },
+  { text: "What does page 2 of the PDF say?" },
+  { text: "What time is it?" },
+  { text: "/tools" },
+  { text: "/clear" },
+];
+
+const el = (name, props = {}, ...children) => {
+  const node = Object.assign(document.createElement(name), props);
+  node.append(...children);
+  return node;
+};
+
+// Telegram's formatting: entities with offsets in UTF-16 units, as JavaScript counts.
+const wrappers = {
+  bold: () => el("b"), italic: () => el("i"), underline: () => el("u"), strikethrough: () => el("s"),
+  code: () => el("code"), pre: () => el("pre"), blockquote: () => el("blockquote"),
+  text_link: (e) => link(e.url), url: (e, text) => link(text),
+};
+
+function link(address) {
+  const a = el("a", { rel: "noreferrer noopener", target: "_blank" });
+  if (/^(https?|mailto|tg):/.test(address)) a.href = address;
+  return a;
+}
+
+function entities(text, list, from = 0, to = text.length) {
+  const out = document.createDocumentFragment();
+  let at = from;
+  for (let i = 0; i < list.length; i++) {
+    const e = list[i];
+    const end = e.offset + e.length;
+    if (e.offset < at || end > to) continue;
+    out.append(text.slice(at, e.offset));
+    const inner = list.slice(i + 1).filter((o) => o.offset >= e.offset && o.offset + o.length <= end);
+    const wrap = wrappers[e.type]?.(e, text.slice(e.offset, end)) ?? document.createDocumentFragment();
+    wrap.append(entities(text, inner, e.offset, end));
+    out.append(wrap);
+    at = end;
+  }
+  out.append(text.slice(at, to));
+  return out;
+}
+
+// Slack's mrkdwn, as far as the bot writes it.
+const unescape = (s) => s.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+const marks = { "*": "b", "_": "i", "~": "s" };
+
+function inline(text) {
+  const out = document.createDocumentFragment();
+  const pattern = /`([^`\n]+)`|<([^<>|]+)(?:\|([^<>]*))?>|(?<![\w*_~])([*_~])(?=\S)([^\n]*?\S)\4(?![\w*_~])/g;
+  let at = 0;
+  for (const m of text.matchAll(pattern)) {
+    out.append(unescape(text.slice(at, m.index)));
+    at = m.index + m[0].length;
+    if (m[1] !== undefined) out.append(el("code", {}, unescape(m[1])));
+    else if (m[2] !== undefined) out.append(reference(m[2], m[3]));
+    else out.append(el(marks[m[4]], {}, inline(m[5])));
+  }
+  out.append(unescape(text.slice(at)));
+  return out;
+}
+
+function reference(target, label) {
+  if (target.startsWith("@")) return el("b", {}, "@OneClaw");
+  const a = link(unescape(target));
+  a.append(unescape(label || target));
+  return a;
+}
+
+function mrkdwn(text) {
+  const out = document.createDocumentFragment();
+  text.split(/```\n?([\s\S]*?)\n?```/).forEach((piece, i) => {
+    if (i % 2) return out.append(el("pre", {}, unescape(piece)));
+    piece.split(/((?:^> ?.*(?:\n|$))+)/m).forEach((part, j) => {
+      if (j % 2) out.append(el("blockquote", {}, inline(part.replace(/^> ?/gm, "").trimEnd())));
+      else out.append(inline(part));
+    });
+  });
+  return out;
+}
+
+class Pane {
+  constructor(platform) {
+    this.platform = platform;
+    this.thread = ""; // Slack's thread that is open; empty for a new one
+    this.shown = "";
+    const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
+    const find = (selector) => root.querySelector(selector);
+    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "send", "problem", "groups", "chart", "threads"]
+      .map((name) => [name, find("." + name)]));
+    this.parts.caption = find("figcaption");
+    this.input = find("textarea");
+    find("h2").textContent = platform.title;
+    find("h2").id = platform.key + "-title";
+    root.setAttribute("aria-labelledby", platform.key + "-title");
+    root.id = platform.key;
+    find(".where").textContent = platform.where;
+    this.parts.log.setAttribute("aria-label", platform.title + " messages");
+    find("label span").textContent = "Message in " + platform.title;
+    this.listen();
+    document.getElementById("panes").append(root);
+  }
+
+  listen() {
+    const { compose, attach, ideas: box, threads } = this.parts;
+    compose.addEventListener("submit", (e) => { e.preventDefault(); this.say(this.input.value); });
+    this.input.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); compose.requestSubmit(); }
+    });
+    attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
+    for (const idea of ideas) {
+      const button = el("button", { type: "button" }, idea.pdf ? "📎 " + idea.text : idea.text);
+      button.addEventListener("click", () => this.say(idea.text, idea.pdf));
+      box.append(button);
+    }
+    threads.setAttribute("aria-label", "Thread");
+    threads.addEventListener("change", () => { this.thread = threads.value; this.shown = ""; this.render(this.state); });
+  }
+
+  async say(text, pdf = false) {
+    if (!text.trim() && !pdf) return;
+    this.parts.send.disabled = true;
+    try {
+      const response = await fetch("say", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ pane: this.platform.key, text, pdf, thread: this.thread }),
+      });
+      if (!response.ok) throw new Error(await response.text());
+      const sent = await response.json();
+      if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
+      this.input.value = "";
+      this.parts.problem.textContent = "";
+      this.render(this.state);
+    } catch (err) {
+      this.parts.problem.textContent = "Not sent: " + err.message;
+    } finally {
+      this.parts.send.disabled = false;
+    }
+  }
+
+  render(state) {
+    if (!state) return;
+    this.state = state;
+    this.renderThreads(state.messages);
+    const messages = state.messages.filter((m) => this.platform.key !== "slack" || (m.thread || m.id) === this.thread);
+    this.renderLog(messages);
+    const busy = state.busy && !(messages.length && messages.at(-1).bot) ? "OneClaw is working…" : "";
+    if (this.parts.busy.textContent !== busy) this.parts.busy.textContent = busy;
+    this.renderCost(state.ledgers[this.thread]);
+  }
+
+  renderThreads(messages) {
+    if (this.platform.key !== "slack") return;
+    const roots = messages.filter((m) => !m.thread || m.thread === m.id).filter((m) => !m.bot);
+    const key = roots.map((m) => m.id).join() + this.thread;
+    if (key === this.threadKey) return;
+    this.threadKey = key;
+    const { threads } = this.parts;
+    threads.hidden = roots.length === 0;
+    threads.replaceChildren(el("option", { value: "" }, "＋ New thread"), ...roots.map((m) =>
+      el("option", { value: m.id }, unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || m.file)));
+    threads.value = this.thread;
+  }
+
+  renderLog(messages) {
+    const key = JSON.stringify(messages);
+    if (key === this.shown) return;
+    this.shown = key;
+    const { log } = this.parts;
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+    const known = new Map([...log.children].map((node) => [node.dataset.id, node]));
+    const nodes = messages.map((m) => {
+      const node = known.get(m.id);
+      return node && node.dataset.text === m.text ? node : this.bubble(m);
+    });
+    if (!nodes.length) {
+      const hint = this.platform.key === "slack"
+        ? "Write here and the bot is mentioned; it answers in a thread."
+        : "Say hello, or send the sample PDF and ask about it.";
+      nodes.push(el("p", { className: "empty" }, hint));
+    }
+    // Only what is new is put in, so that a screen reader reads only that.
+    for (const node of [...log.children]) if (!nodes.includes(node)) node.remove();
+    nodes.forEach((node, i) => { if (log.children[i] !== node) log.insertBefore(node, log.children[i] ?? null); });
+    if (atEnd || !messages.at(-1)?.bot) log.scrollTop = log.scrollHeight;
+  }
+
+  bubble(m) {
+    const time = new Date(m.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    const node = el("div", { className: m.bot ? "msg" : "msg mine" },
+      el("span", { className: "who" }, `${m.bot ? "OneClaw" : "You"} · ${time}`));
+    node.dataset.id = m.id;
+    node.dataset.text = m.text;
+    if (m.file) node.append(el("span", { className: "file" }, "📄 " + m.file));
+    node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
+    return node;
+  }
+
+  renderCost(ledger) {
+    const { groups, chart, caption } = this.parts;
+    const key = JSON.stringify(ledger ?? null);
+    if (key === this.costShown) return;
+    this.costShown = key;
+    const names = ledger?.groups ?? [];
+    groups.replaceChildren("Groups loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["none yet"]));
+    const calls = ledger?.calls ?? [];
+    const top = Math.max(1, ...calls.map((c) => c.all));
+    chart.replaceChildren(...calls.map((c, i) => {
+      const used = el("i");
+      used.style.height = (100 * c.tokens / top) + "%";
+      return el("span", { className: "bar", title: `Call ${i + 1}: ${c.tools} tools, ${c.tokens} tokens; all tools: ${c.all}` }, used);
+    }));
+    if (!calls.length) {
+      chart.setAttribute("aria-label", "No calls of the model yet");
+      caption.textContent = "Each call of the model becomes a bar: the tools it was sent, in front of what all tools would have cost.";
+      return;
+    }
+    const now = calls.at(-1);
+    const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
+    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
+    const number = (n) => n.toLocaleString("en");
+    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`),
+      ` instead of ${number(now.all)}. So far ${number(ledger.sent)} of ${number(ledger.all)} schema tokens: `, el("b", {}, `${saved} % saved`), ".");
+  }
+}
+
+const panes = Object.fromEntries(platforms.map((p) => [p.key, new Pane(p)]));
+const words = {
+  starting: "The bot is starting…", running: "The bot is running",
+  stopped: "The bot is stopped: what you send waits", failed: "The bot ended with an error; see the terminal",
+};
+const bot = document.getElementById("bot");
+const restart = document.getElementById("restart");
+
+restart.addEventListener("click", async () => {
+  restart.disabled = true;
+  try { await fetch("restart", { method: "POST" }); } finally { restart.disabled = false; }
+});
+
+const source = new EventSource("events");
+source.onmessage = (e) => {
+  const view = JSON.parse(e.data);
+  document.getElementById("lost").hidden = true;
+  if (bot.textContent !== words[view.bot]) bot.textContent = words[view.bot];
+  bot.classList.toggle("off", view.bot !== "running");
+  document.getElementById("model").textContent = view.offline
+    ? "Offline model: answers come from simple rules, not from an AI. Set OPENAI_API_KEY for a real one."
+    : "Model: " + view.model;
+  document.getElementById("leaves").textContent = view.offline ? "" : ", except what your model is asked";
+  for (const [key, pane] of Object.entries(panes)) pane.render(view[key]);
+  document.body.dataset.ready = "yes";
+};
+source.onerror = () => { document.getElementById("lost").hidden = false; };

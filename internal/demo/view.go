@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"slices"
+	"strconv"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// view is all that the page shows.
+type view struct {
+	Bot      botState `json:"bot"`
+	Offline  bool     `json:"offline"`
+	Model    string   `json:"model"`
+	Telegram pane     `json:"telegram"`
+	Slack    pane     `json:"slack"`
+}
+
+// pane is one platform.
+type pane struct {
+	Messages []message `json:"messages"`
+	Busy     bool      `json:"busy"`
+	// Ledgers are by thread; Telegram has one, under the empty name.
+	Ledgers map[string]ledger `json:"ledgers"`
+}
+
+// message is a message as the page shows it: the text with Telegram's entities, or in
+// Slack's mrkdwn.
+type message struct {
+	ID       string            `json:"id"`
+	Thread   string            `json:"thread,omitempty"`
+	Bot      bool              `json:"bot"`
+	Text     string            `json:"text"`
+	Entities []telegram.Entity `json:"entities,omitempty"`
+	File     string            `json:"file,omitempty"`
+	Time     int64             `json:"time"`
+}
+
+// maxShown bounds the messages of a pane.
+const maxShown = 200
+
+func (d *Demo) view() (view, <-chan struct{}) {
+	d.mu.Lock()
+	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name}
+	changed := d.changed
+	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
+	for name, l := range d.calls {
+		chat, err := bridge.ParseChat(name)
+		if err != nil {
+			continue
+		}
+		into := v.Telegram.Ledgers
+		if chat.Platform == "slack" {
+			into = v.Slack.Ledgers
+		}
+		shown := *l
+		shown.Calls, shown.Groups = slices.Clone(l.Calls), slices.Clone(l.Groups)
+		into[chat.Thread] = shown
+	}
+	d.mu.Unlock()
+	d.telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.chat) })
+	d.slack.View(func(s slack.State) { v.Slack.fillSlack(s, d.channel) })
+	return v, changed
+}
+
+func (p *pane) fillTelegram(s telegram.State, chat int64) {
+	p.Messages = []message{}
+	for _, m := range last(s.Messages(chat)) {
+		if m.Deleted {
+			continue
+		}
+		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Time: m.Date.UnixMilli()}
+		if m.File != nil {
+			shown.File = m.File.Name
+		}
+		p.Messages = append(p.Messages, shown)
+	}
+	if actions := s.Actions(chat); len(actions) > 0 && len(p.Messages) > 0 {
+		newest := p.Messages[len(p.Messages)-1]
+		p.Busy = !newest.Bot && actions[len(actions)-1].At.UnixMilli() >= newest.Time
+	}
+}
+
+func (p *pane) fillSlack(s slack.State, channel string) {
+	p.Messages = []message{}
+	for _, m := range last(s.Messages(channel)) {
+		if m.Deleted || m.Ephemeral != "" {
+			continue
+		}
+		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Text, Time: m.Date.UnixMilli()}
+		if len(m.Files) > 0 {
+			shown.File = m.Files[0].Name
+		}
+		p.Messages = append(p.Messages, shown)
+	}
+	p.Busy = slices.ContainsFunc(s.Statuses(channel), func(st slack.Status) bool {
+		now, set := s.Status(channel, st.Thread)
+		return set && now.Text != ""
+	})
+}
+
+func last[T any](all []T) []T { return all[max(0, len(all)-maxShown):] }
