@@ -1,0 +1,236 @@
+package skills
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed builtin
+var builtin embed.FS
+
+const (
+	fileName = "SKILL.md"
+	// maxSkills is how many skills a folder may have.
+	maxSkills = 100
+	// heading and advice begin the section of the prompt.
+	heading = "## Skills\n\n"
+	advice  = "When a request fits one of these, call load_skill with its name first and follow what it says.\n\n"
+)
+
+// ErrUnknown is returned by [Library.Skill] for a name that no skill has.
+var ErrUnknown = errors.New("there is no such skill")
+
+// Config says where the skills are.
+type Config struct {
+	// Dir is the folder with the administrator's skills, one folder each. It need
+	// not exist. "" means that there are only the built-in ones.
+	Dir string
+	// Logger is told about files that are left out. nil discards it.
+	Logger *slog.Logger
+}
+
+// Library holds the skills. It can be used concurrently and has no goroutines.
+type Library struct {
+	dir     string
+	log     *slog.Logger
+	builtin map[string]Skill
+
+	mu sync.Mutex // held while the folder is read
+	// files is what was found in the folder, by name.
+	files map[string]file
+	// skills are those in use, section their listing.
+	skills  map[string]Skill
+	section string
+	crowded bool
+}
+
+// file is a SKILL.md as it was when it was read.
+type file struct {
+	modified time.Time
+	size     int64
+	skill    Skill
+	err      error
+}
+
+// New reads the built-in skills. The folder is read when it is needed.
+func New(cfg Config) (*Library, error) {
+	l := &Library{
+		dir: cfg.Dir, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		builtin: map[string]Skill{}, files: map[string]file{},
+	}
+	entries, err := builtin.ReadDir("builtin")
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
+	}
+	for _, e := range entries {
+		data, err := builtin.ReadFile(path.Join("builtin", e.Name(), fileName))
+		if err != nil {
+			return nil, fmt.Errorf("skills: %w", err)
+		}
+		s, err := Parse(data)
+		if err != nil || s.Name != e.Name() {
+			return nil, fmt.Errorf("skills: built-in %s: %w", e.Name(), cmp.Or(err, errName(e.Name())))
+		}
+		s.Builtin = true
+		l.builtin[s.Name] = s
+	}
+	l.merge()
+	return l, nil
+}
+
+func errName(folder string) error {
+	return fmt.Errorf("name must be that of the folder, %s", folder)
+}
+
+// Skills returns all skills in the order of their names.
+func (l *Library) Skills() []Skill {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refresh()
+	out := make([]Skill, 0, len(l.skills))
+	for _, name := range slices.Sorted(maps.Keys(l.skills)) {
+		out = append(out, l.skills[name])
+	}
+	return out
+}
+
+// Section is the part of the system prompt that lists the skills, empty where there
+// are none. The same skills give the same bytes.
+func (l *Library) Section() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refresh()
+	return l.section
+}
+
+// Skill returns a skill. The error is [ErrUnknown], or says what is wrong with the
+// file.
+func (l *Library) Skill(name string) (Skill, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refresh()
+	if s, ok := l.skills[name]; ok {
+		return s, nil
+	}
+	if f, ok := l.files[name]; ok && f.err != nil {
+		return Skill{}, f.err
+	}
+	return Skill{}, ErrUnknown
+}
+
+// refresh reads the files of the folder that have changed.
+func (l *Library) refresh() {
+	if l.dir == "" {
+		return
+	}
+	entries, err := os.ReadDir(l.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.log.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.dir, "err", err)
+		return
+	}
+	l.warnCrowd(len(entries) > maxSkills)
+	changed := false
+	found := map[string]bool{}
+	for _, e := range entries[:min(len(entries), maxSkills)] {
+		info, err := os.Stat(filepath.Join(l.dir, e.Name(), fileName))
+		if err != nil {
+			continue // not the folder of a skill
+		}
+		found[e.Name()] = true
+		old, known := l.files[e.Name()]
+		if known && old.modified.Equal(info.ModTime()) && old.size == info.Size() {
+			continue
+		}
+		changed = true
+		l.files[e.Name()] = l.read(e.Name(), info)
+	}
+	for name := range l.files {
+		if !found[name] {
+			delete(l.files, name)
+			changed = true
+		}
+	}
+	if changed {
+		l.merge()
+	}
+}
+
+func (l *Library) warnCrowd(crowded bool) {
+	if crowded && !l.crowded {
+		l.log.Warn("too many skills, those behind the limit are left out", "dir", l.dir, "limit", maxSkills)
+	}
+	l.crowded = crowded
+}
+
+// read reads one file; one that is no skill is logged, once for each change.
+func (l *Library) read(folder string, info fs.FileInfo) file {
+	f := file{modified: info.ModTime(), size: info.Size()}
+	f.skill, f.err = load(filepath.Join(l.dir, folder, fileName), info)
+	if f.err == nil && f.skill.Name != folder {
+		f.err = errName(folder)
+	}
+	if f.err != nil {
+		l.log.Warn("skill is left out", "file", filepath.Join(l.dir, folder, fileName), "err", f.err)
+	}
+	return f
+}
+
+func load(name string, info fs.FileInfo) (s Skill, err error) {
+	if !info.Mode().IsRegular() {
+		return Skill{}, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return Skill{}, withoutPath(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return Skill{}, withoutPath(err)
+	}
+	return Parse(data)
+}
+
+// withoutPath keeps the host's folders from the model.
+func withoutPath(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("it can not be read: %w", pathErr.Err)
+	}
+	return err
+}
+
+// merge puts the folder's skills over the built-in ones.
+func (l *Library) merge() {
+	l.skills = maps.Clone(l.builtin)
+	for name, f := range l.files {
+		if f.err == nil {
+			l.skills[name] = f.skill
+		}
+	}
+	l.section = ""
+	if len(l.skills) == 0 {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(heading + advice)
+	for i, name := range slices.Sorted(maps.Keys(l.skills)) {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("- " + name + ": " + l.skills[name].Description)
+	}
+	l.section = b.String()
+}

@@ -1,0 +1,191 @@
+package skills
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of a skill.
+const (
+	// MaxFile is the largest SKILL.md in bytes.
+	MaxFile = 100 << 10
+	// MaxDescription is how many characters a description may have: all of them are
+	// part of every request.
+	MaxDescription = 1024
+	maxDisplayName = 100
+	maxListed      = 50
+)
+
+var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
+
+// Skill is one set of instructions.
+type Skill struct {
+	// Name is what load_skill is called with.
+	Name string
+	// DisplayName is the name for people.
+	DisplayName string
+	// Description says in a line what the skill is for.
+	Description string
+	// Version is the author's; "1.0" where there is none.
+	Version string
+	// Tools are the names of tools that the instructions need.
+	Tools []string
+	// Parameters are what the instructions need to be told.
+	Parameters []Parameter
+	// Body is the Markdown of the instructions.
+	Body string
+	// Builtin is true for the skills that are part of the program.
+	Builtin bool
+}
+
+// Parameter is a value that stands in the body as {{name}}.
+type Parameter struct {
+	Name        string `yaml:"name"`
+	Type        string `yaml:"type"`
+	Required    bool   `yaml:"required"`
+	Description string `yaml:"description"`
+}
+
+// matter is the front matter as it is written. Other keys are ignored: they are
+// meant for other programs.
+type matter struct {
+	Name        string      `yaml:"name"`
+	DisplayName string      `yaml:"display_name"`
+	Description string      `yaml:"description"`
+	Version     string      `yaml:"version"`
+	Tools       []string    `yaml:"tools_required"`
+	Parameters  []Parameter `yaml:"parameters"`
+}
+
+// Parse reads a SKILL.md. The error says what to mend.
+func Parse(data []byte) (Skill, error) {
+	if len(data) > MaxFile {
+		return Skill{}, fmt.Errorf("the file has more than %d bytes", MaxFile)
+	}
+	if !utf8.Valid(data) {
+		return Skill{}, errors.New("the file is not UTF-8 text")
+	}
+	front, body, err := divide(data)
+	if err != nil {
+		return Skill{}, err
+	}
+	var m matter
+	if err := yaml.Unmarshal(front, &m); err != nil {
+		return Skill{}, fmt.Errorf("front matter: %w", err)
+	}
+	s := Skill{
+		Name: strings.TrimSpace(m.Name), DisplayName: line(m.DisplayName), Description: line(m.Description),
+		Version: cmp.Or(line(m.Version), "1.0"), Tools: m.Tools, Parameters: m.Parameters, Body: body,
+	}
+	return s, s.check()
+}
+
+// divide finds the front matter between two lines of three dashes, and the body
+// behind it.
+func divide(data []byte) (front []byte, body string, err error) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	first, rest, found := bytes.Cut(data, []byte("\n"))
+	if !found || string(bytes.TrimRight(first, " \t")) != "---" {
+		return nil, "", errors.New("line 1 must be ---")
+	}
+	for at := 0; at < len(rest); {
+		text, _, _ := bytes.Cut(rest[at:], []byte("\n"))
+		if string(bytes.TrimRight(text, " \t")) == "---" {
+			body = strings.TrimSpace(string(rest[min(at+len(text)+1, len(rest)):]))
+			if body == "" {
+				return nil, "", errors.New("there are no instructions below the front matter")
+			}
+			return rest[:at], body, nil
+		}
+		at += len(text) + 1
+	}
+	return nil, "", errors.New("the front matter has no closing ---")
+}
+
+func (s *Skill) check() error {
+	switch {
+	case !validName.MatchString(s.Name):
+		return fmt.Errorf("name must be 2 to 50 lower-case letters, digits and dashes, with no dash at either end")
+	case s.DisplayName == "":
+		return errors.New("display_name is missing")
+	case utf8.RuneCountInString(s.DisplayName) > maxDisplayName:
+		return fmt.Errorf("display_name is longer than %d characters", maxDisplayName)
+	case s.Description == "":
+		return errors.New("description is missing")
+	case utf8.RuneCountInString(s.Description) > MaxDescription:
+		return fmt.Errorf("description is longer than %d characters", MaxDescription)
+	case len(s.Tools) > maxListed || len(s.Parameters) > maxListed:
+		return fmt.Errorf("there are more than %d tools_required or parameters", maxListed)
+	}
+	for i, tool := range s.Tools {
+		if s.Tools[i] = line(tool); s.Tools[i] == "" {
+			return fmt.Errorf("entry %d of tools_required is empty", i+1)
+		}
+	}
+	return s.checkParameters()
+}
+
+func (s *Skill) checkParameters() error {
+	for i := range s.Parameters {
+		p := &s.Parameters[i]
+		p.Name, p.Description = line(p.Name), line(p.Description)
+		p.Type = cmp.Or(line(p.Type), "string")
+		if p.Name == "" {
+			return fmt.Errorf("parameter %d has no name", i+1)
+		}
+		if p.Type != "string" {
+			return fmt.Errorf("parameter %s: type must be string", p.Name)
+		}
+		if slices.ContainsFunc(s.Parameters[:i], func(q Parameter) bool { return q.Name == p.Name }) {
+			return fmt.Errorf("parameter %s is listed twice", p.Name)
+		}
+	}
+	return nil
+}
+
+// Text is what load_skill answers: a header and, below a rule, the instructions.
+// Placeholders stay as they are: the model knows what to put in.
+func (s *Skill) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n%s\n", s.DisplayName, s.Description)
+	if len(s.Tools) > 0 {
+		fmt.Fprintf(&b, "\nRequired tools: %s\n", strings.Join(s.Tools, ", "))
+	}
+	if len(s.Parameters) > 0 {
+		b.WriteString("\nParameters:\n")
+	}
+	for _, p := range s.Parameters {
+		need := "optional"
+		if p.Required {
+			need = "required"
+		}
+		fmt.Fprintf(&b, "- %s (%s, %s)", p.Name, p.Type, need)
+		if p.Description != "" {
+			b.WriteString(": " + p.Description)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("\n---\n\n" + s.Body)
+	return b.String()
+}
+
+// line makes a text fit one line of a list.
+func line(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,71 @@
+package skills
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of load_skill.
+const (
+	CodeNotFound = "skill_not_found"
+	CodeLoad     = "load_error"
+)
+
+//go:embed load_skill.json
+var manifest []byte
+
+// Tool makes the core tool load_skill.
+func (l *Library) Tool() (toolgroups.Tool, error) {
+	handlers := map[string]toolgroups.Handler{"load_skill": toolgroups.Typed(l.load)}
+	m, errs := toolgroups.ParseManifest("load_skill", manifest, handlers, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Tool{}, fmt.Errorf("skills: %w", errors.Join(errs...))
+	}
+	return *m.Tool, nil
+}
+
+// loadArgs are the arguments of load_skill.
+type loadArgs struct {
+	Name string `json:"name"`
+}
+
+func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolgroups.Result, error) {
+	name := strings.TrimSpace(in.Name)
+	if name == "" {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is empty. Known skills: %s.", l.names())
+	}
+	s, err := l.Skill(name)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", shown(name), l.names())
+	case err != nil:
+		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
+			"The skill '%s' can not be used: %v. Go on without it and tell the user.", shown(name), err)
+	}
+	return toolgroups.Result{Text: s.Text()}, nil
+}
+
+func (l *Library) names() string {
+	var names []string
+	for _, s := range l.Skills() {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown is the beginning of a name that may be anything.
+func shown(name string) string {
+	runes := []rune(line(strings.ToValidUTF8(name, "")))
+	if len(runes) > 100 {
+		return string(runes[:100]) + "…"
+	}
+	return string(runes)
+}
