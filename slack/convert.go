@@ -115,6 +115,17 @@ func (e *event) chat(m *message, agentView bool) bridge.Chat {
 	return chat
 }
 
+// fromPerson reports whether a message is neither from a bot nor from Slack itself.
+func (m *message) fromPerson() bool {
+	return m.User != "" && m.User != "USLACKBOT" && m.BotID == "" && m.TS != ""
+}
+
+// spoken reports whether a message of a subtype is one that somebody wrote; others
+// tell that somebody came, or that a topic changed.
+func spoken(subtype string) bool {
+	return subtype == "" || subtype == "file_share" || subtype == "thread_broadcast"
+}
+
 // convert returns nil for what is not for the bot. An error means that it could not
 // be found out whether it is.
 func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, error) {
@@ -125,11 +136,11 @@ func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, erro
 			r.join(e.chat(m, r.agentView), m.Parent)
 		}
 		return nil, nil
-	case m.User == "" || m.BotID != "" || m.User == "USLACKBOT" || m.TS == "":
+	case !m.fromPerson():
 		return nil, nil
 	case e.Subtype == "message_changed":
 		return r.convertEdit(ctx, e)
-	case e.Subtype != "" && e.Subtype != "file_share" && e.Subtype != "thread_broadcast":
+	case !spoken(e.Subtype):
 		return nil, nil
 	}
 	name := r.names(ctx)
@@ -205,7 +216,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, 
 // too. Who mentions the bot only now speaks to it for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*bridge.Message, error) {
 	m, before := e.Message, e.Previous
-	if m == nil || before == nil || m.Text == before.Text || m.Subtype != "" && m.Subtype != "file_share" && m.Subtype != "thread_broadcast" {
+	if m == nil || before == nil || m.Text == before.Text || !spoken(m.Subtype) {
 		return nil, nil
 	}
 	name := r.names(ctx)
