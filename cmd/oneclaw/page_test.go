@@ -109,15 +109,18 @@ func startDemo(t *testing.T) string {
 // page would: the sample PDF, a follow-up, the restart, /clear.
 func TestDemoPage(t *testing.T) {
 	ctx := browse(t, startDemo(t))
+	said := map[string]int{}
 	idea := func(pane string, n int) {
 		do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf("#%s .ideas button:nth-child(%d)", pane, n))))
+		said[pane]++
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg.mine").length === %d`, pane, said[pane]))
 	}
 	for _, pane := range []string{"telegram", "slack"} {
 		idea(pane, 1)
 		says(t, ctx, pane, "bakery")
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
 		idea(pane, 2)
-		says(t, ctx, pane, "3")
+		says(t, ctx, pane, "3 pages")
 	}
 	picture(t, ctx, "demo")
 	scheme(t, ctx, "dark")

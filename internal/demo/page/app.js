@@ -119,7 +119,7 @@ class Pane {
     });
     attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
     for (const idea of ideas) {
-      const button = el("button", { type: "button" }, idea.pdf ? "📎 " + idea.text : idea.text);
+      const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
       button.addEventListener("click", () => this.say(idea.text, idea.pdf));
       box.append(button);
     }
@@ -202,7 +202,7 @@ class Pane {
       el("span", { className: "who" }, `${m.bot ? "OneClaw" : "You"} · ${time}`));
     node.dataset.id = m.id;
     node.dataset.text = m.text;
-    if (m.file) node.append(el("span", { className: "file" }, "📄 " + m.file));
+    if (m.file) node.append(el("span", { className: "file" }, m.file));
     node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
     return node;
   }
