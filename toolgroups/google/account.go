@@ -40,6 +40,9 @@ type account struct {
 	Access  string    `json:"access"`
 	Expiry  time.Time `json:"expiry"`
 	Refresh string    `json:"refresh"`
+	// Lost says that Google no longer knows the consent. The scopes are kept, so that
+	// the next link asks for them again.
+	Lost bool `json:"lost,omitempty"`
 	// Connected is when the user gave consent.
 	Connected time.Time `json:"connected"`
 }
@@ -86,7 +89,13 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	case err != nil:
 		return nil, wrap("read the Google account", err)
 	}
-	if missing := without(scopes, a.Scopes); len(missing) > 0 {
+	if a.Lost {
+		return nil, consentLost()
+	}
+	if missing := without(scopes, a.Scopes); slices.Contains(missing, scopeSharing) {
+		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google grants the permission %s only to a service account with "+
+			"domain-wide delegation, which the operator of this bot can set up. Tell the user so; trying again does not help.", scopeNames([]string{scopeSharing}))
+	} else if len(missing) > 0 {
 		if err := g.want(ctx, user, missing); err != nil {
 			return nil, err
 		}
@@ -98,14 +107,24 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 
 // unconnected is what a user without an account of his own gets.
 func (g *Google) unconnected(ctx context.Context, user string, scopes []string) (tokenSource, error) {
+	if email, ok := g.delegate.subject(user); ok {
+		return g.delegated(user, email, scopes), nil
+	}
 	if g.cfg.ClientID == "" {
 		return nil, toolgroups.Errorf(CodeNotConnected,
 			"No Google account can be connected: the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET.")
 	}
-	if err := g.want(ctx, user, scopes); err != nil {
+	if err := g.want(ctx, user, grantable(scopes)); err != nil {
 		return nil, err
 	}
 	return nil, notConnected()
+}
+
+// errLost is the answer of Google's sign-in to a token whose consent has ended.
+var errLost = errors.New("consent has ended")
+
+func consentLost() error {
+	return toolgroups.Errorf(CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", askToConnect)
 }
 
 func notConnected() error {
@@ -129,7 +148,17 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	case a.valid(g.now(), rejected):
 		return a.Access, nil
 	}
+	if a.Lost {
+		return "", consentLost()
+	}
 	fresh, err := g.refresh(ctx, a)
+	if errors.Is(err, errLost) {
+		a.Lost, a.Access, a.Refresh = true, "", ""
+		if err := g.store(ctx, user, a, rev); err != nil {
+			g.log.Warn("lost google account not stored", "user", user, "err", err)
+		}
+		return "", consentLost()
+	}
 	if err != nil {
 		return "", err
 	}
@@ -143,11 +172,16 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	return fresh.Access, nil
 }
 
-// refresh gets a new token. Whatever goes wrong, what is stored stays.
+// refresh gets a new token. errLost is the one error after which there is no use in
+// trying again.
 func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, g.direct)
 	// A token without an access token makes the source ask for one.
 	token, err := g.oauth("").TokenSource(ctx, &oauth2.Token{RefreshToken: a.Refresh}).Token()
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) && answer.ErrorCode == "invalid_grant" {
+		return account{}, errLost
+	}
 	if err != nil {
 		return account{}, g.refreshFault(ctx, err)
 	}
@@ -169,7 +203,7 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 		g.log.Warn("google token not refreshed", "err", plain(err.Error()))
 		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
-		return toolgroups.Errorf(CodeNotConnected, "The user's consent has ended or was withdrawn. %s", askToConnect)
+		return consentLost()
 	}
 	status := answer.Response.StatusCode
 	g.log.Warn("google token not refreshed", "status", status, "code", plain(answer.ErrorCode))

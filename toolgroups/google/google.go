@@ -29,6 +29,9 @@ type Config struct {
 	// PublicURL is where [Google.Callback] is reached from outside, without the path.
 	// Empty means that users paste the code they are given.
 	PublicURL string
+	// LocalURL is where the callback is reached on the bot's own machine, which takes
+	// the place of a PublicURL that is missing. Empty means [DefaultLocalURL].
+	LocalURL string
 	// KV keeps the accounts.
 	KV storage.KV
 	// SecretKey encrypts the accounts, at least 16 bytes.
@@ -51,13 +54,14 @@ type Config struct {
 
 // Google is the family. It may be used concurrently.
 type Google struct {
-	cfg    Config
-	seal   sealer
-	locks  locks
-	direct *http.Client // for OAuth, whose requests carry their own secrets
-	base   http.RoundTripper
-	now    func() time.Time
-	log    *slog.Logger
+	cfg      Config
+	seal     sealer
+	locks    locks
+	delegate *delegate
+	direct   *http.Client // for OAuth, whose requests carry their own secrets
+	base     http.RoundTripper
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // New checks the configuration. It connects to nothing.
@@ -76,6 +80,10 @@ func New(cfg Config) (*Google, error) {
 	if _, err := parseURL(cfg.PublicURL); err != nil {
 		return nil, fmt.Errorf("google: public address: %w", err)
 	}
+	agent, err := newDelegate(cfg.ServiceAccount, cfg.Subjects)
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 	if cfg.Transport == nil {
 		cfg.Transport = newTransport()
@@ -84,13 +92,14 @@ func New(cfg Config) (*Google, error) {
 	moved := &redirected{target: target, base: cfg.Transport}
 	pause := cmp.Or(cfg.Pause, DefaultPause)
 	return &Google{
-		cfg:    cfg,
-		seal:   seal,
-		locks:  locks{held: map[string]*lock{}},
-		direct: &http.Client{Transport: &retrying{base: moved, pause: pause, always: true, now: cfg.Now}, CheckRedirect: stay},
-		base:   &retrying{base: moved, pause: pause, now: cfg.Now},
-		now:    cfg.Now,
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		cfg:      cfg,
+		seal:     seal,
+		locks:    locks{held: map[string]*lock{}},
+		delegate: agent,
+		direct:   &http.Client{Transport: &retrying{base: moved, pause: pause, always: true, now: cfg.Now}, CheckRedirect: stay},
+		base:     &retrying{base: moved, pause: pause, now: cfg.Now},
+		now:      cfg.Now,
+		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 

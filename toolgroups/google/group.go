@@ -21,6 +21,8 @@ var manifests embed.FS
 // groups are the groups that exist.
 func groups() []group {
 	return []group{
+		gmailGroup(),
+		gmailSettingsGroup(),
 		driveGroup(),
 		contactsGroup(),
 		docsGroup(),

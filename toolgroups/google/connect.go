@@ -1,0 +1,393 @@
+package google
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"oneclaw/storage"
+)
+
+const (
+	// CallbackPath is the path of [Google.Callback] under the public address.
+	CallbackPath = "/google/callback"
+	// DefaultLocalURL is where the callback is reached on the bot's own machine.
+	DefaultLocalURL = "http://127.0.0.1:8787"
+
+	pendingPrefix = "google/pending/"
+	// pendingTime is how long a link can be used.
+	pendingTime = 10 * time.Minute
+	// statePlace binds a sealed state to its purpose.
+	statePlace = "google/state"
+)
+
+// Errors of a sign-in that users are told in their own words.
+var (
+	errLink    = errors.New("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
+	errDenied  = errors.New("the permission was not given; nothing was connected")
+	errLasting = errors.New("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
+	errNoOAuth = errors.New("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
+	errShared  = errors.New("accounts are connected in a direct chat with me; send /connect google there")
+)
+
+// pending is a sign-in that has begun.
+type pending struct {
+	State    string    `json:"state"`
+	Chat     string    `json:"chat"`
+	Verifier string    `json:"verifier"`
+	Redirect string    `json:"redirect"`
+	Scopes   []string  `json:"scopes"`
+	Expires  time.Time `json:"expires"`
+}
+
+// ConnectRequest is what /connect google is sent with.
+type ConnectRequest struct {
+	// User and Chat are as in toolgroups.Scope, Direct too.
+	User   string
+	Chat   string
+	Direct bool
+	// Args is what follows "google": nothing, names of services, or the code or the
+	// address that the sign-in ended with.
+	Args string
+}
+
+// Connect answers /connect google in Markdown: with a link, or with what became of
+// the code that was sent. A mistake of the user is an answer and no error.
+func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error) {
+	if !req.Direct {
+		return sentence(errShared), nil
+	}
+	if g.cfg.ClientID == "" {
+		return sentence(errNoOAuth), nil
+	}
+	if code, state, ok := pasted(req.Args); ok {
+		return g.paste(ctx, req, code, state)
+	}
+	named, unknown := scopesOf(req.Args)
+	if len(unknown) > 0 {
+		return fmt.Sprintf("I know no Google service %q. There are: %s.", strings.Join(unknown, " "), strings.Join(serviceNames(), ", ")), nil
+	}
+	scopes, current, err := g.toAskFor(ctx, req.User, named)
+	if err != nil {
+		return "", err
+	}
+	if current != nil && len(without(scopes, current.Scopes)) == 0 {
+		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
+			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
+	}
+	redirect := orText(g.cfg.PublicURL, orText(g.cfg.LocalURL, DefaultLocalURL)) + CallbackPath
+	link, err := g.begin(ctx, req.User, req.Chat, redirect, scopes)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.",
+		link, scopeNames(scopes))
+	if g.cfg.PublicURL == "" {
+		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send it to me: `/connect google <address>`."
+	}
+	return text, nil
+}
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// sentence is an error as an answer to a person.
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+func ofEmail(email string) string {
+	if email == "" {
+		return ""
+	}
+	return " " + email
+}
+
+// serviceNames are the names of the groups without what they share.
+func serviceNames() []string {
+	var names []string
+	for _, group := range groups() {
+		names = append(names, strings.TrimPrefix(group.name, "google_"))
+	}
+	return names
+}
+
+// scopesOf are the scopes of the services that are named.
+func scopesOf(args string) (scopes, unknown []string) {
+	for _, name := range strings.FieldsFunc(strings.ToLower(args), func(r rune) bool { return r == ' ' || r == ',' }) {
+		i := slices.Index(serviceNames(), strings.TrimPrefix(name, "google_"))
+		if i < 0 {
+			unknown = append(unknown, name)
+			continue
+		}
+		scopes = append(scopes, grantable(groups()[i].allScopes())...)
+	}
+	return scopes, unknown
+}
+
+// toAskFor are the scopes of a link: those that are granted, so that they are not
+// lost, those that tools lacked, and those that are named.
+func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]string, *account, error) {
+	wanted, _, err := g.wanted(ctx, user)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what the tools need: %w", err)
+	}
+	scopes := []string{scopeEmail}
+	a, _, err := g.load(ctx, user)
+	switch {
+	case err == nil:
+		scopes = append(scopes, without(a.Scopes, scopes)...)
+	case !errors.Is(err, storage.ErrNotFound):
+		// What cannot be decrypted any more is replaced.
+		g.log.Warn("stored google account not readable", "err", err)
+	}
+	scopes = append(scopes, without(append(named, wanted...), scopes)...)
+	if err != nil || a.Lost {
+		return scopes, nil, nil
+	}
+	return scopes, &a, nil
+}
+
+// begin remembers a sign-in and returns the address of the consent page.
+func (g *Google) begin(ctx context.Context, user, chat, redirect string, scopes []string) (string, error) {
+	state := base64.RawURLEncoding.EncodeToString(g.seal.seal(statePlace, []byte(user+"\x00"+rand.Text())))
+	p := pending{
+		State: state, Chat: chat, Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
+		Expires: g.now().Add(pendingTime),
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("encode the sign-in: %w", err)
+	}
+	key := pendingPrefix + user
+	if _, err := g.cfg.KV.Put(ctx, key, g.seal.seal(key, data), storage.Any); err != nil {
+		return "", fmt.Errorf("store the sign-in: %w", err)
+	}
+	return g.oauth(redirect, scopes...).AuthCodeURL(state, oauth2.AccessTypeOffline, oauth2.ApprovalForce,
+		oauth2.SetAuthURLParam("include_granted_scopes", "true"), oauth2.S256ChallengeOption(p.Verifier)), nil
+}
+
+// take returns the sign-in of a user and ends it, so that it can be used once. An
+// empty state stands for one that came by the user's own chat.
+func (g *Google) take(ctx context.Context, user, state string) (pending, error) {
+	key := pendingPrefix + user
+	entry, err := g.cfg.KV.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return pending{}, errLink
+	}
+	if err != nil {
+		return pending{}, fmt.Errorf("read the sign-in: %w", err)
+	}
+	data, err := g.seal.open(key, entry.Value)
+	var p pending
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return pending{}, errLink
+	}
+	if state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1 {
+		return pending{}, errLink
+	}
+	if err := g.cfg.KV.Delete(ctx, key, entry.Revision); err != nil {
+		if errors.Is(err, storage.ErrConflict) {
+			return pending{}, errLink
+		}
+		return pending{}, fmt.Errorf("end the sign-in: %w", err)
+	}
+	if !g.now().Before(p.Expires) {
+		return pending{}, errLink
+	}
+	return p, nil
+}
+
+// userOf is the user that a state belongs to.
+func (g *Google) userOf(state string) (string, bool) {
+	sealed, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil {
+		return "", false
+	}
+	data, err := g.seal.open(statePlace, sealed)
+	if err != nil {
+		return "", false
+	}
+	user, _, ok := strings.Cut(string(data), "\x00")
+	return user, ok
+}
+
+// pasted finds the code in what a user sent: an address, a query, or the code alone,
+// which browsers show with its slash encoded.
+func pasted(args string) (code, state string, ok bool) {
+	args = strings.Trim(strings.TrimSpace(args), "<>`\"'")
+	if _, query, found := strings.Cut(args, "?"); found {
+		args = query
+	}
+	if strings.Contains(args, "code=") || strings.Contains(args, "error=") {
+		q, err := url.ParseQuery(args)
+		if err != nil {
+			return "", "", false
+		}
+		return q.Get("code"), q.Get("state"), true
+	}
+	if code, err := url.PathUnescape(args); err == nil && strings.HasPrefix(code, "4/") && !strings.ContainsAny(code, " \n") {
+		return code, "", true
+	}
+	return "", "", false
+}
+
+// paste ends a sign-in with the code that the user sent.
+func (g *Google) paste(ctx context.Context, req ConnectRequest, code, state string) (string, error) {
+	p, err := g.take(ctx, req.User, state)
+	if err == nil && p.Chat != req.Chat {
+		err = errLink
+	}
+	if err == nil && code == "" {
+		err = errDenied
+	}
+	if err != nil {
+		return told(err)
+	}
+	a, err := g.finish(ctx, req.User, p, code)
+	if err != nil {
+		return told(err)
+	}
+	return connectedText(a), nil
+}
+
+// told is the answer to a mistake of the user; other errors stay errors.
+func told(err error) (string, error) {
+	for _, known := range []error{errLink, errDenied, errLasting, errNoOAuth, errShared} {
+		if errors.Is(err, known) {
+			return sentence(known), nil
+		}
+	}
+	if isFault(err) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+func connectedText(a account) string {
+	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), scopeNames(a.Scopes))
+}
+
+// finish turns a code into an account. The code is exchanged once; only a request
+// that was not answered is repeated.
+func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
+	unlock, err := g.locks.lock(ctx, user)
+	if err != nil {
+		return account{}, err
+	}
+	defer unlock()
+	withClient := context.WithValue(ctx, oauth2.HTTPClient, g.direct)
+	token, err := g.oauth(p.Redirect).Exchange(withClient, code, oauth2.VerifierOption(p.Verifier))
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) && answer.ErrorCode == "invalid_grant" {
+		return account{}, errLink
+	}
+	if err != nil {
+		return account{}, g.refreshFault(ctx, err)
+	}
+	if token.RefreshToken == "" {
+		return account{}, errLasting
+	}
+	a := account{
+		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.now(),
+	}
+	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
+		a.Scopes = strings.Fields(granted)
+	}
+	if err := g.store(ctx, user, a, storage.Any); err != nil {
+		return account{}, fmt.Errorf("store the Google account: %w", err)
+	}
+	// From here on it is connected; the address is only for the eye.
+	if a.Email = g.address(ctx, a.Access); a.Email != "" {
+		if err := g.store(ctx, user, a, storage.Any); err != nil {
+			g.log.Warn("address of google account not stored", "user", user, "err", err)
+		}
+	}
+	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
+		g.log.Warn("needs of google tools not forgotten", "user", user, "err", err)
+	}
+	g.log.Info("google account connected", "user", user, "scopes", scopeNames(a.Scopes))
+	return a, nil
+}
+
+// address looks up whose account it is; nothing if that cannot be found out.
+func (g *Google) address(ctx context.Context, access string) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, userinfoURL, nil)
+	if err != nil {
+		return ""
+	}
+	resp, err := g.direct.Do(bearing(req, access))
+	if err != nil {
+		g.log.Warn("address of google account not found", "err", plain(err.Error()))
+		return ""
+	}
+	defer discard(resp.Body)
+	var info struct {
+		Email string `json:"email"`
+	}
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxErrorBody)).Decode(&info) != nil {
+		g.log.Warn("address of google account not found", "status", resp.StatusCode)
+	}
+	return info.Email
+}
+
+// Disconnect answers /disconnect google in Markdown: the consent is withdrawn at
+// Google, and what was stored is deleted in any case.
+func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
+	unlock, err := g.locks.lock(ctx, user)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	a, _, err := g.load(ctx, user)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "No Google account of yours is connected.", nil
+	}
+	withdrawn := err == nil && g.withdraw(ctx, a)
+	for _, key := range []string{accountPrefix + user, wantedPrefix + user, pendingPrefix + user} {
+		if err := g.cfg.KV.Delete(ctx, key, storage.Any); err != nil {
+			return "", fmt.Errorf("forget the Google account: %w", err)
+		}
+	}
+	g.log.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
+	if !withdrawn {
+		return "Your Google account is disconnected and I have forgotten its tokens, but Google could not be told. " +
+			"Please remove the app at https://myaccount.google.com/permissions as well.", nil
+	}
+	return fmt.Sprintf("Your Google account%s is disconnected, and the permission is withdrawn.", ofEmail(a.Email)), nil
+}
+
+// withdraw revokes the consent. That it was revoked before is as good.
+func (g *Google) withdraw(ctx context.Context, a account) bool {
+	form := url.Values{"token": {a.Refresh}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, revokeURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := g.direct.Do(req)
+	if err != nil {
+		g.log.Warn("google consent not withdrawn", "err", plain(err.Error()))
+		return false
+	}
+	defer discard(resp.Body)
+	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusBadRequest
+}

@@ -1,0 +1,92 @@
+package google
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+	"golang.org/x/oauth2/jwt"
+
+	"oneclaw/toolgroups"
+)
+
+// scopeSharing is what forwarding and delegates need. Google grants it to service
+// accounts with domain-wide delegation alone.
+const scopeSharing = scopePrefix + "gmail.settings.sharing"
+
+// grantable are the scopes that a person can grant.
+func grantable(scopes []string) []string {
+	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == scopeSharing })
+}
+
+// delegate acts for the users of a domain by a service account.
+type delegate struct {
+	key      *jwt.Config // nil without a service account
+	subjects map[string]string
+
+	mu     sync.Mutex
+	tokens map[string]*oauth2.Token // by user and scopes
+}
+
+func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
+	d := &delegate{subjects: subjects, tokens: map[string]*oauth2.Token{}}
+	if len(key) == 0 {
+		return d, nil
+	}
+	var err error
+	if d.key, err = google.JWTConfigFromJSON(key); err != nil {
+		// The library's error could repeat the key.
+		return nil, fmt.Errorf("the service account's key file cannot be read")
+	}
+	d.key.TokenURL = tokenURL
+	return d, nil
+}
+
+// subject is the address for which the service account acts on behalf of a user.
+func (d *delegate) subject(user string) (string, bool) {
+	email := d.subjects[user]
+	return email, d.key != nil && email != ""
+}
+
+// delegated yields tokens of the service account for one user.
+func (g *Google) delegated(user, email string, scopes []string) tokenSource {
+	name := user + "\x00" + strings.Join(scopes, " ")
+	d := g.delegate
+	return func(ctx context.Context, rejected string) (string, error) {
+		unlock, err := g.locks.lock(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+		d.mu.Lock()
+		token := d.tokens[name]
+		d.mu.Unlock()
+		if token != nil && token.AccessToken != rejected && g.now().Add(early).Before(token.Expiry) {
+			return token.AccessToken, nil
+		}
+		key := *d.key
+		key.Subject, key.Scopes = email, scopes
+		token, err = key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, g.direct)).Token()
+		if err != nil {
+			return "", g.delegateFault(ctx, err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.tokens[name] = token
+		return token.AccessToken, nil
+	}
+}
+
+// delegateFault says what the administrator of the domain has to do.
+func (g *Google) delegateFault(ctx context.Context, err error) error {
+	err = g.refreshFault(ctx, err)
+	if fault, ok := err.(*toolgroups.Error); ok && fault.Code == CodeNotConnected { //nolint:errorlint // made one line above
+		return toolgroups.Errorf(toolgroups.CodeDenied,
+			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes.")
+	}
+	return err
+}

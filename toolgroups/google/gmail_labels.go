@@ -1,0 +1,217 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
+)
+
+// gmailBatch is how many ids one batchModify takes
+// (developers.google.com/workspace/gmail/api/reference/rest/v1/users.messages/batchModify).
+const gmailBatch = 1000
+
+// systemLabels are their own ids.
+var systemLabels = []string{
+	"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT",
+	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
+}
+
+// isGone reports that Google knows no such thing.
+func isGone(err error) bool {
+	var answer *googleapi.Error
+	return errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone)
+}
+
+type gmailTrashArgs struct {
+	ID  string   `json:"message_id"`
+	IDs []string `json:"message_ids"`
+}
+
+func gmailTrash(ctx context.Context, api *gmail.Service, _ *conn, in gmailTrashArgs) (any, error) {
+	ids := gmailIDs(append(slices.Clone(in.IDs), in.ID))
+	switch len(ids) {
+	case 0:
+		return nil, invalidf("give message_id or message_ids")
+	case 1:
+		return api.Users.Messages.Trash(me, ids[0]).Context(ctx).Do()
+	}
+	return gmailModifyAll(ctx, api, ids, []string{"TRASH"}, []string{"INBOX"})
+}
+
+// gmailIDs are the ids that are not empty, each once.
+func gmailIDs(ids []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if id = strings.TrimSpace(id); id != "" && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// gmailBatchDone is the result of a change of many messages. Google takes or
+// refuses each batch as a whole; Failed are the ids of those that were refused.
+type gmailBatchDone struct {
+	Success  bool     `json:"success"`
+	Modified int      `json:"modified"`
+	Failed   []string `json:"failed,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+// gmailModifyAll changes the labels of many messages in as few requests as possible.
+func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []string) (any, error) {
+	out := gmailBatchDone{Success: true}
+	for batch := range slices.Chunk(ids, gmailBatch) {
+		err := api.Users.Messages.BatchModify(me, &gmail.BatchModifyMessagesRequest{
+			Ids: batch, AddLabelIds: add, RemoveLabelIds: remove,
+		}).Context(ctx).Do()
+		if err == nil {
+			out.Modified += len(batch)
+			continue
+		}
+		if len(ids) <= gmailBatch || ctx.Err() != nil {
+			return nil, err
+		}
+		out.Success = false
+		out.Failed = append(out.Failed, batch...)
+		out.Reason = plain(err.Error())
+	}
+	return out, nil
+}
+
+func gmailUntrash(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+	return api.Users.Messages.Untrash(me, in.ID).Context(ctx).Do()
+}
+
+func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove []string) (any, error) {
+	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
+}
+
+func gmailMarkRead(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+	return gmailModify(ctx, api, in.ID, nil, []string{"UNREAD"})
+}
+
+func gmailMarkUnread(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+	return gmailModify(ctx, api, in.ID, []string{"UNREAD"}, nil)
+}
+
+func gmailArchive(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+	return gmailModify(ctx, api, in.ID, nil, []string{"INBOX"})
+}
+
+type gmailLabelArgs struct {
+	Message string `json:"message_id"`
+	Label   string `json:"label_id"`
+}
+
+func gmailAddLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
+	add, _, err := gmailResolve(ctx, api, []string{in.Label}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return gmailModify(ctx, api, in.Message, add, nil)
+}
+
+func gmailRemoveLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
+	_, remove, err := gmailResolve(ctx, api, nil, []string{in.Label})
+	if err != nil {
+		return nil, err
+	}
+	return gmailModify(ctx, api, in.Message, nil, remove)
+}
+
+// gmailResolve turns names of labels into ids, asking Google only where there is a
+// name. What is no name either is left for Google to refuse.
+func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string) (addIDs, removeIDs []string, err error) {
+	isID := func(s string) bool { return slices.Contains(systemLabels, s) || strings.HasPrefix(s, "Label_") }
+	add, remove = gmailIDs(add), gmailIDs(remove)
+	if !slices.ContainsFunc(append(slices.Clone(add), remove...), func(s string) bool { return !isID(s) }) {
+		return add, remove, nil
+	}
+	known, err := api.Users.Labels.List(me).Context(ctx).Do()
+	if err != nil {
+		return nil, nil, err
+	}
+	resolve := func(names []string) []string {
+		for i, name := range names {
+			at := slices.IndexFunc(known.Labels, func(l *gmail.Label) bool { return strings.EqualFold(l.Name, name) })
+			if !isID(name) && at >= 0 {
+				names[i] = known.Labels[at].Id
+			}
+		}
+		return names
+	}
+	return resolve(add), resolve(remove), nil
+}
+
+// gmailLabels is the result of gmail_list_labels.
+type gmailLabels struct {
+	Labels []*gmail.Label `json:"labels"`
+}
+
+func gmailListLabels(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+	list, err := api.Users.Labels.List(me).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return gmailLabels{orEmpty(list.Labels)}, nil
+}
+
+func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *conn, in struct {
+	Name string `json:"name"`
+},
+) (any, error) {
+	return api.Users.Labels.Create(me, &gmail.Label{Name: in.Name}).Context(ctx).Do()
+}
+
+func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
+	return done{true}, api.Users.Labels.Delete(me, in.Label).Context(ctx).Do()
+}
+
+type gmailModifyArgs struct {
+	Message  string   `json:"message_id"`
+	Messages []string `json:"message_ids"`
+	Thread   string   `json:"thread_id"`
+	Add      []string `json:"add_labels"`
+	Remove   []string `json:"remove_labels"`
+}
+
+func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *conn, in gmailModifyArgs) (any, error) {
+	if in.Message == "" && in.Thread == "" {
+		return nil, invalidf("give message_id or thread_id")
+	}
+	add, remove, err := gmailResolved(ctx, api, in)
+	if err != nil {
+		return nil, err
+	}
+	if in.Thread == "" {
+		return gmailModify(ctx, api, in.Message, add, remove)
+	}
+	return api.Users.Threads.Modify(me, in.Thread, &gmail.ModifyThreadRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
+}
+
+func gmailResolved(ctx context.Context, api *gmail.Service, in gmailModifyArgs) (add, remove []string, err error) {
+	if len(in.Add)+len(in.Remove) == 0 {
+		return nil, nil, invalidf("give add_labels or remove_labels")
+	}
+	return gmailResolve(ctx, api, in.Add, in.Remove)
+}
+
+func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *conn, in gmailModifyArgs) (any, error) {
+	ids := gmailIDs(in.Messages)
+	if len(ids) == 0 {
+		return nil, invalidf("'message_ids' is empty")
+	}
+	add, remove, err := gmailResolved(ctx, api, in)
+	if err != nil {
+		return nil, err
+	}
+	return gmailModifyAll(ctx, api, ids, add, remove)
+}

@@ -1,0 +1,190 @@
+package google
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
+	"google.golang.org/api/gmail/v1"
+)
+
+// gmailDepth bounds how deep the parts of a message are followed.
+const gmailDepth = 30
+
+type gmailMessageArgs struct {
+	ID string `json:"message_id"`
+}
+
+// gmailMessage is a message for the model.
+type gmailMessage struct {
+	ID          string            `json:"id"`
+	ThreadID    string            `json:"threadId"`
+	HistoryID   uint64            `json:"historyId,string,omitempty"`
+	Subject     string            `json:"subject"`
+	From        string            `json:"from"`
+	To          string            `json:"to"`
+	Cc          string            `json:"cc"`
+	Date        string            `json:"date"`
+	Body        string            `json:"body"`
+	Labels      []string          `json:"labelIds"`
+	Attachments []gmailAttachment `json:"attachments"`
+}
+
+type gmailAttachment struct {
+	Name string `json:"filename"`
+	Type string `json:"mimeType"`
+	Size int64  `json:"size"`
+	ID   string `json:"attachmentId"`
+}
+
+func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+	m, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("full").Do()
+	if err != nil {
+		return nil, err
+	}
+	return gmailRead(ctx, api, m)
+}
+
+// gmailRead puts a message into the form of the results.
+func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmailMessage, error) {
+	out := gmailMessage{
+		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: orEmpty(m.LabelIds), Attachments: []gmailAttachment{},
+		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
+		Cc: gmailHeader(m.Payload, "Cc"), Date: gmailHeader(m.Payload, "Date"),
+	}
+	var plain, html []*gmail.MessagePart
+	gmailWalk(m.Payload, 0, func(p *gmail.MessagePart) {
+		switch {
+		case p.Filename != "":
+			a := gmailAttachment{Name: p.Filename, Type: p.MimeType}
+			if p.Body != nil {
+				a.Size, a.ID = p.Body.Size, p.Body.AttachmentId
+			}
+			out.Attachments = append(out.Attachments, a)
+		case p.MimeType == "text/plain":
+			plain = append(plain, p)
+		case p.MimeType == "text/html":
+			html = append(html, p)
+		}
+	})
+	body, err := gmailText(ctx, api, m.Id, plain)
+	if err != nil {
+		return out, err
+	}
+	if strings.TrimSpace(body) == "" {
+		if body, err = gmailText(ctx, api, m.Id, html); err != nil {
+			return out, err
+		}
+		// Marks cost tokens and say little. What cannot be converted stays.
+		if text, err := htmltomarkdown.ConvertString(body); err == nil {
+			body = text
+		}
+	}
+	out.Body = body
+	return out, nil
+}
+
+// gmailWalk visits the parts that have no parts themselves.
+func gmailWalk(p *gmail.MessagePart, depth int, visit func(*gmail.MessagePart)) {
+	if p == nil || depth > gmailDepth {
+		return
+	}
+	if len(p.Parts) == 0 {
+		visit(p)
+		return
+	}
+	for _, below := range p.Parts {
+		gmailWalk(below, depth+1, visit)
+	}
+}
+
+// gmailText is the text of parts, one after the other. Long ones have to be fetched.
+func gmailText(ctx context.Context, api *gmail.Service, message string, parts []*gmail.MessagePart) (string, error) {
+	var texts []string
+	for _, p := range parts {
+		body := p.Body
+		if body == nil {
+			continue
+		}
+		if body.Data == "" && body.AttachmentId != "" {
+			var err error
+			if body, err = api.Users.Messages.Attachments.Get(me, message, body.AttachmentId).Context(ctx).Do(); err != nil {
+				return "", err
+			}
+		}
+		data, err := decodeBase64(body.Data)
+		if err != nil {
+			return "", wrap("decode the text of the message", err)
+		}
+		texts = append(texts, strings.ToValidUTF8(string(data), "\uFFFD"))
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// decodeBase64 reads the alphabet of URLs, with or without the signs at the end.
+func decodeBase64(s string) ([]byte, error) {
+	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
+}
+
+// gmailHeader is a field of the header of a message.
+func gmailHeader(p *gmail.MessagePart, name string) string {
+	if p == nil {
+		return ""
+	}
+	for _, h := range p.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+type gmailThreadArgs struct {
+	ID string `json:"thread_id"`
+}
+
+// gmailThread is the result of gmail_get_thread.
+type gmailThread struct {
+	ID       string         `json:"id"`
+	Messages []gmailMessage `json:"messages"`
+}
+
+func gmailGetThread(ctx context.Context, api *gmail.Service, _ *conn, in gmailThreadArgs) (any, error) {
+	thread, err := api.Users.Threads.Get(me, in.ID).Context(ctx).Format("full").Do()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
+		return gmailRead(ctx, api, m)
+	})
+	return gmailThread{thread.Id, messages}, err
+}
+
+type gmailAttachmentArgs struct {
+	Message    string `json:"message_id"`
+	Attachment string `json:"attachment_id"`
+	Path       string `json:"save_path"`
+}
+
+// savedFile is the result of tools that write what they fetched to a file.
+type savedFile struct {
+	Size  int    `json:"size"`
+	Saved string `json:"saved"`
+}
+
+func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *conn, in gmailAttachmentArgs) (any, error) {
+	body, err := api.Users.Messages.Attachments.Get(me, in.Message, in.Attachment).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	data, err := decodeBase64(body.Data)
+	if err != nil {
+		return nil, wrap("decode the attachment", err)
+	}
+	rel, err := c.save(in.Path, data)
+	if err != nil {
+		return nil, err
+	}
+	return c.deliver(savedFile{len(data), rel}, rel)
+}

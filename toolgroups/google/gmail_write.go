@@ -1,0 +1,217 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"mime/quotedprintable"
+	"net/mail"
+	"slices"
+	"strings"
+
+	"google.golang.org/api/gmail/v1"
+)
+
+// maxSubject bounds a subject in bytes; a line of a header has at most 998 (RFC 5322).
+const maxSubject = 900
+
+type gmailWriteArgs struct {
+	To      string `json:"to"`
+	Cc      string `json:"cc"`
+	Bcc     string `json:"bcc"`
+	Subject string `json:"subject"`
+	Body    string `json:"body"`
+	HTML    bool   `json:"html"`
+}
+
+// gmailSent is what is told of a message that was sent.
+type gmailSent struct {
+	ID       string `json:"id"`
+	ThreadID string `json:"threadId"`
+}
+
+// field is one line of a header.
+type field struct{ name, value string }
+
+// compose writes a message in ASCII (RFC 5322, RFC 2045, RFC 2047). Google adds who
+// it is from, the date and the id.
+func compose(in gmailWriteArgs, more ...field) (*gmail.Message, error) {
+	var fields []field
+	for _, f := range []field{{"To", in.To}, {"Cc", in.Cc}, {"Bcc", in.Bcc}} {
+		if strings.TrimSpace(f.value) == "" {
+			continue
+		}
+		list, err := addresses(f.value)
+		if err != nil {
+			return nil, invalidf("'%s' must be addresses, separated by commas: %v", strings.ToLower(f.name), err)
+		}
+		fields = append(fields, field{f.name, list})
+	}
+	subject := strings.Join(strings.Fields(in.Subject), " ")
+	if len(subject) > maxSubject {
+		return nil, invalidf("the subject is longer than %d bytes", maxSubject)
+	}
+	kind := "text/plain"
+	if in.HTML {
+		kind = "text/html"
+	}
+	fields = append(fields, field{"Subject", mime.BEncoding.Encode("utf-8", subject)})
+	fields = append(fields, more...)
+	fields = append(fields, field{"MIME-Version", "1.0"}, field{"Content-Type", kind + "; charset=utf-8"}, field{"Content-Transfer-Encoding", "quoted-printable"})
+	var b bytes.Buffer
+	for _, f := range fields {
+		fmt.Fprintf(&b, "%s: %s\r\n", f.name, f.value)
+	}
+	b.WriteString("\r\n")
+	w := quotedprintable.NewWriter(&b)
+	if _, err := w.Write([]byte(in.Body)); err != nil {
+		return nil, fmt.Errorf("write the message: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("write the message: %w", err)
+	}
+	return &gmail.Message{Raw: base64.URLEncoding.EncodeToString(b.Bytes())}, nil
+}
+
+// addresses writes a list of addresses with encoded names, one a line.
+func addresses(list string) (string, error) {
+	parsed, err := mail.ParseAddressList(strings.Join(strings.Fields(list), " "))
+	if err != nil {
+		return "", err
+	}
+	out := make([]string, len(parsed))
+	for i, a := range parsed {
+		if out[i] = a.String(); strings.IndexFunc(a.Address, func(r rune) bool { return r >= 0x80 }) >= 0 {
+			return "", fmt.Errorf("%s has letters that addresses cannot have", a.Address)
+		}
+	}
+	return strings.Join(out, ",\r\n "), nil
+}
+
+func gmailSend(ctx context.Context, api *gmail.Service, _ *conn, in gmailWriteArgs) (any, error) {
+	if strings.TrimSpace(in.To) == "" {
+		return nil, invalidf("'to' is empty")
+	}
+	m, err := compose(in)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := api.Users.Messages.Send(me, m).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return gmailSent{sent.Id, sent.ThreadId}, nil
+}
+
+type gmailReplyArgs struct {
+	ID   string `json:"message_id"`
+	Body string `json:"body"`
+	HTML bool   `json:"html"`
+}
+
+func gmailReply(ctx context.Context, api *gmail.Service, _ *conn, in gmailReplyArgs) (any, error) {
+	old, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("metadata").
+		MetadataHeaders("Subject", "From", "To", "Reply-To", "Message-ID", "References").Do()
+	if err != nil {
+		return nil, err
+	}
+	header := func(name string) string { return gmailHeader(old.Payload, name) }
+	to := cmpOr(header("Reply-To"), header("From"))
+	if slices.Contains(old.LabelIds, "SENT") { // One's own: it goes on to whom it went.
+		to = header("To")
+	}
+	subject := header("Subject")
+	if !strings.HasPrefix(strings.ToLower(subject), "re:") {
+		subject = strings.TrimSpace("Re: " + subject)
+	}
+	var thread []field
+	if id := threadIDs(header("Message-ID")); id != "" {
+		thread = []field{{"In-Reply-To", id}, {"References", strings.TrimSpace(threadIDs(header("References")) + "\r\n " + id)}}
+	}
+	m, err := compose(gmailWriteArgs{To: to, Subject: subject, Body: in.Body, HTML: in.HTML}, thread...)
+	if err != nil {
+		return nil, err
+	}
+	m.ThreadId = old.ThreadId
+	sent, err := api.Users.Messages.Send(me, m).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return gmailSent{sent.Id, sent.ThreadId}, nil
+}
+
+// threadIDs are the ids in a field, one a line, without what else a sender may have
+// put there.
+func threadIDs(value string) string {
+	ids := slices.DeleteFunc(strings.Fields(value), func(id string) bool {
+		return !strings.HasPrefix(id, "<") || !strings.HasSuffix(id, ">") || len(id) > maxSubject ||
+			strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7F }) >= 0
+	})
+	return strings.Join(ids, "\r\n ")
+}
+
+func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailWriteArgs) (any, error) {
+	m, err := compose(in)
+	if err != nil {
+		return nil, err
+	}
+	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Do()
+}
+
+type gmailListArgs struct {
+	MaxResults int `json:"max_results"`
+}
+
+// gmailDrafts is the result of gmail_list_drafts.
+type gmailDrafts struct {
+	Drafts []*gmail.Draft `json:"drafts"`
+}
+
+func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *conn, in gmailListArgs) (any, error) {
+	drafts, _, err := collect(bounded(in.MaxResults, defaultMail, maxDrafts),
+		func(token string, wanted int64) ([]*gmail.Draft, string, error) {
+			call := api.Users.Drafts.List(me).Context(ctx).MaxResults(wanted)
+			if token != "" {
+				call.PageToken(token)
+			}
+			page, err := call.Do()
+			if err != nil {
+				return nil, "", err
+			}
+			return page.Drafts, page.NextPageToken, nil
+		})
+	return gmailDrafts{drafts}, err
+}
+
+type gmailDraftArgs struct {
+	ID string `json:"draft_id"`
+}
+
+func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
+	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.ID}).Context(ctx).Do()
+}
+
+// gmailDraft is the result of gmail_get_draft.
+type gmailDraft struct {
+	gmailMessage
+	ID        string `json:"id"`
+	MessageID string `json:"messageId"`
+}
+
+func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
+	d, err := api.Users.Drafts.Get(me, in.ID).Context(ctx).Format("full").Do()
+	if err != nil {
+		return nil, err
+	}
+	if d.Message == nil {
+		return gmailDraft{ID: d.Id}, nil
+	}
+	m, err := gmailRead(ctx, api, d.Message)
+	return gmailDraft{gmailMessage: m, ID: d.Id, MessageID: m.ID}, err
+}
+
+func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
+	return done{true}, api.Users.Drafts.Delete(me, in.ID).Context(ctx).Do()
+}
