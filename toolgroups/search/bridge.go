@@ -1,0 +1,222 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"oneclaw/toolgroups"
+)
+
+// The names of the bridge tools. No other tool may have them.
+const (
+	ToolSearch   = "tool_search"
+	ToolDescribe = "tool_describe"
+	ToolCall     = "tool_call"
+)
+
+// Reserved reports whether a name belongs to the bridge.
+func Reserved(name string) bool {
+	return name == ToolSearch || name == ToolDescribe || name == ToolCall
+}
+
+// Bounds of the bridge tools.
+const (
+	// MaxQueries is how many queries one search takes, MaxNames how many tools one
+	// description.
+	MaxQueries = 7
+	MaxNames   = 10
+
+	maxQueryText   = 500
+	maxDescription = 400
+	maxEcho        = 64
+	maxSchemas     = 24 << 10 // bytes of schemas in one description
+)
+
+// Codes of errors that the bridge makes beside those of [toolgroups].
+const (
+	// CodeBridge is a bridge call that names a bridge tool, or a tool that is to be
+	// called directly.
+	CodeBridge = "bridge_misuse"
+	// CodeFruitless is a search that is not run because too many found nothing.
+	CodeFruitless = "search_exhausted"
+)
+
+// BridgeConfig is what a [Bridge] is made of.
+type BridgeConfig struct {
+	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
+	Config Config
+	// Catalogue is what can be found and called. Nil means nothing.
+	Catalogue *Catalogue
+	// Direct are the names of the tools that stand in the tools array themselves.
+	// Those that the catalogue has too (a group that was loaded) may be called
+	// either way; the others (the core) are refused with the advice to call them
+	// directly.
+	Direct []string
+	// Outside answers for a name that is in neither: a tool that is switched off,
+	// or that this conversation may not use. It returns nil for one it does not
+	// know. Nil means that it never knows one.
+	Outside func(name string) *toolgroups.Error
+	// Unavailable are sources that are configured but cannot be reached.
+	Unavailable []Unavailable
+	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
+	// brake on searches that find nothing.
+	Turn []Past
+	// Hybrid, if not nil, joins an embedder to the ranking.
+	Hybrid *Hybrid
+	// Logger takes what a tool called through [ToolCall] itself logs. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Unavailable is a source whose tools cannot be used now.
+type Unavailable struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Bridge makes the bridge tools for one request of one conversation. It never
+// changes once made and may be used concurrently.
+type Bridge struct {
+	cfg    BridgeConfig
+	direct map[string]bool
+}
+
+// NewBridge makes a bridge.
+func NewBridge(cfg BridgeConfig) (*Bridge, error) {
+	if cfg.Config.Enabled == "" && cfg.Config.SearchDefaultLimit == 0 {
+		cfg.Config = DefaultConfig()
+	}
+	limits := cfg.Config
+	if limits.SearchDefaultLimit < 1 || limits.MaxSearchLimit > MaxSearchLimit || limits.SearchDefaultLimit > limits.MaxSearchLimit {
+		return nil, errors.New("search: the limits of tool_search are out of range")
+	}
+	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
+	b := &Bridge{cfg: cfg, direct: make(map[string]bool, len(cfg.Direct))}
+	for _, name := range cfg.Direct {
+		b.direct[name] = true
+	}
+	return b, nil
+}
+
+// Assemble returns the tools array: the visible tools in their order without what
+// is left of an earlier bridge, then the bridge tools, then the tools that were
+// loaded since, so that a load changes nothing in front of it. With an empty
+// catalogue there is no bridge.
+func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
+	out := Strip(visible)
+	if b.cfg.Catalogue.Len() > 0 {
+		out = append(out, b.Tools()...)
+	}
+	return append(out, Strip(loaded)...)
+}
+
+// Strip returns tools without those named like a bridge tool.
+func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return Reserved(t.Name) })
+}
+
+// Tools returns the three bridge tools in their fixed order. Their text depends on
+// nothing but the number of tools in the catalogue.
+func (b *Bridge) Tools() []toolgroups.Tool {
+	n := b.cfg.Catalogue.Len()
+	return []toolgroups.Tool{
+		{
+			Name: ToolSearch,
+			Description: fmt.Sprintf("Find tools among %d that are not listed here. Search in English, for the action and the thing, "+
+				"before you say that something cannot be done. Hits name their parameters; the name of a group lists all of it.", n),
+			Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
+				`"queries":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 7"},` +
+				`"limit":{"type":"integer","description":"Hits per query"}}}`),
+			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.search,
+		},
+		{
+			Name:        ToolDescribe,
+			Description: fmt.Sprintf("Show all parameters of one of the %d tools found by tool_search.", n),
+			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
+				`"names":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 10"}}}`),
+			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.describe,
+		},
+		{
+			Name: ToolCall,
+			Description: fmt.Sprintf("Run one of the %d tools found by tool_search. Tools that are listed here are called directly, not through this.",
+				n),
+			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
+				`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
+			OwnArguments: true, Run: b.run,
+		},
+	}
+}
+
+// run serves callers that did not resolve the call: the tool runs all the same,
+// with every check that [toolgroups.Run] makes.
+func (b *Bridge) run(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+	r, fault := b.Resolve(ToolCall, call.Arguments)
+	if fault != nil {
+		return toolgroups.Result{}, fault
+	}
+	entry, ok := b.cfg.Catalogue.Lookup(r.Name)
+	if !ok {
+		return toolgroups.Result{}, b.unknown(r.Name)
+	}
+	call.Name, call.Arguments = r.Name, r.Arguments
+	res, fault := toolgroups.Run(ctx, b.cfg.Logger, entry.Tool, call)
+	if fault != nil {
+		return toolgroups.Result{}, fault
+	}
+	return res, nil
+}
+
+// find searches the catalogue, with the embedder where there is one.
+func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
+	f := b.cfg.Catalogue.Search(query, limit)
+	if b.cfg.Hybrid == nil || f.Whole != "" {
+		return f
+	}
+	if _, exact := b.cfg.Catalogue.Lookup(query); exact {
+		return f
+	}
+	return b.cfg.Hybrid.search(ctx, b.cfg.Catalogue, query, limit)
+}
+
+// unknown answers for a name that the catalogue does not have: one that is to be
+// called directly, one that is known but not to be used here, one that nobody
+// knows.
+func (b *Bridge) unknown(name string) *toolgroups.Error {
+	if Reserved(name) {
+		return toolgroups.Errorf(CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
+			name)
+	}
+	if b.direct[name] {
+		return toolgroups.Errorf(CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
+			"Call it directly by its name.", name)
+	}
+	if b.cfg.Outside != nil {
+		if fault := b.cfg.Outside(name); fault != nil {
+			return fault
+		}
+	}
+	text := fmt.Sprintf("Tool '%s' not found.", clip(name, maxEcho))
+	if like := b.cfg.Catalogue.similarTo(name); len(like) > 0 {
+		text += " Did you mean " + list(like) + "?"
+	}
+	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
+		" Check the spelling with " + ToolSearch + "; do not repeat this call."}
+}
+
+func list(names []string) string {
+	text := ""
+	for i, n := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			text += " or "
+		case i > 0:
+			text += ", "
+		}
+		text += "'" + n + "'"
+	}
+	return text
+}

@@ -1,0 +1,336 @@
+package search
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"oneclaw/toolgroups"
+)
+
+// Entry is a tool of a [Catalogue] and where it comes from.
+type Entry struct {
+	Tool toolgroups.Tool
+	// Group is the group that holds it, Source that group's source: "builtin",
+	// "mcp:github", "user".
+	Group  string
+	Source string
+}
+
+// Deferrable returns the tools that a conversation may use and that need not be in
+// the tools array: those of all groups, in registration order, without what is
+// switched off and what the role of the sender does not allow. Core tools are
+// never among them.
+func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
+	var entries []Entry
+	for _, g := range reg.Groups() {
+		for _, t := range g.Tools {
+			if role >= max(t.Role, g.Role) && !reg.Disabled(t.Name) {
+				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
+			}
+		}
+	}
+	return entries
+}
+
+// Tools returns the tools of entries.
+func Tools(entries []Entry) []toolgroups.Tool {
+	tools := make([]toolgroups.Tool, len(entries))
+	for i, e := range entries {
+		tools[i] = e.Tool
+	}
+	return tools
+}
+
+// Catalogue is what can be found and called through a [Bridge]. It never changes
+// once made and may be used concurrently. Its index is built with the first
+// search.
+type Catalogue struct {
+	entries []Entry
+	byName  map[string]int
+	index   func() *Index
+}
+
+// NewCatalogue makes a catalogue. Of several entries with one name the first
+// counts; entries named like a bridge tool are left out.
+func NewCatalogue(entries []Entry) *Catalogue {
+	c := &Catalogue{byName: make(map[string]int, len(entries))}
+	for _, e := range entries {
+		if _, taken := c.byName[e.Tool.Name]; !taken && !Reserved(e.Tool.Name) {
+			c.byName[e.Tool.Name] = len(c.entries)
+			c.entries = append(c.entries, e)
+		}
+	}
+	c.index = sync.OnceValue(func() *Index {
+		docs := make([]Document, len(c.entries))
+		for i, e := range c.entries {
+			docs[i] = e.document()
+		}
+		return NewIndex(docs)
+	})
+	return c
+}
+
+// Len returns the number of tools.
+func (c *Catalogue) Len() int { return len(c.entries) }
+
+// Lookup returns the entry of a name.
+func (c *Catalogue) Lookup(name string) (Entry, bool) {
+	i, ok := c.byName[name]
+	if !ok {
+		return Entry{}, false
+	}
+	return c.entries[i], true
+}
+
+// Found is the answer to a query.
+type Found struct {
+	Entries []Entry
+	// Weak is as in [Ranking].
+	Weak bool
+	// Whole names the group or source that the query names, where that is why these
+	// entries are given: all of it, whatever the limit, up to [MaxWhole].
+	Whole string
+	// Total is how many tools Whole has.
+	Total int
+}
+
+// MaxWhole is how many tools the name of a group or source returns at most.
+const MaxWhole = 100
+
+// Search finds tools. The exact name of a tool puts it first; the exact name of a
+// group or source returns all its tools.
+func (c *Catalogue) Search(query string, limit int) Found {
+	if f, ok := c.whole(query); ok {
+		return f
+	}
+	r := c.index().Search(query, limit)
+	f := Found{Weak: r.Weak}
+	for _, h := range r.Hits {
+		f.Entries = append(f.Entries, c.entries[h.Doc])
+	}
+	return f
+}
+
+// whole finds the query as the name of a group or source.
+func (c *Catalogue) whole(query string) (Found, bool) {
+	query = strings.TrimSpace(query)
+	var f Found
+	if _, isTool := c.byName[query]; isTool || query == "" {
+		return f, false
+	}
+	for _, e := range c.entries {
+		kind, name := e.origin()
+		if strings.EqualFold(query, e.Group) || kind != kindBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
+			f.Total++
+			if f.Whole == "" {
+				f.Whole = e.label()
+			}
+			if len(f.Entries) < MaxWhole {
+				f.Entries = append(f.Entries, e)
+			}
+		}
+	}
+	return f, f.Total > 0
+}
+
+// Origin is a group or source with the number of its tools.
+type Origin struct {
+	Name      string `json:"name"`
+	ToolCount int    `json:"tool_count"`
+}
+
+// Origins returns where the tools come from, sorted by name.
+func (c *Catalogue) Origins() []Origin {
+	var out []Origin
+	for _, e := range c.entries {
+		i := slices.IndexFunc(out, func(o Origin) bool { return o.Name == e.label() })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Origin{Name: e.label()})
+		}
+		out[i].ToolCount++
+	}
+	slices.SortFunc(out, func(a, b Origin) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// similarTo returns names that may be meant by one that no tool has: the same in
+// another case or behind another prefix first, then what a search finds.
+func (c *Catalogue) similarTo(name string) []string {
+	const most = 3
+	var out []string
+	want := squash(name)
+	for _, e := range c.entries {
+		have := squash(e.Tool.Name)
+		if want != "" && len(out) < most &&
+			(have == want || len(want) > 3 && strings.HasSuffix(have, want) || len(have) > 3 && strings.HasSuffix(want, have)) {
+			out = append(out, e.Tool.Name)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	r := c.index().Search(name, most)
+	for _, h := range r.Hits {
+		out = append(out, c.entries[h.Doc].Tool.Name)
+	}
+	return out
+}
+
+// The kinds of source.
+const (
+	kindBuiltin = toolgroups.SourceBuiltin
+	kindOther   = "other"
+)
+
+// origin splits the source: mcp:github is github of the kind mcp. Groups of the
+// program itself are named by the group.
+func (e Entry) origin() (kind, name string) {
+	kind, name, found := strings.Cut(e.Source, ":")
+	switch {
+	case kind == "":
+		return kindOther, e.Group
+	case !found || name == "":
+		return kind, e.Group
+	}
+	return kind, name
+}
+
+// label is the name under which a model may ask for all tools from there.
+func (e Entry) label() string {
+	if e.Group != "" {
+		return e.Group
+	}
+	_, name := e.origin()
+	return name
+}
+
+func (e Entry) document() Document {
+	kind, name := e.origin()
+	source := e.Group
+	if kind != kindBuiltin && name != e.Group {
+		source += " " + name
+	}
+	return Document{
+		Name: e.Tool.Name, Description: e.Tool.Description,
+		Parameters: parameters(e.Tool), Source: source,
+	}
+}
+
+// parameters returns the sorted names of a tool's top-level parameters.
+func parameters(t toolgroups.Tool) []string {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(t.Parameters, &schema) != nil {
+		return nil // What cannot be read is searched by its name.
+	}
+	names := make([]string, 0, len(schema.Properties))
+	for name := range schema.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Bounds of a signature.
+const (
+	maxSignature = 400
+	maxRequired  = 32
+	maxParamName = 64
+	maxEnum      = 6
+)
+
+// signature writes the parameters of a tool in short, the required ones first:
+// "owner: string, repo: string, draft?: boolean".
+func signature(t toolgroups.Tool) (text string, required []string) {
+	var s jsonschema.Schema
+	if json.Unmarshal(t.Parameters, &s) != nil {
+		return "", nil
+	}
+	names := parameters(t)
+	slices.SortStableFunc(names, func(a, b string) int {
+		return rank(slices.Contains(s.Required, a)) - rank(slices.Contains(s.Required, b))
+	})
+	var b strings.Builder
+	for i, name := range names {
+		mark := "?"
+		if slices.Contains(s.Required, name) {
+			mark = ""
+			if len(required) < maxRequired {
+				required = append(required, clip(name, maxParamName))
+			}
+		}
+		part := fmt.Sprintf("%s%s: %s", clip(name, maxParamName), mark, kind(s.Properties[name]))
+		if b.Len()+len(part) > maxSignature {
+			fmt.Fprintf(&b, ", … %d more", len(names)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(part)
+	}
+	return b.String(), required
+}
+
+func rank(required bool) int {
+	if required {
+		return 0
+	}
+	return 1
+}
+
+// kind writes a type in short.
+func kind(s *jsonschema.Schema) string {
+	switch {
+	case s == nil:
+		return "any"
+	case len(s.Enum) > 0 && len(s.Enum) <= maxEnum:
+		values := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			text, err := marshal(v)
+			if err != nil {
+				return s.Type
+			}
+			values[i] = string(text)
+		}
+		return clip(strings.Join(values, "|"), maxParamName)
+	case s.Type == "array":
+		return kind(s.Items) + "[]"
+	case s.Type != "":
+		return s.Type
+	case len(s.Types) > 0:
+		return strings.Join(s.Types, "|")
+	}
+	return "any"
+}
+
+// clip cuts a text behind n characters.
+func clip(s string, n int) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	for i := range s {
+		if n == 0 {
+			return strings.TrimRight(s[:i], " ") + "…"
+		}
+		n--
+	}
+	return s
+}
+
+// marshal is json.Marshal without the escapes that only HTML needs.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

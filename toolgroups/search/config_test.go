@@ -1,0 +1,219 @@
+package search_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+func TestHermes01DefaultWhenMissing(t *testing.T) {
+	want := search.Config{Enabled: search.ModeAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
+	for _, v := range []any{nil, map[string]any{}, ""} {
+		if diff := cmp.Diff(want, search.Parse(v)); diff != "" {
+			t.Errorf("%v: %s", v, diff)
+		}
+	}
+	if diff := cmp.Diff(want, search.DefaultConfig()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func modes() map[string]struct {
+	in   any
+	want search.Mode
+	warn int
+} {
+	type row = struct {
+		in   any
+		want search.Mode
+		warn int
+	}
+	block := func(v any) any { return map[string]any{"enabled": v} }
+	return map[string]row{
+		"Hermes02BoolTrueIsAuto":       {true, search.ModeAuto, 0},
+		"Hermes03BoolFalseIsOff":       {false, search.ModeOff, 0},
+		"Hermes04ExplicitOn":           {block("on"), search.ModeOn, 0},
+		"Hermes05GarbageIsAuto":        {block("perhaps"), search.ModeAuto, 1},
+		"Acceptance094TrueForBlock":    {true, search.ModeAuto, 0},
+		"Acceptance094FalseInBlock":    {block(false), search.ModeOff, 0},
+		"Acceptance094TrueInBlock":     {block(true), search.ModeAuto, 0},
+		"string yes":                   {"Yes", search.ModeOn, 0},
+		"string 0":                     {block("0"), search.ModeOff, 0},
+		"number 1":                     {block(1), search.ModeOn, 0},
+		"off with space":               {block(" OFF "), search.ModeOff, 0},
+		"a list in place of the block": {[]any{"on"}, search.ModeAuto, 1},
+		"empty":                        {block(nil), search.ModeAuto, 0},
+	}
+}
+
+func TestHermes02To05Modes(t *testing.T) {
+	for name, tt := range modes() {
+		t.Run(name, func(t *testing.T) {
+			got := search.Parse(tt.in)
+			if got.Enabled != tt.want || len(got.Warnings) != tt.warn {
+				t.Errorf("got %s with warnings %q, want %s with %d", got.Enabled, got.Warnings, tt.want, tt.warn)
+			}
+		})
+	}
+}
+
+func TestHermes06ThresholdClamped(t *testing.T) {
+	for in, want := range map[any]int{150: 100, -5: 0, 0: 0, 100: 100, "25": 25, 1e30: 100} {
+		c := search.Parse(map[string]any{"threshold_pct": in})
+		if c.ThresholdPct != want {
+			t.Errorf("%v became %d, want %d", in, c.ThresholdPct, want)
+		}
+	}
+}
+
+func TestHermes07SearchLimitsClamped(t *testing.T) {
+	c := search.Parse(map[string]any{"max_search_limit": 999, "search_default_limit": 77})
+	if c.MaxSearchLimit != 50 || c.SearchDefaultLimit != 50 || len(c.Warnings) != 2 {
+		t.Errorf("got %+v", c)
+	}
+	c = search.Parse(map[string]any{"max_search_limit": 3})
+	if c.MaxSearchLimit != 3 || c.SearchDefaultLimit != 3 || len(c.Warnings) != 0 {
+		t.Errorf("a default of 5 does not follow a maximum of 3: %+v", c)
+	}
+}
+
+func TestAcceptance095OutOfRangeWarns(t *testing.T) {
+	c := search.Parse(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many", "extra": 1})
+	if c.ThresholdPct != 100 || c.MaxSearchLimit != 1 || c.SearchDefaultLimit != 1 {
+		t.Errorf("got %+v", c)
+	}
+	all := strings.Join(c.Warnings, "\n")
+	for _, want := range []string{"threshold_pct is 101", "max_search_limit is 0", `search_default_limit is "many"`, "extra"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning has %q:\n%s", want, all)
+		}
+	}
+}
+
+func TestConfigFromYAML(t *testing.T) {
+	var file struct {
+		ToolSearch search.Config `yaml:"tool_search"`
+	}
+	read := func(text string) error {
+		file.ToolSearch = search.DefaultConfig()
+		dec := yaml.NewDecoder(strings.NewReader(text))
+		dec.KnownFields(true)
+		return dec.Decode(&file)
+	}
+	for text, want := range map[string]search.Config{
+		"tool_search: true":  {Enabled: "auto", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
+		"tool_search: false": {Enabled: "off", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
+		"tool_search: off":   {Enabled: "off", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
+		"tool_search: {enabled: on, threshold_pct: 7, max_search_limit: 9}": {Enabled: "on", ThresholdPct: 7, SearchDefaultLimit: 5, MaxSearchLimit: 9},
+	} {
+		if err := read(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(want, file.ToolSearch); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	err := read("tool_search:\n  enabled: on\n  treshold_pct: 3\n")
+	if err == nil || !strings.Contains(err.Error(), "line 3") || !strings.Contains(err.Error(), "treshold_pct") {
+		t.Errorf("an unknown key gives %v", err)
+	}
+}
+
+// sized are tools whose schemas cost about so many tokens.
+func sized(tokens int) []toolgroups.Tool {
+	big := tool("big", "", `"a":{"type":"string"}`)
+	for n := toolgroups.EstimateTokens([]toolgroups.Tool{big}); n < tokens; n = toolgroups.EstimateTokens([]toolgroups.Tool{big}) {
+		big.Description += strings.Repeat("x", 4*(tokens-n))
+	}
+	return []toolgroups.Tool{big}
+}
+
+func TestDecide(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		mode            search.Mode
+		tokens, context int
+		want            bool
+	}{
+		{"Hermes12OffNeverActivates", "off", 1_000_000, 200_000, false},
+		{"Acceptance093Off", "off", 30_000, 0, false},
+		{"Hermes14OnActivatesWithAny", "on", 60, 1_000_000, true},
+		{"Acceptance092On", "on", 60, 0, true},
+		{"Hermes15AutoBelowThreshold", "auto", 19_999, 200_000, false},
+		{"Acceptance091AutoBelow", "auto", 100, 128_000, false},
+		{"Hermes16AutoAtThreshold", "auto", 20_000, 200_000, true},
+		{"Hermes16AutoAboveThreshold", "auto", 50_000, 200_000, true},
+		{"Acceptance090AutoAbove", "auto", 12_800, 128_000, true},
+		{"Acceptance118TheHouseAt128k", "auto", 12_900, 128_000, true},
+		{"Acceptance118TheHouseAt200k", "auto", 12_900, 200_000, false},
+		{"Hermes17UnknownContextBelow", "auto", 19_999, 0, false},
+		{"Hermes17UnknownContextAt", "auto", 20_000, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := search.DefaultConfig()
+			c.Enabled = tt.mode
+			got := c.Decide(sized(tt.tokens), tt.context)
+			if got.Active != tt.want || got.Tokens != tt.tokens {
+				t.Errorf("got %+v, want active %v with %d tokens", got, tt.want, tt.tokens)
+			}
+		})
+	}
+}
+
+func TestHermes13ZeroDeferrableNeverActivates(t *testing.T) {
+	for _, mode := range []search.Mode{"on", "auto", "off"} {
+		c := search.DefaultConfig()
+		c.Enabled, c.ThresholdPct = mode, 0
+		if c.Decide(nil, 8000).Active {
+			t.Errorf("%s: active without any tool to defer", mode)
+		}
+	}
+}
+
+func TestHermes18TokenEstimateProportional(t *testing.T) {
+	small := toolgroups.EstimateTokens(core()[:1])
+	var ten []toolgroups.Tool
+	for range 10 {
+		ten = append(ten, sized(2*small)...)
+	}
+	if got := toolgroups.EstimateTokens(ten); got <= 10*small {
+		t.Errorf("ten large tools cost %d, one small %d", got, small)
+	}
+}
+
+func TestAcceptance097SizeIsCharactersByFour(t *testing.T) {
+	tools := []toolgroups.Tool{tool("t", "äöü", "")}
+	chars := len([]rune(string(toolgroups.EncodeTools(tools))))
+	if got := search.DefaultConfig().Decide(tools, 1000).Tokens; got != chars/4 {
+		t.Errorf("got %d, want %d", got, chars/4)
+	}
+}
+
+func TestAcceptance112FifteenToolsOnASmallContext(t *testing.T) {
+	c := search.DefaultConfig()
+	if !c.Decide(search.Tools(many("extra", 15)), 4_000).Active {
+		t.Error("fifteen tools do not activate on a context of 4,000 tokens")
+	}
+	if c.Decide(search.Tools(many("extra", 4)), 200_000).Active {
+		t.Error("four tools activate on a context of 200,000 tokens")
+	}
+}
+
+func TestAcceptance118DecisionIsLoggedWithBothNumbers(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", search.DefaultConfig().Decide(sized(500), 128_000)))
+	for _, want := range []string{"search.tokens=500", "search.threshold=12800", "search.active=false"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package search
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// maxEvalBytes bounds a file of [Eval].
+const maxEvalBytes = 256 << 20
+
+// Half says which queries of a file [Eval] asks. The weights of the ranking were
+// chosen on the tuned half of the sets they were chosen on; a file that had no
+// part in it is best measured whole.
+type Half string
+
+// The halves, by the lowest bit of the 32-bit FNV-1a hash of a query's text.
+const (
+	HalfAll   Half = "all"
+	HalfTuned Half = "tuned" // even
+	HalfHeld  Half = "held"  // odd
+)
+
+// ParseHalf reads the value of a flag.
+func ParseHalf(s string) (Half, error) {
+	switch h := Half(s); h {
+	case HalfAll, HalfTuned, HalfHeld:
+		return h, nil
+	}
+	return "", fmt.Errorf("search: half is %q, not all, tuned or held", s)
+}
+
+func (h Half) has(query string) bool {
+	sum := fnv.New32a()
+	_, _ = io.WriteString(sum, query) // A hash never fails.
+	switch h {
+	case HalfTuned:
+		return sum.Sum32()%2 == 0
+	case HalfHeld:
+		return sum.Sum32()%2 == 1
+	}
+	return true
+}
+
+// Report is what [Eval] measures of one file. Shares are between 0 and 1.
+type Report struct {
+	File      string  `json:"file"`
+	Half      Half    `json:"half"`
+	Tools     int     `json:"tools"`
+	Queries   int     `json:"queries"`
+	RecallAt1 float64 `json:"recall_at_1"`
+	// RecallAt5 is the mean share of the wanted tools among the first five.
+	RecallAt5  float64 `json:"recall_at_5"`
+	RecallAt10 float64 `json:"recall_at_10"`
+	NDCGAt10   float64 `json:"ndcg_at_10"`
+	// Empty is the share of queries without any answer.
+	Empty  float64 `json:"empty"`
+	MeanMS float64 `json:"mean_ms"`
+	P99MS  float64 `json:"p99_ms"`
+}
+
+// evalSet is the form of a file.
+type evalSet struct {
+	Tools []struct {
+		Name   string   `json:"name"`
+		Desc   string   `json:"desc"`
+		Params []string `json:"params"`
+		Source string   `json:"source"`
+	} `json:"tools"`
+	Queries []struct {
+		Q    string   `json:"q"`
+		Gold []string `json:"gold"`
+	} `json:"queries"`
+}
+
+// Eval measures the retrieval on a set of tools and queries: a JSON object with
+// tools (name, desc, params, source) and queries (q, gold: the names wanted).
+// file is the name for the report.
+func Eval(r io.Reader, file string, half Half) (Report, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxEvalBytes+1))
+	if err != nil {
+		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
+	}
+	if len(data) > maxEvalBytes {
+		return Report{}, fmt.Errorf("search: %s is larger than %d MiB", file, maxEvalBytes>>20)
+	}
+	var set evalSet
+	if err := json.Unmarshal(data, &set); err != nil {
+		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
+	}
+	if len(set.Tools) == 0 {
+		return Report{}, fmt.Errorf("search: %s: %w", file, errNoTools)
+	}
+	docs := make([]Document, len(set.Tools))
+	for i, t := range set.Tools {
+		docs[i] = Document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
+	}
+	index := NewIndex(docs)
+	m := measure{report: Report{File: file, Half: half, Tools: len(docs)}}
+	for _, q := range set.Queries {
+		if !half.has(q.Q) || len(q.Gold) == 0 {
+			continue
+		}
+		began := time.Now()
+		hits := index.Search(q.Q, 10).Hits
+		m.times = append(m.times, time.Since(began))
+		names := make([]string, len(hits))
+		for i, h := range hits {
+			names[i] = docs[h.Doc].Name
+		}
+		m.add(names, q.Gold)
+	}
+	return m.done()
+}
+
+var (
+	errNoTools   = errors.New("it holds no tools")
+	errNoQueries = errors.New("it holds no queries of this half")
+)
+
+// measure adds up what the queries of a file score.
+type measure struct {
+	report Report
+	times  []time.Duration
+}
+
+func (m *measure) add(found, gold []string) {
+	m.report.RecallAt1 += recall(found, gold, 1)
+	m.report.RecallAt5 += recall(found, gold, 5)
+	m.report.RecallAt10 += recall(found, gold, 10)
+	gain, ideal := 0.0, 0.0
+	for i, name := range found[:min(len(found), 10)] {
+		if slices.Contains(gold, name) {
+			gain += 1 / math.Log2(float64(i)+2)
+		}
+	}
+	for i := range min(len(gold), 10) {
+		ideal += 1 / math.Log2(float64(i)+2)
+	}
+	m.report.NDCGAt10 += gain / ideal
+	if len(found) == 0 {
+		m.report.Empty++
+	}
+}
+
+func recall(found, gold []string, k int) float64 {
+	n := 0
+	for _, g := range gold {
+		if slices.Contains(found[:min(len(found), k)], g) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(gold))
+}
+
+func (m *measure) done() (Report, error) {
+	r := m.report
+	n := float64(len(m.times))
+	if n == 0 {
+		return Report{}, fmt.Errorf("search: %s: %w", r.File, errNoQueries)
+	}
+	r.Queries = len(m.times)
+	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.Empty} {
+		*v /= n
+	}
+	slices.Sort(m.times)
+	var sum time.Duration
+	for _, d := range m.times {
+		sum += d
+	}
+	r.MeanMS = ms(sum) / n
+	r.P99MS = ms(m.times[(len(m.times)*99+99)/100-1])
+	return r, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// WriteText prints reports as a table.
+func WriteText(w io.Writer, reports []Report) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, err := fmt.Fprintln(t, "tools\tqueries\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
+	for _, r := range reports {
+		if err == nil {
+			_, err = fmt.Fprintf(t, "%d\t%d\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Half,
+				r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, r.MeanMS, r.P99MS, r.File)
+		}
+	}
+	if err == nil {
+		err = t.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("search: print reports: %w", err)
+	}
+	return nil
+}
+
+// WriteJSON prints one JSON object a line for each report.
+func WriteJSON(w io.Writer, reports []Report) error {
+	enc := json.NewEncoder(w)
+	for _, r := range reports {
+		if err := enc.Encode(r); err != nil {
+			return fmt.Errorf("search: print reports: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package search_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// tool makes a tool that answers with its name and arguments.
+func tool(name, description, properties string, required ...string) toolgroups.Tool {
+	req, err := json.Marshal(required)
+	if err != nil {
+		panic(err) // Strings always encode.
+	}
+	schema := fmt.Sprintf(`{"type":"object","properties":{%s}}`, properties)
+	if len(required) > 0 {
+		schema = fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, req)
+	}
+	return toolgroups.Tool{
+		Name: name, Description: description, Parameters: json.RawMessage(schema),
+		Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+			return toolgroups.Text("%s ran with %s", call.Name, call.Arguments)
+		},
+	}
+}
+
+// hub is a small server of issues and repositories.
+func hub() []search.Entry {
+	tools := []toolgroups.Tool{
+		tool("github_create_issue", "Create a new issue in a GitHub repository.",
+			`"repo":{"type":"string"},"title":{"type":"string"},"body":{"type":"string"}`, "repo", "title"),
+		tool("github_list_issues", "List the issues of a repository.",
+			`"repo":{"type":"string"},"state":{"type":"string","enum":["open","closed"]}`, "repo"),
+		tool("github_merge_pull_request", "Merge a pull request.", `"repo":{"type":"string"},"number":{"type":"integer"}`, "repo", "number"),
+		tool("github_star", "Star a repository.", `"repo":{"type":"string"}`),
+	}
+	return entries("github", "mcp:github", tools...)
+}
+
+// desk is a second source.
+func desk() []search.Entry {
+	return entries("calendar", "builtin",
+		tool("calendar_create_event", "Add an event to a calendar.", `"title":{"type":"string"},"start":{"type":"string"}`, "title", "start"),
+		tool("calendar_list_events", "List events between two days.", `"from":{"type":"string"},"to":{"type":"string"}`),
+	)
+}
+
+func entries(group, source string, tools ...toolgroups.Tool) []search.Entry {
+	out := make([]search.Entry, len(tools))
+	for i, t := range tools {
+		out[i] = search.Entry{Tool: t, Group: group, Source: source}
+	}
+	return out
+}
+
+// core is a pair of tools that stand in the array.
+func core() []toolgroups.Tool {
+	return []toolgroups.Tool{
+		tool("exec", "Run a command.", `"command":{"type":"string"}`, "command"),
+		tool("read_file", "Read a file.", `"path":{"type":"string"}`, "path"),
+	}
+}
+
+// many makes n tools of one server.
+func many(server string, n int) []search.Entry {
+	tools := make([]toolgroups.Tool, n)
+	for i := range tools {
+		tools[i] = tool(fmt.Sprintf("%s_action_%02d", server, i), fmt.Sprintf("Does thing number %d for %s.", i, server), `"q":{"type":"string"}`)
+	}
+	return entries(server, "mcp:"+server, tools...)
+}
+
+func catalogue(lists ...[]search.Entry) *search.Catalogue {
+	var all []search.Entry
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return search.NewCatalogue(all)
+}
+
+// bridge makes a bridge over the two sources, with the core beside it.
+func bridge(t testing.TB, change ...func(*search.BridgeConfig)) *search.Bridge {
+	t.Helper()
+	cfg := search.BridgeConfig{Catalogue: catalogue(hub(), desk()), Direct: names(core())}
+	for _, f := range change {
+		f(&cfg)
+	}
+	b, err := search.NewBridge(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// use runs a bridge tool as a dispatcher would.
+func use(t testing.TB, b *search.Bridge, name, args string) (string, *toolgroups.Error) {
+	t.Helper()
+	for _, bt := range b.Tools() {
+		if bt.Name == name {
+			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: name, Arguments: json.RawMessage(args)})
+			return res.Text, fault
+		}
+	}
+	t.Fatalf("no bridge tool %s", name)
+	return "", nil
+}
+
+// found is the result of a search for one query.
+type found struct {
+	Query   string `json:"query"`
+	Total   int    `json:"total_available"`
+	Matches []struct {
+		Name, Description, Source, Parameters string
+		SourceName                            string `json:"source_name"`
+		Required                              []string
+		Direct                                bool `json:"call_directly"`
+	} `json:"matches"`
+	Hint      string               `json:"hint"`
+	Available []search.Origin      `json:"available_sources"`
+	Offline   []search.Unavailable `json:"unavailable_sources"`
+}
+
+func (f found) names() []string {
+	var out []string
+	for _, m := range f.Matches {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// find runs tool_search and reads its result.
+func find(t testing.TB, b *search.Bridge, args string) found {
+	t.Helper()
+	text, fault := use(t, b, search.ToolSearch, args)
+	if fault != nil {
+		t.Fatalf("search %s: %v", args, fault)
+	}
+	return decode[found](t, text)
+}
+
+func decode[T any](t testing.TB, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("decode %s: %v", text, err)
+	}
+	return v
+}
+
+func names(tools []toolgroups.Tool) []string {
+	out := make([]string, len(tools))
+	for i, t := range tools {
+		out[i] = t.Name
+	}
+	return out
+}
+
+func wantCode(t testing.TB, fault *toolgroups.Error, code string) {
+	t.Helper()
+	if fault == nil || fault.Code != code {
+		t.Fatalf("got %+v, want code %s", fault, code)
+	}
+}

@@ -1,0 +1,181 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Embedder turns texts into vectors: a server of embeddings, a local model.
+type Embedder interface {
+	// Embed returns one vector for each text, all of one length. It must end soon
+	// after ctx does. It may be called concurrently.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// HybridConfig is what a [Hybrid] is made of.
+type HybridConfig struct {
+	// Embedder is required.
+	Embedder Embedder
+	// MaxVectors bounds the vectors that are kept. 0 means 20,000.
+	MaxVectors int
+	// Timeout bounds what a search waits for the embedder. 0 means 2 seconds.
+	Timeout time.Duration
+	// Logger is told when the embedder fails. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Defaults of [HybridConfig].
+const (
+	defaultVectors = 20_000
+	defaultWait    = 2 * time.Second
+	// fusion is the constant of the reciprocal rank fusion, pool how deep it looks.
+	fusion = 20
+	pool   = 50
+	// batchTexts is how many texts are given to the embedder at once.
+	batchTexts = 256
+)
+
+// Hybrid ranks by words and by meaning together. The vectors of documents are kept
+// by their text, so that one Hybrid serves all catalogues. Where the embedder
+// fails or is slow, the ranking by words stands alone. It may be used
+// concurrently.
+type Hybrid struct {
+	cfg HybridConfig
+	log *slog.Logger
+
+	mu      sync.Mutex
+	vectors map[string][]float32
+}
+
+// NewHybrid makes a hybrid ranking.
+func NewHybrid(cfg HybridConfig) (*Hybrid, error) {
+	if cfg.Embedder == nil || cfg.MaxVectors < 0 || cfg.Timeout < 0 {
+		return nil, errors.New("search: a hybrid ranking needs an embedder and bounds that are not negative")
+	}
+	cfg.MaxVectors = cmp.Or(cfg.MaxVectors, defaultVectors)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultWait)
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Hybrid{cfg: cfg, log: log, vectors: map[string][]float32{}}, nil
+}
+
+// Search ranks the documents of an index for a query by both.
+func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) Ranking {
+	words := x.Search(query, max(limit, pool))
+	meaning, err := h.nearest(ctx, x, query)
+	if err != nil {
+		h.log.Warn("ranking by words alone because the embedder failed", "err", err)
+		words.Hits = words.Hits[:min(len(words.Hits), limit)]
+		return words
+	}
+	scores := make([]float64, len(x.docs))
+	for _, ranking := range [][]Ranked{words.Hits, meaning} {
+		for i, r := range ranking[:min(len(ranking), max(limit, pool))] {
+			scores[r.Doc] += 1 / float64(fusion+i)
+		}
+	}
+	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit)}
+}
+
+func (h *Hybrid) search(ctx context.Context, c *Catalogue, query string, limit int) Found {
+	r := h.Search(ctx, c.index(), query, limit)
+	f := Found{Weak: r.Weak}
+	for _, hit := range r.Hits {
+		f.Entries = append(f.Entries, c.entries[hit.Doc])
+	}
+	return f
+}
+
+// nearest returns the documents that are closest in meaning.
+func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	texts := make([]string, 0, len(x.docs)+1)
+	for _, d := range x.docs {
+		texts = append(texts, strings.Join([]string{d.Name, d.Description, d.Source}, "\n"))
+	}
+	vectors, err := h.embed(ctx, append(texts, query))
+	if err != nil {
+		return nil, err
+	}
+	wanted := vectors[len(texts)]
+	scores := make([]float64, len(x.docs))
+	for d := range scores {
+		scores[d] = cosine(vectors[d], wanted)
+	}
+	return x.best(scores, pool), nil
+}
+
+// embed returns the vectors of texts, from the cache where it has them.
+func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	var missing []int
+	h.mu.Lock()
+	for i, t := range texts {
+		if v, ok := h.vectors[t]; ok {
+			out[i] = v
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	h.mu.Unlock()
+	for part := range slices.Chunk(missing, batchTexts) {
+		batch := make([]string, len(part))
+		for k, i := range part {
+			batch[k] = texts[i]
+		}
+		vectors, err := h.cfg.Embedder.Embed(ctx, batch)
+		if err != nil {
+			return nil, fmt.Errorf("search: embed: %w", err)
+		}
+		if len(vectors) != len(batch) {
+			return nil, fmt.Errorf("search: embed: %d vectors for %d texts", len(vectors), len(batch))
+		}
+		for k, i := range part {
+			out[i] = vectors[k]
+		}
+		h.keep(batch, vectors)
+	}
+	return out, nil
+}
+
+// keep enters vectors into the cache, which is emptied when it is full.
+func (h *Hybrid) keep(texts []string, vectors [][]float32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.vectors)+len(texts) > h.cfg.MaxVectors {
+		clear(h.vectors)
+	}
+	if len(texts) > h.cfg.MaxVectors {
+		return
+	}
+	for i, t := range texts {
+		h.vectors[t] = vectors[i]
+	}
+}
+
+func cosine(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return 0
+	}
+	var dot, x, y float64
+	for i := range a {
+		dot += float64(a[i]) * float64(b[i])
+		x += float64(a[i]) * float64(a[i])
+		y += float64(b[i]) * float64(b[i])
+	}
+	if x == 0 || y == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(x*y)
+}

@@ -1,0 +1,51 @@
+package search
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed words/stop.txt
+var stopWords string
+
+//go:embed words/ask.txt
+var askWords string
+
+//go:embed words/vague.txt
+var vagueWords string
+
+// What a word of a query weighs where it says little: verbs with which one asks
+// for anything, and words of praise, time and number. Both also occur in names of
+// tools, so they are not dropped.
+const (
+	askWeight   = 0.7
+	vagueWeight = 0.4
+)
+
+// lexicon knows the English words that tell little about what a tool does.
+type lexicon struct {
+	stop   map[string]bool    // as written
+	weight map[string]float64 // by stem
+}
+
+func newLexicon() lexicon {
+	l := lexicon{stop: map[string]bool{}, weight: map[string]float64{}}
+	for w := range strings.FieldsSeq(stopWords) {
+		l.stop[w] = true
+	}
+	for w := range strings.FieldsSeq(askWords) {
+		l.weight[stem(w)] = askWeight
+	}
+	for w := range strings.FieldsSeq(vagueWords) {
+		l.weight[stem(w)] = vagueWeight
+	}
+	return l
+}
+
+// of returns what a stem weighs in a query.
+func (l lexicon) of(stem string) float64 {
+	if w, ok := l.weight[stem]; ok {
+		return w
+	}
+	return 1
+}

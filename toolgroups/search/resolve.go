@@ -1,0 +1,211 @@
+package search
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"oneclaw/toolgroups"
+)
+
+// Resolved is the call that a bridge call stands for.
+type Resolved struct {
+	// Name is the tool that really runs, Arguments what it is given.
+	Name      string
+	Arguments json.RawMessage
+}
+
+// Resolve unwraps a call of [ToolCall] once; any other call is returned as it is.
+// It accepts the arguments as an object, as a JSON string, blank, null, or
+// flattened beside the name, and a list calls with one entry. The arguments are
+// checked against the schema of the tool, so that a call that is returned can be
+// run. The error says what was wrong and that nothing was run.
+//
+// Resolve decides nothing but what is meant: the caller looks the tool up, asks
+// for approval and logs as it would for a direct call.
+func (b *Bridge) Resolve(name string, arguments json.RawMessage) (Resolved, *toolgroups.Error) {
+	if name != ToolCall {
+		return Resolved{name, arguments}, nil
+	}
+	outer, fault := object(arguments)
+	if fault != nil {
+		return Resolved{}, fault
+	}
+	if outer, fault = single(outer); fault != nil {
+		return Resolved{}, fault
+	}
+	target, fault := named(outer)
+	if fault != nil {
+		return Resolved{}, fault
+	}
+	entry, ok := b.cfg.Catalogue.Lookup(target)
+	if !ok {
+		return Resolved{}, b.unknown(target)
+	}
+	inner, fault := inside(outer, entry.Tool)
+	if fault != nil {
+		return Resolved{}, fault
+	}
+	if !entry.Tool.OwnArguments {
+		checked, fault := toolgroups.ValidateArguments(entry.Tool, inner)
+		if fault != nil {
+			return Resolved{}, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
+		}
+		inner = checked
+	}
+	return Resolved{target, inner}, nil
+}
+
+// fields are the members of an object, as they were written.
+type fields map[string]json.RawMessage
+
+// object reads an object that may be written in one of several ways.
+func object(raw json.RawMessage) (fields, *toolgroups.Error) {
+	fixed, err := toolgroups.RepairArguments(raw)
+	if err == nil {
+		var f fields
+		if err = json.Unmarshal(fixed, &f); err == nil {
+			return f, nil
+		}
+	}
+	return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. "+
+		`Send {"name": "...", "arguments": {...}}.`, ToolCall, reason(raw, err))
+}
+
+// reason adds what the decoder says to a text that is no JSON.
+func reason(raw json.RawMessage, err error) string {
+	var syntax *json.SyntaxError
+	var v any
+	if errors.As(json.Unmarshal(raw, &v), &syntax) {
+		return err.Error() + " (" + syntax.Error() + ")"
+	}
+	return err.Error()
+}
+
+// single takes the one entry out of a list of calls.
+func single(outer fields) (fields, *toolgroups.Error) {
+	raw, ok := outer["calls"]
+	if _, has := outer["name"]; !ok || has {
+		return outer, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = json.RawMessage(text)
+	}
+	var calls []json.RawMessage
+	if json.Unmarshal(raw, &calls) != nil {
+		calls = []json.RawMessage{raw}
+	}
+	if len(calls) == 1 {
+		return object(calls[0])
+	}
+	const echo = 1000
+	first := ""
+	if len(calls) > 0 {
+		first = " Start with: " + clip(string(calls[0]), echo)
+	}
+	return nil, toolgroups.Errorf(toolgroups.CodeInvalid,
+		"Not run: %s runs one tool per call, not %d. Make several calls of it side by side.%s", ToolCall, len(calls), first)
+}
+
+// named returns the name of the tool.
+func named(outer fields) (string, *toolgroups.Error) {
+	for _, key := range []string{"name", "tool_name", "tool"} {
+		var name string
+		if json.Unmarshal(outer[key], &name) == nil && strings.TrimSpace(name) != "" {
+			if key != "name" {
+				delete(outer, key)
+			}
+			return strings.TrimSpace(name), nil
+		}
+	}
+	return "", toolgroups.Errorf(toolgroups.CodeMissingParameter,
+		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, ToolSearch)
+}
+
+// inside returns the arguments of the tool, wherever they were put.
+func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Error) {
+	schema := properties(tool)
+	raw, key := json.RawMessage(nil), "arguments"
+	for _, k := range []string{"arguments", "args", "input", "parameters"} {
+		if v, ok := outer[k]; ok && (k == "arguments" || !schema[k]) {
+			raw, key = v, k
+			break
+		}
+	}
+	fixed, err := toolgroups.RepairArguments(unquote(raw))
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in '%s' for '%s': %s. Its parameters: %s",
+			key, tool.Name, reason(unquote(raw), err), tool.Parameters)
+	}
+	args := fields{}
+	if err := json.Unmarshal(fixed, &args); err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' must be one JSON object", key, tool.Name)
+	}
+	empty := len(args) == 0
+	for k, v := range outer {
+		_, there := args[k]
+		// What stands beside the name belongs inside, unless it is there already.
+		if k != "name" && k != key && !there && (empty || schema[k]) {
+			args[k] = v
+		}
+	}
+	out, err := marshal(args)
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' is not valid JSON", key, tool.Name)
+	}
+	return out, nil
+}
+
+// unquote takes a text out of its JSON string, so that blank is no arguments.
+func unquote(raw json.RawMessage) json.RawMessage {
+	var text string
+	if bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &text) == nil {
+		return json.RawMessage(strings.TrimSpace(text))
+	}
+	return raw
+}
+
+// properties returns the names of a tool's parameters.
+func properties(t toolgroups.Tool) map[string]bool {
+	var s jsonschema.Schema
+	names := map[string]bool{}
+	if json.Unmarshal(t.Parameters, &s) == nil {
+		for name := range s.Properties {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// texts reads a parameter that is a list of strings: a list, one string, or a list
+// inside a string. Blank ones and repetitions are dropped.
+func texts(raws ...json.RawMessage) []string {
+	var out []string
+	add := func(s string) {
+		if s = strings.TrimSpace(s); s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, raw := range raws {
+		var one string
+		var many []any
+		switch {
+		case json.Unmarshal(raw, &one) == nil && !strings.HasPrefix(strings.TrimSpace(one), "["):
+			add(one)
+		case json.Unmarshal(raw, &many) == nil, json.Unmarshal([]byte(one), &many) == nil:
+			for _, v := range many {
+				if s, ok := v.(string); ok {
+					add(s)
+				}
+			}
+		default:
+			add(one)
+		}
+	}
+	return out
+}

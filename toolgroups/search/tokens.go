@@ -1,0 +1,244 @@
+package search
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kljensen/snowball/english"
+	"golang.org/x/text/unicode/norm"
+)
+
+// minSplit is how many letters must stand before a digit for the two to be taken
+// apart: ride2 is ride, but s3, mp3 and ec2 are words.
+const minSplit = 4
+
+// maxText bounds how much of a text is read, in bytes.
+const maxText = 16 << 10
+
+// maxEnding is how long an English ending behind an apostrophe is: 's, 'll.
+const maxEnding = 2
+
+// word is a word of a text as it was written.
+type word struct {
+	text string // lower case, without accents
+	// parts are what the word is made of, where its case shows that: GitHub is git
+	// and hub.
+	parts []string
+	// value marks what stands in quotation marks or is written like a proper name
+	// within a sentence: rather an argument than a capability.
+	quoted, capital bool
+}
+
+// Tokens returns the words of a text as they are indexed: split at everything that
+// is neither letter nor digit, and where camelCase changes; lower case, without
+// accents, stemmed as English. Scripts that put no space between words are cut
+// into overlapping pairs of characters.
+func Tokens(text string) []string {
+	var out []string
+	for _, w := range words(text) {
+		for _, p := range w.parts {
+			out = append(out, stem(p))
+		}
+		if len(w.parts) != 1 {
+			out = append(out, stem(w.text))
+		}
+	}
+	return out
+}
+
+// stem reduces an English word to its stem and leaves others as they are.
+func stem(w string) string {
+	for i := range len(w) {
+		if w[i] < 'a' || w[i] > 'z' {
+			return w
+		}
+	}
+	if len(w) < 3 {
+		return w
+	}
+	return english.Stem(w, true)
+}
+
+// fold brings a text to composed form and takes the accents off Latin letters.
+func fold(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	if isASCII(text) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 || !unicode.Is(unicode.Latin, r) {
+			return r
+		}
+		base, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r)))
+		return base
+	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// scanner cuts a text into words.
+type scanner struct {
+	out      []word
+	run      []rune
+	some     bool
+	sentence bool // the next word begins a sentence
+	quote    rune // what ends the quotation, 0 outside
+}
+
+// words cuts a text into words.
+func words(text string) []word {
+	s := scanner{sentence: true}
+	runes := []rune(fold(text))
+	for i, r := range runes {
+		switch {
+		case inWord(r):
+			if len(s.run) > 0 && dense(r) != dense(s.run[0]) {
+				s.flush()
+			}
+			s.run = append(s.run, r)
+		case apostrophe(r) && len(s.run) > 0 && i+1 < len(runes) && inWord(runes[i+1]):
+			// Adriel's is adriel, don't is don: what follows is no word.
+			s.flush()
+			s.run = append(s.run, r)
+		default:
+			s.flush()
+			s.mark(r, runes[i+1:])
+		}
+	}
+	s.flush()
+	return s.out
+}
+
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+
+func apostrophe(r rune) bool { return r == '\'' || r == '’' }
+
+// dense reports whether a character belongs to a script without spaces.
+func dense(r rune) bool {
+	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+// mark follows punctuation.
+func (s *scanner) mark(r rune, rest []rune) {
+	switch r {
+	case '.', '!', '?', '\n', ':':
+		s.sentence = true
+	case '"', '“', '\'', '‘', '`':
+		switch end := closing(r); {
+		case s.quote == 0 && s.some && len(rest) > 0 && contains(rest, end):
+			s.quote = end
+		case r == s.quote:
+			s.quote = 0
+		}
+	case '”', '’':
+		if r == s.quote {
+			s.quote = 0
+		}
+	}
+}
+
+func closing(open rune) rune {
+	switch open {
+	case '“':
+		return '”'
+	case '‘':
+		return '’'
+	}
+	return open
+}
+
+func contains(runes []rune, r rune) bool {
+	const near = 60
+	for i, x := range runes {
+		if x == r && (i+1 == len(runes) || !inWord(runes[i+1])) {
+			return i > 0
+		}
+		if i == near {
+			break
+		}
+	}
+	return false
+}
+
+// flush ends the word that is being read.
+func (s *scanner) flush() {
+	run := s.run
+	s.run = nil
+	if len(run) == 0 {
+		return
+	}
+	if apostrophe(run[0]) {
+		if run = run[1:]; len(run) <= maxEnding {
+			return
+		}
+	}
+	w := word{quoted: s.quote != 0, capital: titled(run) && !s.sentence}
+	s.sentence, s.some = false, true
+	if dense(run[0]) {
+		s.pairs(run, w)
+		return
+	}
+	w.text = strings.ToLower(string(run))
+	w.parts = split(run)
+	s.out = append(s.out, w)
+}
+
+// titled reports whether a word is written like a proper name.
+func titled(run []rune) bool {
+	return len(run) > 1 && unicode.IsUpper(run[0]) && !slices.ContainsFunc(run[1:], unicode.IsUpper)
+}
+
+// pairs cuts a run without spaces.
+func (s *scanner) pairs(run []rune, w word) {
+	if len(run) == 1 {
+		w.text = string(run)
+		w.parts = []string{w.text}
+		s.out = append(s.out, w)
+		return
+	}
+	for i := range len(run) - 1 {
+		p := w
+		p.text = string(run[i : i+2])
+		p.parts = []string{p.text}
+		s.out = append(s.out, p)
+	}
+}
+
+// split takes a word apart where its case changes, and digits off the end of long
+// words. A trailing number is dropped.
+func split(run []rune) []string {
+	var parts []string
+	from := 0
+	cut := func(to int) {
+		if to > from {
+			parts = append(parts, strings.ToLower(string(run[from:to])))
+		}
+		from = to
+	}
+	for i := 1; i < len(run); i++ {
+		prev, r := run[i-1], run[i]
+		switch {
+		case unicode.IsUpper(r) && unicode.IsLower(prev):
+			cut(i)
+		case unicode.IsLower(r) && unicode.IsUpper(prev) && i-1 > from && i-2 >= 0 && unicode.IsUpper(run[i-2]):
+			cut(i - 1)
+		case unicode.IsDigit(r) && unicode.IsLetter(prev) && i-from >= minSplit,
+			unicode.IsLetter(r) && unicode.IsDigit(prev) && len(run)-i >= minSplit:
+			cut(i)
+		}
+	}
+	cut(len(run))
+	return parts
+}
