@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+)
+
+// handler is the function behind a tool of the server.
+func (s *server) handler(tool string) toolgroups.Handler {
+	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		res, err := s.call(ctx, tool, call)
+		if errors.Is(err, sdk.ErrSessionMissing) {
+			// The server has forgotten this connection and has not looked at the call.
+			res, err = s.call(ctx, tool, call)
+		}
+		if err != nil {
+			return toolgroups.Result{}, s.callError(tool, err)
+		}
+		return s.result(tool, call, res)
+	}
+}
+
+// call runs a tool on the connection, which is made where there is none.
+func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*sdk.CallToolResult, error) {
+	l, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(l, false)
+	timed, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	params := &sdk.CallToolParams{Name: tool}
+	if len(call.Arguments) > 0 {
+		params.Arguments = call.Arguments
+	}
+	res, err := l.session.CallTool(timed, params)
+	var refused *jsonrpc.Error
+	switch {
+	case err == nil, errors.As(err, &refused):
+		s.served(l)
+		return res, err
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case timed.Err() != nil:
+		s.hung(l)
+		return nil, timed.Err()
+	}
+	cause := l.cause(err)
+	s.drop(l, cause)
+	if unsent(err) {
+		return nil, toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %s. The call of '%s' did not reach it.",
+			s.name, s.redact.line(reason(err).Error()), clean(tool, maxName))
+	}
+	if errors.Is(err, sdk.ErrSessionMissing) {
+		return nil, err
+	}
+	return nil, cause
+}
+
+// unsent reports whether an HTTP request failed before it was sent.
+func unsent(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial" || errors.Is(guard.Reason(err), guard.ErrAddress)
+}
+
+// served notes that the server answers.
+func (s *server) served(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.served, l.hangs = true, 0
+	if s.link == l {
+		s.failures = 0
+	}
+}
+
+// hung gives the connection up when several calls in a row got no answer.
+func (s *server) hung(l *link) {
+	s.mu.Lock()
+	l.hangs++
+	hangs := l.hangs
+	s.mu.Unlock()
+	if hangs >= maxHangs {
+		s.drop(l, fmt.Errorf("it left %d calls in a row without an answer", hangs))
+	}
+}
+
+// callError is what the model is told.
+func (s *server) callError(tool string, err error) error {
+	var known *toolgroups.Error
+	var refused *jsonrpc.Error
+	name := clean(tool, maxName)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
+		return toolgroups.Errorf(toolgroups.CodeCancelled, "The call of '%s' was stopped before it ended.", name)
+	case errors.Is(err, context.DeadlineExceeded):
+		return toolgroups.Errorf(toolgroups.CodeTimeout,
+			"MCP server '%s' did not answer the call of '%s' within %s. Whether it had its effect is unknown.", s.name, name, s.cfg.Timeout)
+	case errors.As(err, &refused):
+		return toolgroups.Errorf(toolgroups.CodeExecution, "MCP server '%s' refused the call of '%s': %s",
+			s.name, name, s.redact.line(refused.Message))
+	}
+	return toolgroups.Errorf(CodeUnavailable,
+		"MCP server '%s' failed in the middle of the call of '%s': %s. Whether it had its effect is unknown.",
+		s.name, name, s.redact.line(reason(err).Error()))
+}
+
+// runConnect is the tool that stands for tools not yet known.
+func (s *server) runConnect(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+	l, err := s.acquire(ctx)
+	if err != nil {
+		if errors.Is(err, errClosed) {
+			return toolgroups.Result{}, s.callError(s.naming.connect(), err)
+		}
+		return toolgroups.Result{}, err
+	}
+	s.release(l, false)
+	g := s.snapshot()
+	return toolgroups.Text("Connected to MCP server '%s': it has %d tools. Load the group %s again to see them.",
+		s.name, len(g.Tools), g.Name)
+}

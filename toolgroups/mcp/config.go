@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
+)
+
+// Server says how one server is started or reached, and what of it is offered.
+// Either Command or URL is given.
+type Server struct {
+	// Command starts a server that speaks over its standard input and output.
+	Command string `yaml:"command,omitempty"`
+	// Args are the arguments of Command.
+	Args []string `yaml:"args,omitempty"`
+	// Env are variables for Command. "${NAME}" in a value stands for a variable of
+	// the bot. Besides these and PassEnv it sees PATH and HOME alone.
+	Env map[string]Secret `yaml:"env,omitempty"`
+	// PassEnv names variables of the bot that Command sees too.
+	PassEnv []string `yaml:"pass_env,omitempty"`
+	// Dir is where Command runs. Empty means where the bot runs.
+	Dir string `yaml:"dir,omitempty"`
+
+	// URL is the address of a server that speaks streamable HTTP.
+	URL string `yaml:"url,omitempty"`
+	// Headers are sent with each request to URL. "${NAME}" in a value stands for a
+	// variable of the bot.
+	Headers map[string]Secret `yaml:"headers,omitempty"`
+	// AllowPrivate lets the host of URL have a private address. An address that is
+	// one, a name without a dot, and names such as mcp.internal need it not: they
+	// can mean nothing else.
+	AllowPrivate bool `yaml:"allow_private,omitempty"`
+
+	// Include are patterns (as of path.Match) of the server's tools that are
+	// offered. None means all.
+	Include []string `yaml:"include,omitempty"`
+	// Exclude are patterns of tools that are not offered, also where Include has
+	// them.
+	Exclude []string `yaml:"exclude,omitempty"`
+	// Description is the line of the group in the prompt. Empty means the first
+	// sentence of the server's own instructions.
+	Description string `yaml:"description,omitempty"`
+	// Role is the least role that may load the group: "user" (the same as empty),
+	// "admin" or "owner".
+	Role string `yaml:"role,omitempty"`
+	// Trust says what the server's own word about its tools counts: "hints" (the
+	// same as empty) takes it, so that what is neither read-only nor marked as not
+	// destructive is Consequential; "none" takes every tool as Consequential; "full"
+	// takes every tool that is not read-only as one that changes what can be mended.
+	Trust string `yaml:"trust,omitempty"`
+	// ReadOnly are patterns of tools that are read-only whatever the server says.
+	ReadOnly []string `yaml:"read_only,omitempty"`
+
+	// Timeout bounds one call. 0 means [DefaultTimeout].
+	Timeout time.Duration `yaml:"timeout,omitempty"`
+	// StartTimeout bounds starting the server and reading its list.
+	// 0 means [DefaultStartTimeout].
+	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
+}
+
+// The values of [Server].Trust.
+const (
+	TrustHints = "hints"
+	TrustNone  = "none"
+	TrustFull  = "full"
+)
+
+// maxTime is the longest time a setting may give.
+const maxTime = 10 * time.Minute
+
+var (
+	serverName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,31}$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// Secret is a setting that is never shown.
+type Secret string
+
+// masked is what is shown of a secret.
+const masked = "••••"
+
+// String masks the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return masked
+}
+
+// GoString masks the value in %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalYAML masks the value.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// MarshalText masks the value in JSON and other texts.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Secrets returns the values that must never be shown, as they are written.
+func (c Config) Secrets() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		s := c.Servers[name]
+		for _, m := range []map[string]Secret{s.Env, s.Headers} {
+			for _, key := range slices.Sorted(maps.Keys(m)) {
+				if m[key] != "" {
+					out = append(out, string(m[key]))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Validate checks the servers without starting or reaching any. The error names
+// the server and the field of everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	folded := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		if !serverName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("mcp: server %q: the name must match %s", name, serverName))
+		}
+		if other, ok := folded[strings.ToLower(name)]; ok {
+			errs = append(errs, fmt.Errorf("mcp: server %q: the name differs from %q only in case", name, other))
+		}
+		folded[strings.ToLower(name)] = name
+		for _, err := range c.Servers[name].faults() {
+			errs = append(errs, fmt.Errorf("mcp: server %q: %w", name, err))
+		}
+	}
+	if c.Idle < 0 || c.Retry < 0 || c.MaxRetry < 0 || c.MaxMessage < 0 {
+		errs = append(errs, errors.New("mcp: a limit is negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// faults returns what is wrong with a server, each beginning with the field.
+func (s Server) faults() []error {
+	var errs []error
+	switch {
+	case s.Command == "" && s.URL == "":
+		errs = append(errs, errors.New("command or url: give one of them"))
+	case s.Command != "" && s.URL != "":
+		errs = append(errs, errors.New("command and url: keep one of them"))
+	case s.Command != "":
+		errs = append(errs, s.commandFaults()...)
+	default:
+		errs = append(errs, s.urlFaults()...)
+	}
+	for field, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude, "read_only": s.ReadOnly} {
+		for _, p := range patterns {
+			if _, err := path.Match(p, ""); err != nil || p == "" {
+				errs = append(errs, fmt.Errorf("%s: %q is no pattern such as get_*", field, p))
+			}
+		}
+	}
+	if _, ok := parseRole(s.Role); !ok {
+		errs = append(errs, fmt.Errorf("role: %q is none of user, admin, owner", s.Role))
+	}
+	if !slices.Contains([]string{"", TrustHints, TrustNone, TrustFull}, s.Trust) {
+		errs = append(errs, fmt.Errorf("trust: %q is none of hints, none, full", s.Trust))
+	}
+	for field, d := range map[string]time.Duration{"timeout": s.Timeout, "start_timeout": s.StartTimeout} {
+		if d < 0 || d > maxTime {
+			errs = append(errs, fmt.Errorf("%s: %s is not between 0 and %s", field, d, maxTime))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+func (s Server) commandFaults() []error {
+	var errs []error
+	if len(s.Headers) > 0 || s.AllowPrivate {
+		errs = append(errs, errors.New("headers and allow_private: they need url"))
+	}
+	for _, name := range slices.Concat(s.PassEnv, slices.Sorted(maps.Keys(s.Env))) {
+		if !envName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("env and pass_env: %q is no name of a variable", name))
+		}
+	}
+	for _, text := range slices.Concat([]string{s.Command, s.Dir}, s.Args) {
+		if strings.ContainsRune(text, 0) {
+			errs = append(errs, errors.New("command, args and dir: they must not hold a zero byte"))
+		}
+	}
+	return errs
+}
+
+func (s Server) urlFaults() []error {
+	var errs []error
+	if len(s.Args)+len(s.Env)+len(s.PassEnv) > 0 || s.Dir != "" {
+		errs = append(errs, errors.New("args, env, pass_env and dir: they need command"))
+	}
+	if _, err := guard.ParseURL(s.URL); err != nil {
+		errs = append(errs, fmt.Errorf("url: %w", err))
+	}
+	for name, value := range s.Headers {
+		if !headerName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("headers: %q is no name of a header", name))
+		}
+		if strings.ContainsAny(string(value), "\r\n\x00") {
+			errs = append(errs, fmt.Errorf("headers: the value of %s must be one line", name))
+		}
+	}
+	return errs
+}
+
+func parseRole(name string) (toolgroups.Role, bool) {
+	switch name {
+	case "", "user":
+		return toolgroups.RoleUser, true
+	case "admin":
+		return toolgroups.RoleAdmin, true
+	case "owner":
+		return toolgroups.RoleOwner, true
+	}
+	return toolgroups.RoleOwner, false
+}
+
+// matches reports whether a name fits one of the patterns, which are valid.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
+}
+
+// offers reports whether a tool of the server is offered.
+func (s Server) offers(tool string) bool {
+	return (len(s.Include) == 0 || matches(s.Include, tool)) && !matches(s.Exclude, tool)
+}

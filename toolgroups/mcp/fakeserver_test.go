@@ -1,0 +1,183 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// png is a picture of one pixel.
+const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+type handler = func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error)
+
+func say(format string, args ...any) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}, nil
+}
+
+// fake is the server of most tests. It runs in a child or behind HTTP.
+type fake struct {
+	*sdk.Server
+	cancelled chan struct{} // a call of hang was cancelled
+	once      sync.Once
+}
+
+func newFake() *fake {
+	f := &fake{cancelled: make(chan struct{})}
+	f.Server = sdk.NewServer(&sdk.Implementation{Name: "fake", Title: "Fake\u202e Things", Version: "1"},
+		&sdk.ServerOptions{Instructions: "Does things for tests. And more of it.\nSecond line."})
+	for name, h := range map[string]handler{
+		"echo": echo, "env": showEnv, "die": die, "content": content, "structured": structured, "twice": twice,
+		"broken": broken, "huge": huge, "files": files, "spawn": spawn, "hang": f.hang, "grow": f.grow, "nothing": nothing,
+	} {
+		f.add(&sdk.Tool{Name: name, Description: "Does " + name, Annotations: hints(name)}, h)
+	}
+	f.add(&sdk.Tool{Name: "odd.name/ü", Description: "Odd"}, echo)
+	f.add(&sdk.Tool{Name: strings.Repeat("long", 20), Description: "Long"}, echo)
+	return f
+}
+
+func hints(name string) *sdk.ToolAnnotations {
+	no := false
+	switch name {
+	case "echo":
+		return &sdk.ToolAnnotations{ReadOnlyHint: true}
+	case "grow":
+		return &sdk.ToolAnnotations{DestructiveHint: &no}
+	}
+	return nil
+}
+
+func (f *fake) add(t *sdk.Tool, h handler) {
+	if t.InputSchema == nil {
+		t.InputSchema = json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"n":{"type":"integer"}}}`)
+	}
+	f.AddTool(t, h)
+}
+
+func echo(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return say("%s", req.Params.Arguments)
+}
+
+func showEnv(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return say("%s", strings.Join(os.Environ(), "\n"))
+}
+
+func die(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	fmt.Fprintln(os.Stderr, "secret-value-of-x is my reason")
+	os.Exit(3)
+	return nil, nil
+}
+
+func (f *fake) hang(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	<-ctx.Done()
+	f.once.Do(func() { close(f.cancelled) })
+	return nil, ctx.Err()
+}
+
+func (f *fake) grow(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	f.add(&sdk.Tool{Name: "grown", Description: "New"}, echo)
+	return say("grown")
+}
+
+func content(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{Content: []sdk.Content{
+		&sdk.TextContent{Text: "first"},
+		&sdk.ImageContent{MIMEType: "image/png", Data: []byte(png)},
+		&sdk.AudioContent{MIMEType: "audio/wav", Data: []byte("RIFF")},
+		&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a.txt", Text: "inner text"}},
+		&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a.pdf", MIMEType: "application/pdf", Blob: []byte("%PDF-1.7")}},
+		&sdk.ResourceLink{URI: "file:///b", Name: "b"},
+		&sdk.TextContent{Text: "last"},
+	}}, nil
+}
+
+func structured(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{StructuredContent: map[string]any{"a": 1, "b": "<x>"}, Content: []sdk.Content{}}, nil
+}
+
+func twice(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{
+		StructuredContent: map[string]any{"a": 1},
+		Content:           []sdk.Content{&sdk.TextContent{Text: `{ "a": 1 }`}},
+	}, nil
+}
+
+func broken(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	res, _ := say("no such city")
+	res.IsError = true
+	return res, nil
+}
+
+func nothing(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{Content: []sdk.Content{}}, nil
+}
+
+// huge answers with n characters.
+func huge(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	var in struct{ N int }
+	if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
+		return nil, err
+	}
+	return say("%s", strings.Repeat("x", in.N))
+}
+
+// files answers with more pictures than are kept.
+func files(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	res := &sdk.CallToolResult{}
+	for i := range 12 {
+		res.Content = append(res.Content, &sdk.ImageContent{MIMEType: "image/x-own", Data: fmt.Appendf([]byte(png), "%d", i)})
+	}
+	return res, nil
+}
+
+// spawn starts a process that outlives its parent, and answers with both ids.
+func spawn(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	cmd := exec.CommandContext(context.Background(), "sleep", "600")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return say("%d %d", os.Getpid(), cmd.Process.Pid)
+}
+
+// serveStdio is the main function of a child.
+func serveStdio(mode string) int {
+	switch mode {
+	case "exit":
+		return 7
+	case "deaf": // reads and never answers
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return 0
+	case "mute": // neither reads nor ends
+		select {}
+	case "old": // does not survive a question it does not know
+		return serveOld()
+	case "raw":
+		return serveRaw(os.Stdin, os.Stdout, os.Getenv("RAW_TOOLS"))
+	case "chatty":
+		fmt.Println("[info] starting {")
+		fmt.Println("{not json}")
+	case "stubborn":
+		ignoreSignals()
+	}
+	if err := newFake().Run(context.Background(), &sdk.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, err)
+		if mode == "stubborn" {
+			select {}
+		}
+		return 1
+	}
+	if mode == "stubborn" {
+		select {}
+	}
+	return 0
+}

@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/internal/guard"
+)
+
+// oldProtocol is the last version that begins with "initialize". It is spoken at
+// once where a server could not be connected with the newest: some neither answer
+// nor survive a question that they do not know.
+const oldProtocol = "2025-11-25"
+
+// dialer makes transports to one server.
+type dialer interface {
+	// open starts or reaches the server. The second result says why a connection
+	// that has ended did so, as far as the transport knows.
+	open(ctx context.Context) (sdk.Transport, func() error, error)
+	// rest gives back what is kept between connections.
+	rest()
+}
+
+// link is one connection to a server.
+type link struct {
+	session *sdk.ClientSession
+	tap     *tap
+	why     func() error
+	refresh chan struct{} // the server's list has changed
+	once    sync.Once
+
+	// The lock of the server guards the rest.
+	users  int
+	hangs  int  // calls in a row that got no answer
+	served bool // a call got an answer
+	ended  bool // closed from here
+}
+
+// tap remembers the connection of a transport, to close it whatever state the
+// session is in.
+type tap struct {
+	sdk.Transport
+
+	mu   sync.Mutex
+	conn sdk.Connection
+}
+
+// Connect implements the transport.
+func (t *tap) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, err := t.Transport.Connect(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conn = conn
+	return conn, err
+}
+
+// close ends the connection if there is one.
+func (t *tap) close() {
+	t.mu.Lock()
+	conn := t.conn
+	t.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close()
+	}
+}
+
+// connect makes a connection and reads the list of tools over it.
+func connect(ctx context.Context, d dialer, old bool) (*link, list, error) {
+	transport, why, err := d.open(ctx)
+	if err != nil {
+		return nil, list{}, err
+	}
+	l := &link{why: why, refresh: make(chan struct{}, 1)}
+	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case l.refresh <- struct{}{}:
+			default: // One reading to come covers both.
+			}
+		},
+	})
+	t := &tap{Transport: transport}
+	options := &sdk.ClientSessionOptions{}
+	if old {
+		options.ProtocolVersion = oldProtocol
+	}
+	// The session waits for its writes, whatever ctx says; the end of the
+	// connection ends them.
+	stop := context.AfterFunc(ctx, t.close)
+	defer stop()
+	session, err := client.Connect(ctx, t, options)
+	if err != nil {
+		t.close()
+		return nil, list{}, cmp.Or(why(), err)
+	}
+	l.session, l.tap = session, t
+	known, err := fetch(ctx, session)
+	known.Old = old
+	if err != nil {
+		l.close()
+		return nil, list{}, cmp.Or(why(), err)
+	}
+	return l, known, nil
+}
+
+// close ends the connection, the calls that run on it, and the server's processes.
+func (l *link) close() {
+	l.once.Do(func() {
+		// Errors of something that is being ended help nobody.
+		l.tap.close()
+		_ = l.session.Close()
+	})
+}
+
+// cause returns why a connection has ended.
+func (l *link) cause(err error) error {
+	if why := l.why(); why != nil {
+		return why
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return errors.New("it closed the connection")
+	}
+	return fmt.Errorf("the connection broke: %w", err)
+}
+
+// reason returns an error without addresses, which may hold secrets.
+func reason(err error) error {
+	if errors.Is(guard.Reason(err), guard.ErrAddress) {
+		return fmt.Errorf("%w; if that is meant, set allow_private for the server", guard.ErrAddress)
+	}
+	return guard.Reason(err)
+}

@@ -1,0 +1,156 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of what a server may list.
+const (
+	maxTools = 500
+	maxPages = 50
+	maxCache = 8 << 20
+)
+
+// list is what a server said about itself when it was last connected.
+type list struct {
+	// Fingerprint tells which server it was: another command or address makes the
+	// list worthless.
+	Fingerprint  string `json:"fingerprint"`
+	Title        string `json:"title,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
+	// Old says that the server was connected with [oldProtocol].
+	Old   bool    `json:"old_protocol,omitempty"`
+	Tools []entry `json:"tools"`
+}
+
+// entry is a tool as the server describes it.
+type entry struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	ReadOnly    bool            `json:"read_only,omitempty"`
+	// Harmless is the server's word that the tool destroys nothing.
+	Harmless bool `json:"harmless,omitempty"`
+}
+
+// fingerprint tells servers apart by what is started or reached, not by what is
+// made of it here nor by secrets.
+func fingerprint(s Server) string {
+	h := sha256.New()
+	for _, part := range append([]string{s.URL, s.Command, s.Dir}, s.Args...) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:32]
+}
+
+// fetch asks a connected server for its tools.
+func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
+	var l list
+	if init := session.InitializeResult(); init != nil {
+		l.Instructions = clean(init.Instructions, 2000)
+		if info := init.ServerInfo; info != nil {
+			l.Title = clean(info.Title, 60)
+		}
+		if init.Capabilities != nil && init.Capabilities.Tools == nil {
+			return l, nil // It says that it has none, and need not know the question.
+		}
+	}
+	cursor := ""
+	for range maxPages {
+		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return l, fmt.Errorf("list tools: %w", err)
+		}
+		for _, t := range page.Tools {
+			if len(l.Tools) == maxTools {
+				return l, nil
+			}
+			l.Tools = append(l.Tools, newEntry(t))
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return l, nil
+		}
+	}
+	return l, fmt.Errorf("list tools: more than %d pages", maxPages)
+}
+
+func newEntry(t *sdk.Tool) entry {
+	e := entry{Name: t.Name, Description: t.Description}
+	if e.Description == "" {
+		e.Description = t.Title
+	}
+	// What does not encode is seen as no schema, which is no object either.
+	if raw, err := json.Marshal(t.InputSchema); err == nil {
+		e.Schema = raw
+	}
+	if a := t.Annotations; a != nil {
+		e.ReadOnly = a.ReadOnlyHint
+		e.Harmless = a.DestructiveHint != nil && !*a.DestructiveHint
+	}
+	return e
+}
+
+func encodeList(l list) (string, error) {
+	data, err := json.Marshal(l)
+	return string(data), err
+}
+
+// cache keeps the list of one server in a file.
+type cache struct {
+	path        string // empty: nowhere
+	fingerprint string
+}
+
+// read returns the list that is kept, and false where there is none for the server
+// as it is configured now.
+func (c cache) read() (l list, ok bool, err error) {
+	if c.path == "" {
+		return list{}, false, nil
+	}
+	f, err := os.Open(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return list{}, false, nil
+	}
+	if err != nil {
+		return list{}, false, fmt.Errorf("read the tool list: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := json.NewDecoder(io.LimitReader(f, maxCache)).Decode(&l); err != nil {
+		return list{}, false, fmt.Errorf("read the tool list %s: %w", c.path, err)
+	}
+	return l, l.Fingerprint == c.fingerprint && len(l.Tools) <= maxTools, nil
+}
+
+// write replaces the file in one step, so that a crash leaves the old or the new.
+func (c cache) write(data string) (err error) {
+	if c.path == "" || len(data) > maxCache {
+		return nil
+	}
+	dir := filepath.Dir(c.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("keep the tool list: %w", err)
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(c.path)+"-*")
+	if err != nil {
+		return fmt.Errorf("keep the tool list: %w", err)
+	}
+	_, err = f.WriteString(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.path)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the tool list: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// modeVariable tells the test binary to be an MCP server.
+const modeVariable = "ONECLAW_TEST_MCP_MODE"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(modeVariable); mode != "" {
+		os.Exit(serveStdio(mode))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is the test binary as a server.
+func child(t testing.TB, mode string) mcp.Server {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	return mcp.Server{
+		Command: self, Env: map[string]mcp.Secret{modeVariable: mcp.Secret(mode)},
+		Timeout: 10 * time.Second, StartTimeout: 10 * time.Second,
+	}
+}
+
+// client makes a family that is closed with the test.
+func client(t testing.TB, cfg mcp.Config) *mcp.Client {
+	t.Helper()
+	c, err := mcp.New(cfg)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// discovered is a family of one server x whose list is known.
+func discovered(t testing.TB, cfg mcp.Config, s mcp.Server) *mcp.Client {
+	t.Helper()
+	cfg.Servers = map[string]mcp.Server{"x": s}
+	c := client(t, cfg)
+	c.Discover(t.Context())
+	if st := c.Status()[0]; st.Tools == 0 {
+		t.Fatalf("nothing was discovered: %+v", st)
+	}
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// find returns a tool of the groups as they are now.
+func find(t testing.TB, c *mcp.Client, name string) toolgroups.Tool {
+	t.Helper()
+	var have []string
+	for _, g := range c.Groups() {
+		for _, tool := range g.Tools {
+			if tool.Name == name {
+				return tool
+			}
+			have = append(have, tool.Name)
+		}
+	}
+	t.Fatalf("no tool %q among %v", name, have)
+	return toolgroups.Tool{}
+}
+
+// run runs a tool as the agent does.
+func run(t testing.TB, ctx context.Context, c *mcp.Client, name string, args any, ws string) (toolgroups.Result, *toolgroups.Error) {
+	t.Helper()
+	data, err := json.Marshal(args)
+	must(t, err)
+	return toolgroups.Run(ctx, nil, find(t, c, name), toolgroups.Call{
+		ID: "1", Name: name, Arguments: data,
+		Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin, Workspace: ws},
+	})
+}
+
+// call runs a tool that has to work.
+func call(t testing.TB, c *mcp.Client, name string, args any) string {
+	t.Helper()
+	res, fault := run(t, t.Context(), c, name, args, t.TempDir())
+	if fault != nil {
+		t.Fatalf("%s: %s: %s", name, fault.Code, fault.Message)
+	}
+	return res.Text
+}
+
+// fails runs a tool that must not work, and compares what the model is told.
+func fails(t testing.TB, c *mcp.Client, name, code string, parts ...string) {
+	t.Helper()
+	res, fault := run(t, t.Context(), c, name, nil, t.TempDir())
+	if fault == nil {
+		t.Fatalf("%s worked: %q", name, res.Text)
+	}
+	if fault.Code != code {
+		t.Errorf("%s: code %s, want %s (%s)", name, fault.Code, code, fault.Message)
+	}
+	for _, part := range parts {
+		if !strings.Contains(fault.Message, part) {
+			t.Errorf("%s: %q does not say %q", name, fault.Message, part)
+		}
+	}
+}
+
+func toolNames(g toolgroups.Group) []string {
+	var names []string
+	for _, tool := range g.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// registry checks that the groups can stand beside each other.
+func registry(t testing.TB, c *mcp.Client) *toolgroups.Registry {
+	t.Helper()
+	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: c.Groups()})
+	must(t, err)
+	return r
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logs) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// gone waits until a process has ended, or fails with the test's time.
+func gone(t testing.TB, pid string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for alive(pid) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("process %s lives on", pid)
+		}
+	}
+}
+
+// alive reports whether a process runs and is no zombie.
+func alive(pid string) bool {
+	data, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func sortedKeys[V any](m map[string]V) string { return fmt.Sprint(slices.Sorted(maps.Keys(m))) }

@@ -1,0 +1,193 @@
+// Package mcp brings the tools of MCP servers (Model Context Protocol) into groups,
+// one group mcp_<server> for each server of the configuration.
+//
+// Nothing runs for a server that nobody uses. The groups are built from the tool
+// lists that the servers gave when they were last connected, kept in a file for
+// each; a server is started, or reached over HTTP, by the first call of one of its
+// tools, and ended when it has been idle for a while. Each connection reads the
+// list again, as does a server's word that it has changed; where the list differs,
+// [Config].Changed says so, and whoever owns the registry builds the next one from
+// [Client.Groups]. A server whose tools have never been seen is contacted by
+// [Client.Discover], in the background after the start; until that has worked its
+// group has one tool, <server>_connect, which tries again.
+//
+// A server that dies or cannot be reached is left alone for a time that doubles
+// with each failure; until then its tools answer at once that it is unavailable,
+// and why. Nobody waits for a server but the calls of its own tools, and those have
+// a time limit.
+//
+// A server acts with the one identity that the configuration gives it, for
+// everybody who may load its group: Role says who may.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"oneclaw/toolgroups"
+)
+
+// CodeUnavailable is the code of the error that a tool gives while its server
+// cannot be reached.
+const CodeUnavailable = "server_unavailable"
+
+// GroupPrefix stands in front of a server's name in the name of its group.
+const GroupPrefix = "mcp_"
+
+// The limits where [Config] and [Server] say nothing.
+const (
+	DefaultTimeout      = 60 * time.Second
+	DefaultStartTimeout = 30 * time.Second
+	DefaultIdle         = 5 * time.Minute
+	DefaultRetry        = time.Second
+	DefaultMaxRetry     = 5 * time.Minute
+	DefaultMaxMessage   = 16 << 20
+)
+
+// Config names the servers. The fields without a YAML key are set by the program.
+type Config struct {
+	// Servers are the servers by name. A name is of letters, digits, "-" and "_",
+	// at most 32.
+	Servers map[string]Server `yaml:"servers"`
+	// DataDir is the folder for the tool lists. Empty keeps them in memory alone.
+	DataDir string `yaml:"-"`
+	// Idle is how long a server is kept after its last call. 0 means [DefaultIdle].
+	Idle time.Duration `yaml:"-"`
+	// Retry is how long a server is left alone after its first failure; the time
+	// doubles with each further one up to MaxRetry. 0 means [DefaultRetry] and
+	// [DefaultMaxRetry].
+	Retry, MaxRetry time.Duration `yaml:"-"`
+	// MaxMessage is the size in bytes of the largest message of a server.
+	// 0 means [DefaultMaxMessage].
+	MaxMessage int `yaml:"-"`
+	// Taken are names of tools that others have.
+	Taken []string `yaml:"-"`
+	// Changed is called when what Groups returns has changed. It may call Groups,
+	// and nothing of this package waits for a lock meanwhile. nil means nobody asks.
+	Changed func() `yaml:"-"`
+	// OAuth returns what authorizes the requests to an HTTP server, or nil. nil
+	// means that no server needs it.
+	OAuth func(server string) auth.OAuthHandler `yaml:"-"`
+	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].
+	LookupEnv func(name string) (string, bool) `yaml:"-"`
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger `yaml:"-"`
+}
+
+// Client is the family. It must be closed.
+//
+// It has goroutines for each server that is connected or being connected, and for
+// calls of Discover; Close waits for them.
+type Client struct {
+	servers []*server // sorted by name
+}
+
+// New checks the configuration and reads the lists that are known. It starts
+// nothing.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.DataDir != "" {
+		cfg.DataDir = filepath.Join(cfg.DataDir, "mcp")
+	}
+	cfg.Idle = cmp.Or(cfg.Idle, DefaultIdle)
+	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
+	cfg.MaxRetry = max(cmp.Or(cfg.MaxRetry, DefaultMaxRetry), cfg.Retry)
+	cfg.MaxMessage = cmp.Or(cfg.MaxMessage, DefaultMaxMessage)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.LookupEnv == nil {
+		cfg.LookupEnv = os.LookupEnv
+	}
+	c := &Client{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(cfg.Servers)) {
+		s, err := newServer(cfg, name)
+		errs = append(errs, err)
+		c.servers = append(c.servers, s)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Groups returns the group of each server, sorted by name: the tools that its last
+// list has, also while it cannot be reached.
+func (c *Client) Groups() []toolgroups.Group {
+	groups := make([]toolgroups.Group, len(c.servers))
+	for i, s := range c.servers {
+		groups[i] = s.snapshot()
+	}
+	return groups
+}
+
+// discoverers is how many servers are contacted at once by Discover.
+const discoverers = 2
+
+// discoverTries is how often Discover tries one server.
+const discoverTries = 5
+
+// Discover contacts the servers whose tools have never been seen, a few at a time,
+// and ends them again. One that cannot be reached is tried a few times more. It
+// returns when all is done or ctx ends, and is meant to run beside everything else.
+func (c *Client) Discover(ctx context.Context) {
+	slots := make(chan struct{}, discoverers)
+	var wg sync.WaitGroup
+	for _, s := range c.servers {
+		if !s.unknown() {
+			continue
+		}
+		wg.Go(func() { s.discover(ctx, slots) })
+	}
+	wg.Wait()
+}
+
+// Status is the state of a server.
+type Status struct {
+	// Name is that of the configuration, Group that of its group.
+	Name, Group string
+	// Connected says that it runs, or is reached, at this moment.
+	Connected bool
+	// Tools is how many tools its group has, 0 where they have never been seen.
+	Tools int
+	// Problem is why it cannot be used now, empty if nothing is known against it.
+	Problem string
+	// Retry is when it is tried again after a problem.
+	Retry time.Time
+}
+
+// Status returns the state of each server, sorted by name. It contacts none.
+func (c *Client) Status() []Status {
+	out := make([]Status, len(c.servers))
+	for i, s := range c.servers {
+		out[i] = s.status()
+	}
+	return out
+}
+
+// Close ends all servers with every process they have started, and waits until
+// they have ended. Later calls fail.
+func (c *Client) Close() error {
+	errs := make([]error, len(c.servers))
+	var wg sync.WaitGroup
+	for i, s := range c.servers {
+		wg.Go(func() { errs[i] = s.close() })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("mcp: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// maxSchema is the size in bytes of the largest schema that is offered.
+const maxSchema = 32 << 10
+
+// maxRefs is how many references at the top of a schema are followed.
+const maxRefs = 8
+
+// parameters makes of a server's schema one that every provider takes. Servers
+// leave out the type, write [] for no properties, or put a choice at the top, for
+// which a provider refuses the whole request.
+func parameters(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("its schema has more than %d bytes", maxSchema)
+	}
+	if s := string(bytes.TrimSpace(raw)); s == "" || s == "null" || s == "true" {
+		return toolgroups.NormalizeParameters(nil)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var top map[string]any
+	if err := dec.Decode(&top); err != nil || top == nil {
+		return nil, errors.New("its schema is no object")
+	}
+	top, err := dereference(top)
+	if err != nil {
+		return nil, err
+	}
+	flatten(top)
+	if !isObject(top["type"]) {
+		return nil, fmt.Errorf("its schema is of type %v, not object", top["type"])
+	}
+	top["type"] = "object"
+	if _, ok := top["properties"].(map[string]any); !ok {
+		top["properties"] = map[string]any{}
+	}
+	if _, ok := top["required"].([]any); !ok {
+		delete(top, "required")
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(top); err != nil {
+		return nil, err
+	}
+	return toolgroups.NormalizeParameters(b.Bytes())
+}
+
+// dereference puts the definition that the top refers to in its place.
+func dereference(top map[string]any) (map[string]any, error) {
+	for range maxRefs {
+		ref, ok := top["$ref"].(string)
+		if !ok {
+			return top, nil
+		}
+		section, name, ok := strings.Cut(strings.TrimPrefix(ref, "#/"), "/")
+		defs, isMap := top[section].(map[string]any)
+		target, found := defs[name].(map[string]any)
+		if !ok || !isMap || !found {
+			return nil, fmt.Errorf("its schema refers to %q, which it does not have", ref)
+		}
+		next := maps.Clone(target)
+		next[section] = defs
+		top = next
+	}
+	return nil, fmt.Errorf("its schema refers to itself")
+}
+
+// flatten takes out what may not stand at the top. The properties of alternatives
+// are all offered; which of them go together is left to the server.
+func flatten(top map[string]any) {
+	properties, _ := top["properties"].(map[string]any)
+	properties = maps.Clone(properties)
+	if properties == nil {
+		properties = map[string]any{}
+	}
+	required, _ := top["required"].([]any)
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		branches, _ := top[keyword].([]any)
+		for _, b := range branches {
+			branch, _ := b.(map[string]any)
+			more, _ := branch["properties"].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(more)) {
+				if _, ok := properties[name]; !ok {
+					properties[name] = more[name]
+				}
+			}
+			if must, ok := branch["required"].([]any); ok && keyword == "allOf" {
+				required = append(required, must...)
+			}
+		}
+	}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else", "$schema", "$id"} {
+		delete(top, keyword)
+	}
+	top["properties"] = properties
+	if len(required) > 0 {
+		top["required"] = required
+	}
+}
+
+// isObject accepts the type object, no type, and object among others.
+func isObject(t any) bool {
+	switch t := t.(type) {
+	case nil:
+		return true
+	case string:
+		return t == "object"
+	case []any:
+		return slices.Contains(t, any("object"))
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// minRedacted is the length in bytes from which a value is taken for a secret:
+// "true" or "8080" would tear holes into every message.
+const minRedacted = 6
+
+// maxReason bounds the reason of a failure in an error, in characters.
+const maxReason = 300
+
+var reference = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+
+// expand puts variables of the environment in the place of ${NAME}.
+func expand(field string, values map[string]Secret, lookup func(string) (string, bool)) (map[string]string, error) {
+	out := make(map[string]string, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		missing := ""
+		out[name] = reference.ReplaceAllStringFunc(string(values[name]), func(ref string) string {
+			value, ok := lookup(ref[2 : len(ref)-1])
+			if !ok {
+				missing = ref
+			}
+			return value
+		})
+		if missing != "" {
+			return nil, fmt.Errorf("%s: %s names %s, which is not set", field, name, missing)
+		}
+		if strings.ContainsAny(out[name], "\r\n\x00") && field == "headers" {
+			return nil, fmt.Errorf("headers: the value of %s must be one line", name)
+		}
+	}
+	return out, nil
+}
+
+// environment is what a server's process sees.
+func environment(s Server, lookup func(string) (string, bool)) ([]string, error) {
+	explicit, err := expand("env", s.Env, lookup)
+	if err != nil {
+		return nil, err
+	}
+	vars := map[string]string{}
+	for _, name := range append([]string{"PATH", "HOME"}, s.PassEnv...) {
+		if value, ok := lookup(name); ok {
+			vars[name] = value
+		}
+	}
+	maps.Copy(vars, explicit)
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env, nil
+}
+
+// redactor takes secrets out of messages.
+type redactor struct{ replacer *strings.Replacer }
+
+// newRedactor knows the values of the environment (but for PATH and HOME), of the
+// headers, and of the query of the address.
+func newRedactor(env []string, headers map[string]string, address string) redactor {
+	var values []string
+	for _, pair := range env {
+		if name, value, _ := strings.Cut(pair, "="); name != "PATH" && name != "HOME" {
+			values = append(values, value)
+		}
+	}
+	for _, value := range headers {
+		values = append(values, value)
+		values = append(values, strings.Fields(value)...)
+	}
+	if u, err := url.Parse(address); err == nil {
+		values = append(values, u.RawQuery)
+		for _, list := range u.Query() {
+			values = append(values, list...)
+		}
+	}
+	values = slices.DeleteFunc(values, func(v string) bool { return len(v) < minRedacted })
+	// The longest first: one may be part of another.
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, v := range slices.Compact(values) {
+		pairs = append(pairs, v, masked)
+	}
+	return redactor{strings.NewReplacer(pairs...)}
+}
+
+// line returns a text on one line, bounded, without secrets.
+func (r redactor) line(text string) string {
+	return clean(strings.Join(strings.Fields(r.replacer.Replace(text)), " "), maxReason)
+}
+
+// clean makes a text of a server fit for a prompt: valid, without characters that
+// are invisible or turn the direction of writing, and bounded.
+func clean(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return strings.TrimSpace(string([]rune(text)[:limit-1])) + "…"
+}

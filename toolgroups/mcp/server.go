@@ -1,0 +1,410 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// errClosed is what calls get once the family is closed.
+var errClosed = errors.New("mcp: closed")
+
+// maxHangs is how many calls in a row may get no answer before the connection is
+// given up.
+const maxHangs = 2
+
+// server is one server of the configuration, connected or not.
+//
+// While it is being connected it has one goroutine, while it is connected two; the
+// function of the idle timer is a third.
+type server struct {
+	name    string
+	cfg     Server
+	role    toolgroups.Role
+	naming  naming
+	cache   cache
+	redact  redactor
+	log     *slog.Logger
+	changed func()
+	idle    time.Duration
+	retry   time.Duration
+	longest time.Duration
+	dial    dialer
+
+	mu       sync.Mutex
+	known    bool   // group comes from a list of the server
+	listed   string // that list
+	old      bool   // speak oldProtocol at the next attempt
+	group    toolgroups.Group
+	link     *link
+	attempt  *attempt
+	failures int
+	next     time.Time // no attempt before
+	reason   string    // of the last failure
+	timer    *time.Timer
+	closed   bool
+	running  sync.WaitGroup
+}
+
+// attempt is one try to connect, which all calls that need it wait for.
+type attempt struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // valid once done is closed
+}
+
+func newServer(cfg Config, name string) (*server, error) {
+	s := &server{
+		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
+		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
+		idle: cfg.Idle, retry: cfg.Retry, longest: cfg.MaxRetry,
+	}
+	s.role, _ = parseRole(s.cfg.Role)
+	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
+	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, DefaultStartTimeout)
+	s.cache.fingerprint = fingerprint(s.cfg)
+	if cfg.DataDir != "" {
+		s.cache.path = filepath.Join(cfg.DataDir, name+".json")
+	}
+	if err := s.prepare(cfg); err != nil {
+		return nil, fmt.Errorf("mcp: server %q: %w", name, err)
+	}
+	l, ok, err := s.cache.read()
+	if err != nil {
+		s.log.Warn("tool list of an MCP server is asked for anew", "err", err)
+	}
+	s.known, s.group, s.old = ok, s.build(l, ok), l.Old
+	// Where it does not encode, the next list differs from it, which does no harm.
+	s.listed, _ = encodeList(l)
+	return s, nil
+}
+
+// prepare makes what the server is reached with.
+func (s *server) prepare(cfg Config) error {
+	if s.cfg.URL == "" {
+		env, err := environment(s.cfg, cfg.LookupEnv)
+		if err != nil {
+			return err
+		}
+		s.redact = newRedactor(env, nil, "")
+		s.dial = stdio{cfg: s.cfg, env: env, max: cfg.MaxMessage, log: s.log, redact: s.redact}
+		return nil
+	}
+	headers, err := expand("headers", s.cfg.Headers, cfg.LookupEnv)
+	if err != nil {
+		return err
+	}
+	s.redact = newRedactor(nil, headers, s.cfg.URL)
+	web, err := newWeb(s.cfg, headers, cfg.MaxMessage)
+	if err != nil {
+		return err
+	}
+	if cfg.OAuth != nil {
+		web.oauth = cfg.OAuth(s.name)
+	}
+	s.dial = web
+	return nil
+}
+
+func (s *server) snapshot() toolgroups.Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group
+	g.Tools = slices.Clone(g.Tools)
+	return g
+}
+
+func (s *server) unknown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.known
+}
+
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{Name: s.name, Group: s.group.Name, Connected: s.link != nil}
+	if s.known {
+		st.Tools = len(s.group.Tools)
+	}
+	if s.link == nil && s.failures > 0 {
+		st.Problem, st.Retry = s.reason, s.next
+	}
+	return st
+}
+
+// acquire returns the connection, which it makes where there is none, and counts
+// its user.
+func (s *server) acquire(ctx context.Context) (*link, error) {
+	for {
+		s.mu.Lock()
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, errClosed
+		case s.link != nil:
+			l := s.link
+			l.users++
+			s.stopTimer()
+			s.mu.Unlock()
+			return l, nil
+		case s.attempt == nil && time.Until(s.next) > 0:
+			defer s.mu.Unlock()
+			return nil, s.unavailable()
+		case s.attempt == nil:
+			s.begin()
+		}
+		a := s.attempt
+		s.mu.Unlock()
+		select {
+		case <-a.done:
+			if a.err != nil {
+				return nil, a.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// release counts a user out. The last one sets the idle timer, or ends the
+// connection at once where rest is true.
+func (s *server) release(l *link, rest bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.users--
+	if l.users > 0 || s.link != l || s.closed {
+		return
+	}
+	if rest {
+		s.end(l)
+		return
+	}
+	s.arm(l)
+}
+
+// arm ends a connection that nobody uses for a while.
+func (s *server) arm(l *link) {
+	s.stopTimer()
+	s.timer = time.AfterFunc(s.idle, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.link == l && l.users == 0 && !s.closed {
+			s.failures = 0
+			s.end(l)
+		}
+	})
+}
+
+// stopTimer is called with the lock held, as are arm, unavailable, begin, end and
+// fail.
+func (s *server) stopTimer() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// unavailable is what calls get until the next attempt.
+func (s *server) unavailable() error {
+	wait := max(time.Until(s.next), 0).Round(100 * time.Millisecond)
+	if wait > 10*time.Second {
+		wait = wait.Round(time.Second)
+	}
+	return toolgroups.Errorf(CodeUnavailable,
+		"MCP server '%s' is unavailable: %s; next try in %s. Go on without it, or tell the user.", s.name, s.reason, wait)
+}
+
+// begin starts an attempt. It lives as long as it needs, whoever waits for it.
+func (s *server) begin() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	s.attempt = a
+	old := s.old
+	s.running.Go(func() {
+		defer cancel()
+		defer close(a.done)
+		l, known, err := connect(ctx, s.dial, old)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("it was not ready within %s", s.cfg.StartTimeout)
+		}
+		if a.err = s.connected(l, err); a.err == nil {
+			s.learn(known)
+		}
+	})
+}
+
+// connected takes the outcome of an attempt.
+func (s *server) connected(l *link, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempt = nil
+	switch {
+	case err != nil && !s.closed:
+		s.fail(err)
+		s.old = !s.old
+		return s.unavailable()
+	case err != nil:
+		return errClosed
+	case s.closed:
+		s.running.Go(l.close)
+		return errClosed
+	}
+	s.link = l
+	s.arm(l)
+	s.running.Go(func() { s.watch(l) })
+	return nil
+}
+
+// fail notes a failure and when to try again.
+func (s *server) fail(err error) {
+	s.failures++
+	wait := s.retry << min(s.failures-1, 20)
+	if wait > s.longest || wait <= 0 {
+		wait = s.longest
+	}
+	s.next = time.Now().Add(wait)
+	s.reason = s.redact.line(reason(err).Error())
+	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
+}
+
+// end takes the connection out of use and closes it beside everything else.
+func (s *server) end(l *link) {
+	s.link = nil
+	l.ended = true
+	s.running.Go(l.close)
+}
+
+// drop gives up a connection that does not work any more.
+func (s *server) drop(l *link, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l && !s.closed {
+		s.fail(err)
+		s.end(l)
+	}
+}
+
+// watch waits for the end of a connection, and reads the list again when the server
+// says so.
+func (s *server) watch(l *link) {
+	dead := make(chan error, 1)
+	s.running.Go(func() { dead <- l.session.Wait() })
+	for {
+		select {
+		case <-l.refresh:
+			s.reload(l)
+		case err := <-dead:
+			l.close()
+			s.lost(l, err)
+			return
+		}
+	}
+}
+
+// reload reads the list again.
+func (s *server) reload(l *link) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
+	defer cancel()
+	known, err := fetch(ctx, l.session)
+	if err != nil {
+		s.log.Warn("changed tool list of an MCP server was not read", "err", s.redact.line(reason(err).Error()))
+		return
+	}
+	s.learn(known)
+}
+
+// lost notes the end of a connection that nobody here has ended. One that served a
+// call before may be made again at once.
+func (s *server) lost(l *link, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.ended || s.closed || s.link != l {
+		return
+	}
+	s.link = nil
+	served := l.served
+	s.fail(l.cause(err))
+	if served {
+		s.failures, s.next = 0, time.Time{}
+	}
+}
+
+// learn takes a list: it is kept, and whoever asked is told if the group differs.
+func (s *server) learn(l list) {
+	l.Fingerprint = s.cache.fingerprint
+	data, err := encodeList(l)
+	if err != nil {
+		s.log.Warn("tool list of an MCP server was not kept", "err", err)
+		return
+	}
+	s.mu.Lock()
+	if s.known && s.listed == data {
+		s.mu.Unlock()
+		return
+	}
+	g := s.build(l, true)
+	differs := !s.known || !sameTools(s.group, g)
+	s.listed, s.known, s.group, s.old = data, true, g, l.Old
+	s.mu.Unlock()
+	if err := s.cache.write(data); err != nil {
+		s.log.Warn("tool list of an MCP server was not kept", "err", err)
+	}
+	if !differs {
+		return
+	}
+	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools))
+	if s.changed != nil {
+		s.changed()
+	}
+}
+
+// discover connects until the list is known.
+func (s *server) discover(ctx context.Context, slots chan struct{}) {
+	for range discoverTries {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		l, err := s.acquire(ctx)
+		if err == nil {
+			s.release(l, true)
+		}
+		<-slots
+		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
+			return
+		}
+		select {
+		case <-time.After(time.Until(s.status().Retry)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends what runs and waits for it.
+func (s *server) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.stopTimer()
+	if s.attempt != nil {
+		s.attempt.cancel()
+	}
+	l := s.link
+	s.link = nil
+	s.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+	s.running.Wait()
+	s.dial.rest()
+	return nil
+}

@@ -1,0 +1,239 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Times of a server's process.
+const (
+	// grace is how long a process gets to end after its input was closed, and again
+	// after it was asked to.
+	grace = time.Second
+	// writeTime is how long a process may leave its input unread.
+	writeTime = 5 * time.Second
+)
+
+// maxTail is how much of a server's error output is kept for the log.
+const maxTail = 2 << 10
+
+// errTooLarge is a message above the limit.
+var errTooLarge = errors.New("a message of the server is too large")
+
+// stdio starts servers that speak over their standard input and output.
+type stdio struct {
+	cfg    Server
+	env    []string
+	max    int
+	log    *slog.Logger
+	redact redactor
+}
+
+// rest has nothing to do: a process ends with its connection.
+func (d stdio) rest() {}
+
+// open starts the process in a group of its own. It lives until its connection is
+// closed, however long ctx does.
+func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
+	inRead, inWrite, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	outRead, outWrite, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, inRead.Close(), inWrite.Close())
+	}
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(alive, d.cfg.Command, d.cfg.Args...)
+	p := &process{cmd: cmd, kill: kill, in: inWrite, out: outRead, exited: make(chan struct{})}
+	cmd.Env, cmd.Dir = d.env, d.cfg.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inRead, outWrite, &p.tail
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = grace
+	err = cmd.Start()
+	err = errors.Join(err, inRead.Close(), outWrite.Close())
+	if err != nil {
+		kill()
+		return nil, nil, errors.Join(fmt.Errorf("start it: %w", err), inWrite.Close(), outRead.Close())
+	}
+	go p.wait(d)
+	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), max: d.max, log: d.log}
+	return &sdk.IOTransport{
+		Reader:        readCloser{lines, p},
+		Writer:        p,
+		MaxLineLength: d.max + 64<<10, // What the decoder reads ahead counts too.
+	}, func() error { return p.reason(lines) }, nil
+}
+
+// process is a server that runs. Its goroutine, which ends when the process has
+// been waited for, is waited for by Close.
+type process struct {
+	cmd    *exec.Cmd
+	kill   context.CancelFunc
+	in     *os.File
+	out    *os.File
+	tail   tail
+	exited chan struct{}
+	err    error // of the end; valid once exited is closed
+	once   sync.Once
+}
+
+// wait reaps the process and ends what it has left behind in its group.
+func (p *process) wait(d stdio) {
+	defer close(p.exited)
+	defer p.kill()
+	p.err = p.cmd.Wait()
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	// What has left the group may hold the output open for ever.
+	_ = p.out.SetReadDeadline(time.Now().Add(grace))
+	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redact.line(p.tail.String()))
+}
+
+// Write sends to the server, which must read it in time.
+func (p *process) Write(data []byte) (int, error) {
+	if err := p.in.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return 0, err
+	}
+	return p.in.Write(data)
+}
+
+// Close ends the process: first by the end of its input, then by asking, then by
+// force. The whole group goes with it.
+func (p *process) Close() error {
+	p.once.Do(func() {
+		_ = p.in.Close()
+		if !p.over(grace) {
+			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
+			p.over(grace)
+		}
+		p.kill()
+		<-p.exited
+		_ = p.out.Close()
+	})
+	return nil
+}
+
+// over reports whether the process ends in time.
+func (p *process) over(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// reason says why the process does not serve any more, nil if it does.
+func (p *process) reason(lines *lineReader) error {
+	if lines.tooLarge() {
+		return errTooLarge
+	}
+	if !p.over(grace / 10) {
+		return nil
+	}
+	if p.err == nil {
+		return errors.New("its process ended")
+	}
+	return fmt.Errorf("its process ended (%w)", p.err)
+}
+
+// readCloser reads from one and closes another.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// lineReader passes on the lines that are JSON. Many servers, and what starts them,
+// print other lines too.
+type lineReader struct {
+	in   *bufio.Reader
+	max  int
+	log  *slog.Logger
+	rest []byte
+
+	mu   sync.Mutex
+	over bool
+}
+
+// Read implements [io.Reader].
+func (r *lineReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		line, err := r.line()
+		if err != nil {
+			return 0, err
+		}
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
+			r.rest = line
+		} else if len(trimmed) > 0 {
+			r.log.Debug("line of an MCP server is no message", "bytes", len(trimmed))
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// line reads one line with its end.
+func (r *lineReader) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > r.max:
+			r.mu.Lock()
+			r.over = true
+			r.mu.Unlock()
+			return nil, errTooLarge
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err // A line without an end is no message.
+		}
+	}
+}
+
+func (r *lineReader) tooLarge() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p[max(0, len(p)-maxTail):]...)
+	t.data = t.data[max(0, len(t.data)-maxTail):]
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.data), "")
+}

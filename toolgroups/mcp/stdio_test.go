@@ -1,0 +1,262 @@
+package mcp_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+func TestToolsOfAServerAreAGroup(t *testing.T) {
+	c := discovered(t, mcp.Config{}, child(t, "fake"))
+	g := c.Groups()[0]
+	if g.Name != "mcp_x" || g.Source != "mcp:x" || g.DisplayName != "Fake Things" ||
+		g.Description != "Does things for tests" || g.Role != toolgroups.RoleUser {
+		t.Errorf("group %+v", g)
+	}
+	want := []string{
+		"x_broken", "x_content", "x_die", "x_echo", "x_env", "x_files", "x_grow", "x_hang", "x_huge",
+		"x_" + strings.Repeat("long", 20)[:53] + "_ee873ddd", "x_nothing", "x_odd_name___abe44c15", "x_spawn", "x_structured", "x_twice",
+	}
+	if diff := cmp.Diff(want, toolNames(g)); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	effects := map[string]toolgroups.Effect{}
+	for _, tool := range g.Tools {
+		effects[tool.Name] = tool.Effect
+	}
+	if effects["x_echo"] != toolgroups.ReadOnly || effects["x_grow"] != toolgroups.Changes || effects["x_env"] != toolgroups.Consequential {
+		t.Errorf("effects %v", effects)
+	}
+	if st := c.Status()[0]; st.Connected {
+		t.Error("the server was kept after the discovery")
+	}
+	if got := call(t, c, "x_odd_name___abe44c15", map[string]any{"text": "ü"}); got != `{"text":"ü"}` {
+		t.Errorf("the odd tool answered %q", got)
+	}
+	registry(t, c)
+}
+
+func TestTheEnvironmentIsMinimal(t *testing.T) {
+	t.Setenv("TELEGRAM_BOT_TOKEN", "token-of-the-bot")
+	t.Setenv("WANTED", "wanted-value")
+	t.Setenv("PART", "part-value")
+	s := child(t, "fake")
+	s.Env["EXPLICIT"] = "before ${PART} after"
+	s.PassEnv = []string{"WANTED", "NOT_SET_ANYWHERE"}
+	got := map[string]string{}
+	for pair := range strings.SplitSeq(call(t, discovered(t, mcp.Config{}, s), "x_env", nil), "\n") {
+		name, value, _ := strings.Cut(pair, "=")
+		got[name] = value
+	}
+	want := map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), modeVariable: "fake",
+		"WANTED": "wanted-value", "EXPLICIT": "before part-value after",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
+func TestListsOutliveTheServer(t *testing.T) {
+	dir := t.TempDir()
+	first := discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
+	want := toolgroups.EncodeTools(first.Groups()[0].Tools)
+
+	// With the lists known nothing is started: this server would not even work.
+	lookup := func(string) (string, bool) { return "", false }
+	again := client(t, mcp.Config{DataDir: dir, LookupEnv: lookup, Servers: map[string]mcp.Server{"x": child(t, "exit")}})
+	again.Discover(t.Context())
+	if got := toolgroups.EncodeTools(again.Groups()[0].Tools); string(got) != string(want) {
+		t.Errorf("tools after a restart differ:\n%s\n%s", got, want)
+	}
+	fails(t, again, "x_echo", mcp.CodeUnavailable, "MCP server 'x' is unavailable: its process ended (exit status 7); next try in 1s")
+
+	other := child(t, "fake")
+	other.Args = []string{"other"}
+	changed := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": other}})
+	if names := toolNames(changed.Groups()[0]); len(names) != 1 || names[0] != "x_connect" {
+		t.Errorf("another command has the tools %v", names)
+	}
+}
+
+func TestADamagedListIsAskedForAnew(t *testing.T) {
+	dir := t.TempDir()
+	discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
+	must(t, os.WriteFile(dir+"/mcp/x.json", []byte(`{"tools":[`), 0o600))
+	discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
+}
+
+func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
+	changes := make(chan struct{}, 10)
+	c := client(t, mcp.Config{
+		Servers: map[string]mcp.Server{"x": child(t, "fake")},
+		Changed: func() { changes <- struct{}{} },
+	})
+	if got := call(t, c, "x_connect", nil); got != "Connected to MCP server 'x': it has 15 tools. Load the group mcp_x again to see them." {
+		t.Errorf("connect answered %q", got)
+	}
+	<-changes
+	call(t, c, "x_echo", nil)
+	if len(changes) != 0 {
+		t.Error("a change was reported where there was none")
+	}
+}
+
+func TestAChangedListIsReadAgain(t *testing.T) {
+	var c *mcp.Client
+	changes := make(chan []string, 10)
+	c = discovered(t, mcp.Config{Changed: func() {
+		if c != nil {
+			changes <- toolNames(c.Groups()[0])
+		}
+	}}, child(t, "fake"))
+	call(t, c, "x_grow", nil)
+	if names := strings.Join(<-changes, " "); !strings.Contains(names, "x_grown") {
+		t.Errorf("after the change: %s", names)
+	}
+	call(t, c, "x_grown", nil)
+}
+
+func TestADeathInTheMiddleOfACall(t *testing.T) {
+	var l logs
+	s := child(t, "fake")
+	s.Env["X"] = "secret-value-of-x"
+	c := discovered(t, mcp.Config{Logger: l.logger(), Retry: time.Hour, MaxRetry: time.Hour}, s)
+	call(t, c, "x_echo", nil)
+	fails(t, c, "x_die", mcp.CodeUnavailable, "MCP server 'x' failed in the middle of the call of 'die': its process ended (exit status 3)")
+	if st := c.Status()[0]; st.Connected {
+		t.Errorf("status %+v", st)
+	}
+	if text := l.String(); strings.Contains(text, "secret-value-of-x") || !strings.Contains(text, "is my reason") {
+		t.Errorf("log:\n%s", text)
+	}
+}
+
+func TestBackOffGrowsAndEnds(t *testing.T) {
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: 20 * time.Millisecond, MaxRetry: 40 * time.Millisecond})
+	var waits []time.Duration
+	for range 4 {
+		began := time.Now()
+		fails(t, c, "x_connect", mcp.CodeUnavailable, "'x'", "exit status 7", "next try in")
+		st := c.Status()[0]
+		waits = append(waits, st.Retry.Sub(began).Truncate(20*time.Millisecond))
+		<-time.After(time.Until(st.Retry))
+	}
+	for i, w := range waits {
+		if least := min(20*time.Millisecond<<i, 40*time.Millisecond); w < least {
+			t.Errorf("wait %d is %s, want at least %s", i, w, least)
+		}
+	}
+}
+
+func TestUnavailableIsSaidAtOnce(t *testing.T) {
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{
+		"x": {Command: "/no/such/program"}, "y": child(t, "fake"),
+	}, Retry: time.Hour, MaxRetry: time.Hour})
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "no such file or directory", "next try in 1h0m0s")
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "no such file or directory", "next try in")
+	call(t, c, "y_connect", nil) // The others know nothing of it.
+	if names := registry(t, c).GroupNames(); strings.Join(names, " ") != "mcp_x mcp_y" {
+		t.Errorf("groups %v", names)
+	}
+}
+
+func TestAServerThatNeverAnswersDelaysNobody(t *testing.T) {
+	for _, mode := range []string{"deaf", "mute"} {
+		t.Run(mode, func(t *testing.T) {
+			s := child(t, mode)
+			s.StartTimeout = 50 * time.Millisecond
+			c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s, "y": child(t, "fake")}, Retry: time.Hour, MaxRetry: time.Hour})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				fails(t, c, "x_connect", mcp.CodeUnavailable, "it was not ready within 50ms")
+			}()
+			call(t, c, "y_connect", nil)
+			<-done
+		})
+	}
+}
+
+func TestACallThatHangs(t *testing.T) {
+	s := child(t, "fake")
+	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled := make(chan *toolgroups.Error)
+	go func() {
+		_, fault := run(t, ctx, c, "x_hang", nil, "")
+		cancelled <- fault
+	}()
+	call(t, c, "x_echo", nil) // The server serves others meanwhile.
+	cancel()
+	if fault := <-cancelled; fault == nil || fault.Code != toolgroups.CodeCancelled {
+		t.Errorf("the stopped call: %+v", fault)
+	}
+
+	s.Timeout = 50 * time.Millisecond
+	quick := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	fails(t, quick, "x_hang", toolgroups.CodeTimeout, "MCP server 'x' did not answer the call of 'hang' within 50ms")
+	if !quick.Status()[0].Connected {
+		t.Error("one call without an answer ended the connection")
+	}
+	fails(t, quick, "x_hang", toolgroups.CodeTimeout)
+	fails(t, quick, "x_hang", mcp.CodeUnavailable, "it left 2 calls in a row without an answer")
+}
+
+func TestIdleServersEnd(t *testing.T) {
+	c := discovered(t, mcp.Config{Idle: 10 * time.Millisecond}, child(t, "fake"))
+	pid, _, _ := strings.Cut(call(t, c, "x_spawn", nil), " ")
+	gone(t, pid)
+	if st := c.Status()[0]; st.Connected || st.Problem != "" {
+		t.Errorf("status of an idle server: %+v", st)
+	}
+	call(t, c, "x_echo", nil)
+}
+
+func TestCloseEndsTheWholeGroup(t *testing.T) {
+	for _, mode := range []string{"fake", "stubborn"} {
+		t.Run(mode, func(t *testing.T) {
+			c := discovered(t, mcp.Config{}, child(t, mode))
+			pids := strings.Fields(call(t, c, "x_spawn", nil))
+			hung := make(chan *toolgroups.Error)
+			tool := find(t, c, "x_hang")
+			go func() {
+				_, fault := toolgroups.Run(context.WithoutCancel(t.Context()), nil, tool,
+					toolgroups.Call{Scope: toolgroups.Scope{Role: toolgroups.RoleUser}})
+				hung <- fault
+			}()
+			call(t, c, "x_echo", nil)
+			must(t, c.Close())
+			for _, pid := range pids {
+				gone(t, pid)
+			}
+			if fault := <-hung; fault == nil {
+				t.Error("a call outlived the server")
+			}
+			if _, fault := run(t, t.Context(), c, "x_echo", nil, ""); fault == nil || fault.Code != toolgroups.CodeCancelled {
+				t.Errorf("a call after the end: %+v", fault)
+			}
+		})
+	}
+}
+
+func TestOldServers(t *testing.T) {
+	dir := t.TempDir()
+	c := discovered(t, mcp.Config{DataDir: dir, Retry: time.Millisecond}, child(t, "old"))
+	call(t, c, "x_echo", nil)
+	must(t, c.Close())
+	// The next start knows what to speak.
+	again := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": child(t, "old")}, Retry: time.Hour, MaxRetry: time.Hour})
+	call(t, again, "x_echo", nil)
+}
+
+func TestOtherLinesAreNoMessages(t *testing.T) {
+	call(t, discovered(t, mcp.Config{}, child(t, "chatty")), "x_echo", nil)
+}

@@ -1,0 +1,128 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// raw is a server whose tools array is given.
+func raw(t testing.TB, tools string) mcp.Server {
+	s := child(t, "raw")
+	s.Env["RAW_TOOLS"] = mcp.Secret(tools)
+	return s
+}
+
+func TestIncludeExcludeAndTrust(t *testing.T) {
+	const tools = `[{"name":"get_a","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"get_b","inputSchema":{}},
+		{"name":"set_a","inputSchema":{},"annotations":{"destructiveHint":false}},{"name":"del_a","inputSchema":{}}]`
+	ro, ch, co := toolgroups.ReadOnly, toolgroups.Changes, toolgroups.Consequential
+	for name, tc := range map[string]struct {
+		change func(*mcp.Server)
+		want   map[string]toolgroups.Effect
+	}{
+		"all":     {func(*mcp.Server) {}, map[string]toolgroups.Effect{"x_del_a": co, "x_get_a": ro, "x_get_b": co, "x_set_a": ch}},
+		"include": {func(s *mcp.Server) { s.Include = []string{"get_*"} }, map[string]toolgroups.Effect{"x_get_a": ro, "x_get_b": co}},
+		"exclude": {func(s *mcp.Server) { s.Exclude = []string{"get_*", "del_?"} }, map[string]toolgroups.Effect{"x_set_a": ch}},
+		"both": {func(s *mcp.Server) { s.Include, s.Exclude = []string{"get_*"}, []string{"*_b"} },
+			map[string]toolgroups.Effect{"x_get_a": ro}},
+		"no trust": {func(s *mcp.Server) { s.Trust, s.ReadOnly = mcp.TrustNone, []string{"get_b"} },
+			map[string]toolgroups.Effect{"x_del_a": co, "x_get_a": co, "x_get_b": ro, "x_set_a": co}},
+		"full trust": {func(s *mcp.Server) { s.Trust = mcp.TrustFull },
+			map[string]toolgroups.Effect{"x_del_a": ch, "x_get_a": ro, "x_get_b": ch, "x_set_a": ch}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := raw(t, tools)
+			tc.change(&s)
+			got := map[string]toolgroups.Effect{}
+			for _, tool := range discovered(t, mcp.Config{}, s).Groups()[0].Tools {
+				got[tool.Name] = tool.Effect
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("effects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNamesNeverClash(t *testing.T) {
+	c := client(t, mcp.Config{
+		Servers: map[string]mcp.Server{
+			"x":   raw(t, `[{"name":"a_b","inputSchema":{}},{"name":"info","inputSchema":{}},{"name":"connect","inputSchema":{}},{"name":"a.c","inputSchema":{}},{"name":"a c","inputSchema":{}},{"name":"info","inputSchema":{}}]`),
+			"x_a": raw(t, `[{"name":"b","inputSchema":{}}]`),
+		},
+		Taken: []string{"x_info"},
+	})
+	registry(t, c) // Both are unknown yet.
+	c.Discover(t.Context())
+	var got []string
+	for _, g := range registry(t, c).Groups() {
+		got = append(got, g.Name+": "+strings.Join(toolNames(g), " "))
+	}
+	want := []string{
+		"mcp_x: x_a_b_86d5bd4a x_a_c_1177e5cc x_a_c_e8dcd2d7 x_connect_9dd8eeb3 x_info_a0ebd6a2",
+		"mcp_x_a: x_a_b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+func TestOddSchemas(t *testing.T) {
+	const empty = `{"properties":{},"type":"object"}`
+	for name, tc := range map[string]struct{ schema, want string }{
+		"none":               {`null`, `{"type":"object","properties":{}}`},
+		"true":               {`true`, `{"type":"object","properties":{}}`},
+		"no type":            {`{"properties":{"a":{"type":"string"}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
+		"type among others":  {`{"type":["null","object"]}`, empty},
+		"a list of nothing":  {`{"type":"object","properties":[],"required":null}`, empty},
+		"draft and default":  {`{"$schema":"x","$id":"y","type":"object","properties":{"a":{"default":1}}}`, `{"properties":{"a":{}},"type":"object"}`},
+		"list without items": {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"properties":{"a":{"type":"array","items":{"type":"string"}}},"type":"object"}`},
+		"alternatives":       {`{"anyOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}}}]}`, `{"properties":{"a":{},"b":{}},"type":"object"}`},
+		"all of them":        {`{"allOf":[{"properties":{"a":{}},"required":["a"]}]}`, `{"properties":{"a":{}},"required":["a"],"type":"object"}`},
+		"a reference":        {`{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"a":{}}}}}`, `{"$defs":{"A":{"properties":{"a":{}},"type":"object"}},"properties":{"a":{}},"type":"object"}`},
+		"a large number":     {`{"type":"object","properties":{"a":{"maximum":9007199254740993}}}`, `{"properties":{"a":{"maximum":9007199254740992}},"type":"object"}`},
+		"a string":           {`{"type":"string"}`, ""},
+		"a list":             {`[]`, ""},
+		"lost reference":     {`{"$ref":"#/$defs/A"}`, ""},
+		"circular reference": {`{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`, ""},
+		"too large":          {`{"type":"object","description":"` + strings.Repeat("x", 40_000) + `"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l logs
+			s := raw(t, `[{"name":"good","inputSchema":{}},{"name":"odd","inputSchema":`+tc.schema+`}]`)
+			c := discovered(t, mcp.Config{Logger: l.logger()}, s)
+			var got string
+			for _, tool := range c.Groups()[0].Tools {
+				if tool.Name == "x_odd" {
+					got = string(tool.Parameters)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if said := strings.Contains(l.String(), "tool of an MCP server left out"); said != (tc.want == "") {
+				t.Errorf("log:\n%s", l.String())
+			}
+		})
+	}
+}
+
+func TestDescriptionsAreCleaned(t *testing.T) {
+	s := raw(t, `[{"name":"a","inputSchema":{},"description":"Does\u200b a\u202e\u0000 thing\ud83d\ude00\udb40\udc41"},{"name":"b","inputSchema":{}},{"name":"c","title":"See","inputSchema":{}}]`)
+	g := discovered(t, mcp.Config{}, s).Groups()[0]
+	var got []string
+	for _, tool := range g.Tools {
+		got = append(got, tool.Description)
+	}
+	if diff := cmp.Diff([]string{"Does a thing😀", "The tool b of the MCP server x", "See"}, got); diff != "" {
+		t.Errorf("descriptions (-want +got):\n%s", diff)
+	}
+	if g.Description != "Tools of the MCP server x: a, b, c" || g.DisplayName != "x (MCP)" {
+		t.Errorf("group: %q, %q", g.Description, g.DisplayName)
+	}
+}

@@ -1,0 +1,150 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/internal/guard"
+)
+
+// maxRedirects is how many redirects within the host of a server are followed.
+const maxRedirects = 5
+
+// web reaches servers that speak streamable HTTP.
+type web struct {
+	endpoint string
+	client   *http.Client
+	base     *http.Transport
+	oauth    auth.OAuthHandler
+	max      int
+}
+
+// newWeb makes the client of one server. It connects to the host of the configured
+// address and to no other, so that neither a redirect nor the headers can leave it.
+func newWeb(cfg Server, headers map[string]string, limit int) (*web, error) {
+	origin, err := guard.ParseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{
+		DialContext:            guard.NewDialer(guard.Config{AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate)}).DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    guard.DefaultDial,
+		IdleConnTimeout:        time.Minute,
+		MaxIdleConns:           4,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return &web{
+		endpoint: cfg.URL,
+		base:     base,
+		max:      limit,
+		client: &http.Client{
+			Transport: courier{base: base, origin: origin, headers: headers, max: int64(limit)},
+			CheckRedirect: func(req *http.Request, via []*http.Request) error {
+				if len(via) > maxRedirects {
+					return guard.ErrRedirects
+				}
+				if !sameOrigin(req.URL, origin) {
+					return errors.New("it redirects to another host, which is not followed: configure that address")
+				}
+				return nil
+			},
+		},
+	}, nil
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// privateRanges are the addresses besides the public ones that a host may have. A
+// host that is such an address, or whose name has a meaning on the inside alone,
+// was chosen by the operator.
+func privateRanges(host string, allowed bool) []netip.Prefix {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addr = addr.Unmap().WithZone("")
+		return []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	inner := !strings.Contains(host, ".")
+	for _, suffix := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
+		inner = inner || strings.HasSuffix(host, suffix)
+	}
+	if !inner && !allowed {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, p := range []string{
+		"127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
+	} {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+// open implements dialer. Nothing is reached before the transport is used.
+func (d *web) open(context.Context) (sdk.Transport, func() error, error) {
+	return &sdk.StreamableClientTransport{
+		Endpoint:     d.endpoint,
+		HTTPClient:   d.client,
+		MaxRetries:   2,
+		OAuthHandler: d.oauth,
+		MaxEventSize: d.max,
+	}, func() error { return nil }, nil
+}
+
+// rest closes connections that wait for the next request.
+func (d *web) rest() { d.base.CloseIdleConnections() }
+
+// courier adds the headers, and bounds the answers that are read as a whole. A
+// stream is bounded event by event where it is read.
+type courier struct {
+	base    http.RoundTripper
+	origin  *url.URL
+	headers map[string]string
+	max     int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !sameOrigin(req.URL, c.origin) {
+		return nil, fmt.Errorf("%w: it is not that of the server", guard.ErrURL)
+	}
+	req = req.Clone(req.Context())
+	for name, value := range c.headers {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind != "text/event-stream" {
+		resp.Body = &bounded{ReadCloser: resp.Body, left: c.max}
+	}
+	return resp, nil
+}
+
+// bounded is a body that fails beyond a limit.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements [io.Reader].
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}

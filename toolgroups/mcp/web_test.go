@@ -1,0 +1,206 @@
+package mcp_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// served puts a server behind HTTP.
+func served(t testing.TB, f *fake, wrap func(http.Handler) http.Handler, options *sdk.StreamableHTTPOptions) (*httptest.Server, mcp.Server) {
+	t.Helper()
+	var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return f.Server }, options)
+	if wrap != nil {
+		h = wrap(h)
+	}
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	t.Cleanup(srv.CloseClientConnections)
+	return srv, mcp.Server{URL: srv.URL + "/mcp", Timeout: 10 * time.Second, StartTimeout: 10 * time.Second}
+}
+
+func TestHTTPServers(t *testing.T) {
+	for name, options := range map[string]*sdk.StreamableHTTPOptions{
+		"stream": nil, "json": {JSONResponse: true}, "stateless": {Stateless: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := served(t, newFake(), nil, options)
+			c := discovered(t, mcp.Config{}, s)
+			if got := call(t, c, "x_echo", map[string]any{"text": "hi"}); got != `{"text":"hi"}` {
+				t.Errorf("got %q", got)
+			}
+			fails(t, c, "x_broken", toolgroups.CodeExecution, "no such city")
+			must(t, c.Close())
+		})
+	}
+}
+
+func TestHTTPListChanges(t *testing.T) {
+	changes := make(chan struct{}, 10)
+	_, s := served(t, newFake(), nil, nil)
+	c := discovered(t, mcp.Config{Changed: func() { changes <- struct{}{} }}, s)
+	<-changes
+	call(t, c, "x_grow", nil)
+	<-changes
+	call(t, c, "x_grown", nil)
+	must(t, c.Close())
+}
+
+func TestHTTPCancellationReachesTheServer(t *testing.T) {
+	f := newFake()
+	_, s := served(t, f, nil, nil)
+	s.Timeout = 50 * time.Millisecond
+	c := discovered(t, mcp.Config{}, s)
+	fails(t, c, "x_hang", toolgroups.CodeTimeout)
+	<-f.cancelled
+	must(t, c.Close())
+}
+
+func TestHeadersAreSentAndNotShown(t *testing.T) {
+	t.Setenv("HEADER_TOKEN", "very-secret-token")
+	var l logs
+	refuse := atomic.Bool{}
+	srv, s := served(t, newFake(), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if refuse.Load() || r.Header.Get("Authorization") != "Bearer very-secret-token" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}, nil)
+	s.URL += "?api_key=query-secret"
+	s.Headers = map[string]mcp.Secret{"Authorization": "Bearer ${HEADER_TOKEN}"}
+	c := discovered(t, mcp.Config{Logger: l.logger(), Retry: time.Hour, MaxRetry: time.Hour}, s)
+	call(t, c, "x_echo", nil)
+	refuse.Store(true)
+	fails(t, c, "x_echo", mcp.CodeUnavailable, "Unauthorized")
+	srv.Close()
+	again := client(t, mcp.Config{Logger: l.logger(), Servers: map[string]mcp.Server{"x": s}})
+	fails(t, again, "x_connect", mcp.CodeUnavailable, "connection refused")
+	for _, secret := range []string{"very-secret", "query-secret"} {
+		if text := l.String(); strings.Contains(text, secret) {
+			t.Errorf("the log shows a secret:\n%s", text)
+		}
+	}
+}
+
+func TestAForgottenSessionIsMadeAgain(t *testing.T) {
+	var inner atomic.Pointer[http.Handler]
+	fresh := func() {
+		f := newFake()
+		h := http.Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return f.Server }, nil))
+		inner.Store(&h)
+	}
+	fresh()
+	_, s := served(t, newFake(), func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*inner.Load()).ServeHTTP(w, r) })
+	}, nil)
+	c := discovered(t, mcp.Config{Retry: time.Hour, MaxRetry: time.Hour}, s)
+	call(t, c, "x_echo", nil)
+	fresh() // The server restarts.
+	call(t, c, "x_echo", nil)
+	must(t, c.Close())
+}
+
+func TestHTTPServerGoesAndComes(t *testing.T) {
+	var down atomic.Bool
+	_, s := served(t, newFake(), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down.Load() {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}, nil)
+	c := discovered(t, mcp.Config{Retry: time.Millisecond, MaxRetry: time.Millisecond}, s)
+	down.Store(true)
+	fails(t, c, "x_echo", mcp.CodeUnavailable, "Bad Gateway")
+	down.Store(false)
+	<-time.After(time.Until(c.Status()[0].Retry))
+	call(t, c, "x_echo", nil)
+	must(t, c.Close())
+}
+
+func TestTheGuardAndRedirects(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a redirect was followed to another host, with %v", r.Header)
+	}))
+	t.Cleanup(target.Close)
+	_, s := served(t, newFake(), func(http.Handler) http.Handler {
+		return http.RedirectHandler(target.URL, http.StatusTemporaryRedirect)
+	}, nil)
+	s.Headers = map[string]mcp.Secret{"X-Key": "some-secret-key"}
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{
+		"x": s,
+		// A public name whose address is inside: as a host that changes its mind.
+		"y": {URL: "http://localtest.example.com:1/mcp", AllowPrivate: false},
+	}})
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "redirects to another host")
+}
+
+func TestHugeMessages(t *testing.T) {
+	_, s := served(t, newFake(), nil, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	_, stream := served(t, newFake(), nil, nil)
+	for name, server := range map[string]mcp.Server{"json": s, "stream": stream, "stdio": child(t, "fake")} {
+		t.Run(name, func(t *testing.T) {
+			c := discovered(t, mcp.Config{MaxMessage: 100_000, Retry: time.Hour, MaxRetry: time.Hour}, server)
+			ws := t.TempDir()
+			if res, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 50_000}, ws); fault != nil || !strings.Contains(res.Text, "[cut: the first 29000 of 50000 characters; the whole is in mcp/x/huge-") {
+				t.Errorf("a long text: %.200s…, %v", res.Text, fault)
+			}
+			_, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 500_000}, ws)
+			if fault == nil || fault.Code != mcp.CodeUnavailable {
+				t.Errorf("a huge message: %+v", fault)
+			}
+			must(t, c.Close())
+		})
+	}
+}
+
+// login is an OAuth flow without a person.
+type login struct{ token atomic.Pointer[oauth2.Token] }
+
+func (l *login) TokenSource(context.Context) (oauth2.TokenSource, error) {
+	if tok := l.token.Load(); tok != nil {
+		return oauth2.StaticTokenSource(tok), nil
+	}
+	return nil, nil
+}
+
+func (l *login) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
+	l.token.Store(&oauth2.Token{AccessToken: "granted"})
+	return resp.Body.Close()
+}
+
+func TestOAuth(t *testing.T) {
+	_, s := served(t, newFake(), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer granted" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}, nil)
+	c := discovered(t, mcp.Config{OAuth: func(server string) auth.OAuthHandler {
+		if server != "x" {
+			t.Errorf("asked for %q", server)
+		}
+		return &login{}
+	}}, s)
+	call(t, c, "x_echo", nil)
+	must(t, c.Close())
+}
