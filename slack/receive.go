@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	minBackOff = 100 * time.Millisecond
+	minBackOff = 50 * time.Millisecond
 	maxBackOff = 30 * time.Second
 	// responseAge is how long Slack takes answers to a command.
 	responseAge = 30 * time.Minute
