@@ -95,12 +95,12 @@ func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string)
 		patch.ForceSendFields = append(patch.ForceSendFields, "Names")
 	}
 	if in.Email != nil {
-		patch.EmailAddresses = replaced(old.EmailAddresses, *in.Email, emailOf)
+		patch.EmailAddresses = contactsReplaced(old.EmailAddresses, *in.Email, contactsEmail)
 		changed = append(changed, "emailAddresses")
 		patch.ForceSendFields = append(patch.ForceSendFields, "EmailAddresses")
 	}
 	if in.Phone != nil {
-		patch.PhoneNumbers = replaced(old.PhoneNumbers, *in.Phone, phoneOf)
+		patch.PhoneNumbers = contactsReplaced(old.PhoneNumbers, *in.Phone, contactsPhone)
 		changed = append(changed, "phoneNumbers")
 		patch.ForceSendFields = append(patch.ForceSendFields, "PhoneNumbers")
 	}
@@ -127,17 +127,17 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 	return []*people.Name{&n}
 }
 
-// emailOf and phoneOf point at the value of an entry.
-func emailOf(e *people.EmailAddress) *string { return &e.Value }
+// contactsEmail and contactsPhone point at the value of an entry.
+func contactsEmail(e *people.EmailAddress) *string { return &e.Value }
 
-func phoneOf(n *people.PhoneNumber) *string {
+func contactsPhone(n *people.PhoneNumber) *string {
 	n.CanonicalForm = "" // Google works it out anew.
 	return &n.Value
 }
 
-// replaced gives the first entry the value, or removes it for an empty one. No other
+// contactsReplaced gives the first entry the value, or removes it for an empty one. No other
 // entry keeps the same value.
-func replaced[T any](entries []*T, value string, of func(*T) *string) []*T {
+func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
 		first := new(T)

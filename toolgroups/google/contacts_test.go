@@ -11,29 +11,29 @@ const (
 
 func TestContactsLists(t *testing.T) {
 	const list, search, directory = "/v1/people/me/connections", "/v1/people:searchContacts", "/v1/people:searchDirectoryPeople"
-	warm := request("GET", search, "", "query", "", "pageSize", "1", "readMask", contactsFields)
-	found := request("GET", search, "", "query", "ann", "pageSize", "10", "readMask", contactsFields)
+	warm := wantRequest("GET", search, "", "query", "", "pageSize", "1", "readMask", contactsFields)
+	found := wantRequest("GET", search, "", "query", "ann", "pageSize", "10", "readMask", contactsFields)
 	both := []string{"sources", "DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE", "sources", "DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT"}
 	runSteps(t, []step{
 		{
 			name: "by default twenty", tool: "contacts_list", args: `{}`,
 			replies: map[string][]string{"GET " + list: {`{"connections":[` + contactsAnn + `],"nextPageToken":"n1"}`, `{"connections":[` + contactsBare + `]}`}},
 			requests: []string{
-				request("GET", list, "", "personFields", contactsFields, "pageSize", "20"),
-				request("GET", list, "", "personFields", contactsFields, "pageSize", "19", "pageToken", "n1"),
+				wantRequest("GET", list, "", "personFields", contactsFields, "pageSize", "20"),
+				wantRequest("GET", list, "", "personFields", contactsFields, "pageSize", "19", "pageToken", "n1"),
 			},
 			result: `{"contacts":[` + contactsAnnFlat + `,` + contactsBare + `]}`,
 		},
 		{
 			name: "a page of one", tool: "contacts_list", args: `{"max_results":1,"page_token":"n1"}`,
 			replies:  map[string][]string{"GET " + list: {`{"connections":[` + contactsBare + `],"nextPageToken":"n2"}`}},
-			requests: []string{request("GET", list, "", "personFields", contactsFields, "pageSize", "1", "pageToken", "n1")},
+			requests: []string{wantRequest("GET", list, "", "personFields", contactsFields, "pageSize", "1", "pageToken", "n1")},
 			result:   `{"contacts":[` + contactsBare + `],"nextPageToken":"n2"}`,
 		},
 		{
 			name: "nobody", tool: "contacts_list", args: `{"max_results":2000}`,
 			replies:  map[string][]string{"GET " + list: {`{}`}},
-			requests: []string{request("GET", list, "", "personFields", contactsFields, "pageSize", "1000")},
+			requests: []string{wantRequest("GET", list, "", "personFields", contactsFields, "pageSize", "1000")},
 			result:   `{"contacts":[]}`,
 		},
 		{
@@ -49,7 +49,7 @@ func TestContactsLists(t *testing.T) {
 		{
 			name: "search for more than Google gives", tool: "contacts_search", args: `{"query":"ann","max_results":99}`,
 			replies:  map[string][]string{"GET " + search: {`{}`, `{"results":[{"person":` + contactsBare + `}]}`}},
-			requests: []string{warm, request("GET", search, "", "query", "ann", "pageSize", "30", "readMask", contactsFields)},
+			requests: []string{warm, wantRequest("GET", search, "", "query", "ann", "pageSize", "30", "readMask", contactsFields)},
 			result:   `{"contacts":[` + contactsBare + `]}`,
 		},
 		{name: "search for nothing", tool: "contacts_search", args: `{"query":" "}`, code: "validation_error"},
@@ -57,8 +57,8 @@ func TestContactsLists(t *testing.T) {
 			name: "directory, over two pages", tool: "contacts_list_directory", args: `{"query":"an"}`,
 			replies: map[string][]string{"GET " + directory: {`{"people":[` + contactsAnn + `],"nextPageToken":"n1"}`, `{"people":[` + contactsBare + `]}`}},
 			requests: []string{
-				request("GET", directory, "", append(both, "query", "an", "pageSize", "10", "readMask", contactsFields)...),
-				request("GET", directory, "", append(both, "query", "an", "pageSize", "9", "readMask", contactsFields, "pageToken", "n1")...),
+				wantRequest("GET", directory, "", append(both, "query", "an", "pageSize", "10", "readMask", contactsFields)...),
+				wantRequest("GET", directory, "", append(both, "query", "an", "pageSize", "9", "readMask", contactsFields, "pageToken", "n1")...),
 			},
 			result: `{"contacts":[` + contactsAnnFlat + `,` + contactsBare + `]}`,
 		},
@@ -77,7 +77,7 @@ func TestContactsOne(t *testing.T) {
 		{
 			name: "get", tool: "contacts_get", args: `{"resource_name":"people/c1"}`,
 			replies:  map[string][]string{"GET " + one: {contactsAnn}},
-			requests: []string{request("GET", one, "", "personFields", contactsFields)}, result: contactsAnnFlat,
+			requests: []string{wantRequest("GET", one, "", "personFields", contactsFields)}, result: contactsAnnFlat,
 		},
 		{name: "get something else", tool: "contacts_get", args: `{"resource_name":"people/me/connections"}`, code: "validation_error"},
 		{name: "get something below", tool: "contacts_get", args: `{"resource_name":"people/c1?x=y"}`, code: "validation_error"},
@@ -85,7 +85,7 @@ func TestContactsOne(t *testing.T) {
 		{
 			name: "delete", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
 			replies:  map[string][]string{"DELETE " + one + ":deleteContact": {`{}`}},
-			requests: []string{request("DELETE", one+":deleteContact", "")}, result: `{"success":true}`,
+			requests: []string{wantRequest("DELETE", one+":deleteContact", "")}, result: `{"success":true}`,
 		},
 		{
 			name: "delete with status 204 B18", tool: "contacts_delete", args: `{"resource_name":"people/c1"}`,
@@ -103,7 +103,7 @@ func TestContactsOne(t *testing.T) {
 			name: "create with everything", tool: "contacts_create",
 			args:    `{"given_name":"Ann","family_name":"Lee","email":"a@x","phone":"+1","organization":"Org","job_title":"Boss"}`,
 			replies: map[string][]string{"POST /v1/people:createContact": {contactsAnn}},
-			requests: []string{request("POST", "/v1/people:createContact", `{"emailAddresses":[{"type":"home","value":"a@x"}],`+
+			requests: []string{wantRequest("POST", "/v1/people:createContact", `{"emailAddresses":[{"type":"home","value":"a@x"}],`+
 				`"names":[{"familyName":"Lee","givenName":"Ann"}],"organizations":[{"name":"Org","title":"Boss"}],`+
 				`"phoneNumbers":[{"type":"mobile","value":"+1"}]}`, "personFields", contactsFields)},
 			result: contactsAnnFlat,
@@ -111,7 +111,7 @@ func TestContactsOne(t *testing.T) {
 		{
 			name: "create with a name", tool: "contacts_create", args: `{"given_name":"Bo"}`,
 			replies:  map[string][]string{"POST /v1/people:createContact": {contactsBare}},
-			requests: []string{request("POST", "/v1/people:createContact", `{"names":[{"givenName":"Bo"}]}`, "personFields", contactsFields)},
+			requests: []string{wantRequest("POST", "/v1/people:createContact", `{"names":[{"givenName":"Bo"}]}`, "personFields", contactsFields)},
 			result:   contactsBare,
 		},
 		{name: "create without a name", tool: "contacts_create", args: `{"given_name":" "}`, code: "validation_error"},
@@ -125,9 +125,9 @@ func TestContactsUpdate(t *testing.T) {
 		`"emailAddresses":[{"value":"a@x","type":"home"},{"value":"b@x","type":"work"},{"value":"c@x"}],` +
 		`"phoneNumbers":[{"value":"+1","canonicalForm":"+1","type":"mobile"},{"value":"+2"}]}`
 	const head, tail = `{`, `"etag":"e1","metadata":{"sources":[{"etag":"s1","id":"1","type":"CONTACT"}]}`
-	get := request("GET", one, "", "personFields", contactsFields+",metadata", "sources", "READ_SOURCE_TYPE_CONTACT")
+	get := wantRequest("GET", one, "", "personFields", contactsFields+",metadata", "sources", "READ_SOURCE_TYPE_CONTACT")
 	sent := func(body, fields string) []string {
-		return []string{get, request("PATCH", patch, body, "updatePersonFields", fields, "personFields", contactsFields)}
+		return []string{get, wantRequest("PATCH", patch, body, "updatePersonFields", fields, "personFields", contactsFields)}
 	}
 	ok := map[string][]string{"GET " + one: {old}, "PATCH " + patch: {contactsAnn}}
 	refused := func(status, body string) map[string][]string {

@@ -43,7 +43,7 @@ func (c *conn) postJSON(ctx context.Context, address string, body any) (json.Raw
 	return answer, nil
 }
 
-// batch is a list of updates, for documents and for presentations.
+// batch is a list of updates, for documents, presentations and spreadsheets.
 type batch struct {
 	Requests []any `json:"requests"`
 }

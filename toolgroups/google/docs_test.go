@@ -15,7 +15,7 @@ func TestDocsChanges(t *testing.T) {
 		{
 			name: "new document", tool: "docs_create", args: `{"title":"T"}`,
 			replies:  map[string][]string{"POST /v1/documents": {`{"documentId":"d1","title":"T"}`}},
-			requests: []string{request("POST", "/v1/documents", `{"title":"T"}`, "fields", "documentId,title,revisionId,body")},
+			requests: []string{wantRequest("POST", "/v1/documents", `{"title":"T"}`, "fields", "documentId,title,revisionId,body")},
 			result:   `{"documentId":"d1","title":"T"}`,
 		},
 		{
@@ -106,7 +106,7 @@ func TestDocsGetText(t *testing.T) {
 		{
 			name: "everything that is text", tool: "docs_get_text", args: `{"document_id":"d1"}`,
 			replies:  map[string][]string{get: {rich}},
-			requests: []string{request("GET", "/v1/documents/d1", "", "includeTabsContent", "true")},
+			requests: []string{wantRequest("GET", "/v1/documents/d1", "", "includeTabsContent", "true")},
 			result: `{"documentId":"d1","title":"T","text":"[Tab: One]\n[Header]\ntop\ncontents\nHello a@x[1]Plan 1 May\na\tb\n[2]\td\n` +
 				`[Footer]\nbottom\n[Footnote]\n first\n[Footnote]\n second\n[Tab: Two]\nbelow\n"}`,
 		},
@@ -123,7 +123,7 @@ func TestDocsGetText(t *testing.T) {
 		{
 			name: "structure", tool: "docs_get", args: `{"document_id":"d1"}`,
 			replies:  map[string][]string{get: {`{"documentId":"d1","body":{"content":[{"endIndex":1,"sectionBreak":{}}]}}`}},
-			requests: []string{request("GET", "/v1/documents/d1", "")},
+			requests: []string{wantRequest("GET", "/v1/documents/d1", "")},
 			result:   `{"documentId":"d1","body":{"content":[{"endIndex":1,"sectionBreak":{}}]}}`,
 		},
 	})

@@ -94,7 +94,7 @@ func TestErrorsOfEveryTool(t *testing.T) {
 				if r.Body != nil {
 					defer func() { _ = r.Body.Close() }()
 				}
-				return answer(tc.status, nil, strings.NewReader(tc.body)), nil
+				return httpAnswer(tc.status, nil, strings.NewReader(tc.body)), nil
 			})
 			for tool, args := range examples(t) {
 				_, fault := d.run(t.Context(), tool, args)

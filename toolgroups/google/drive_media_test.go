@@ -25,23 +25,23 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // answering has every request below the retries answered by fn.
 func (d *desk) answering(fn tripper) { d.g.base = &retrying{base: fn, pause: 1, now: d.g.now} }
 
-func answer(status int, header http.Header, body io.Reader) *http.Response {
+func httpAnswer(status int, header http.Header, body io.Reader) *http.Response {
 	if header == nil {
 		header = http.Header{}
 	}
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(body), ContentLength: -1, ProtoMajor: 1, ProtoMinor: 1}
 }
 
-// part is one part of an upload.
-type part struct{ Type, Body string }
+// uploadPart is one part of an upload.
+type uploadPart struct{ Type, Body string }
 
-func parts(t *testing.T, contentType string, body io.Reader) []part {
+func uploadParts(t *testing.T, contentType string, body io.Reader) []uploadPart {
 	t.Helper()
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/related" {
 		t.Fatalf("upload of type %q, %v; want multipart/related", contentType, err)
 	}
-	var out []part
+	var out []uploadPart
 	for r := multipart.NewReader(body, params["boundary"]); ; {
 		p, err := r.NextPart()
 		if err == io.EOF {
@@ -54,7 +54,7 @@ func parts(t *testing.T, contentType string, body io.Reader) []part {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, part{p.Header.Get("Content-Type"), strings.TrimSpace(string(data))})
+		out = append(out, uploadPart{p.Header.Get("Content-Type"), strings.TrimSpace(string(data))})
 	}
 }
 
@@ -89,8 +89,8 @@ func TestDriveUpload(t *testing.T) {
 			tries := 0
 			d.answering(func(r *http.Request) (*http.Response, error) {
 				tries++
-				got := parts(t, r.Header.Get("Content-Type"), r.Body)
-				want := []part{{"application/json", tc.meta}, {tc.kind, tc.body}}
+				got := uploadParts(t, r.Header.Get("Content-Type"), r.Body)
+				want := []uploadPart{{"application/json", tc.meta}, {tc.kind, tc.body}}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("parts (-want +got):\n%s", diff)
 				}
@@ -98,9 +98,9 @@ func TestDriveUpload(t *testing.T) {
 					t.Errorf("sent to %s", got)
 				}
 				if tries == 1 {
-					return answer(http.StatusServiceUnavailable, nil, strings.NewReader("{}")), nil
+					return httpAnswer(http.StatusServiceUnavailable, nil, strings.NewReader("{}")), nil
 				}
-				return answer(http.StatusOK, nil, strings.NewReader(driveOne)), nil
+				return httpAnswer(http.StatusOK, nil, strings.NewReader(driveOne)), nil
 			})
 			res, fault := d.run(t.Context(), "drive_upload", tc.args)
 			if fault != nil || tries != 2 {
@@ -145,7 +145,7 @@ func TestDriveDownloadD33(t *testing.T) {
 	d := newDesk(t, Config{})
 	data := bytes.Repeat([]byte("x0123456789"), 30_000)
 	d.put(t, "old.bin", []byte("old"))
-	export := request("GET", "/drive/v3/files/f1/export", "", "mimeType", "application/pdf")
+	export := wantRequest("GET", "/drive/v3/files/f1/export", "", "mimeType", "application/pdf")
 	for _, tc := range []struct{ name, tool, args, request, path string }{
 		{
 			"new, in new folders", "drive_download", `{"file_id":"f1","save_path":"down/2026/a.bin"}`,
@@ -223,10 +223,10 @@ func TestDriveDownloadIsConfinedD35(t *testing.T) {
 	}
 }
 
-// broken is a stream that ends with an error.
-type broken struct{ err error }
+// brokenStream is a stream that ends with an error.
+type brokenStream struct{ err error }
 
-func (b broken) Read([]byte) (int, error) { return 0, b.err }
+func (b brokenStream) Read([]byte) (int, error) { return 0, b.err }
 
 func TestDriveDownloadThatBreaks(t *testing.T) {
 	for _, tc := range []struct {
@@ -234,14 +234,14 @@ func TestDriveDownloadThatBreaks(t *testing.T) {
 		body io.Reader
 		code string
 	}{
-		{"connection lost", broken{io.ErrUnexpectedEOF}, CodeUnavailable},
-		{"too long", broken{&http.MaxBytesError{Limit: 5}}, "validation_error"},
+		{"connection lost", brokenStream{io.ErrUnexpectedEOF}, CodeUnavailable},
+		{"too long", brokenStream{&http.MaxBytesError{Limit: 5}}, "validation_error"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t, Config{})
 			d.put(t, "a", []byte("old"))
 			d.answering(func(*http.Request) (*http.Response, error) {
-				return answer(http.StatusOK, nil, io.MultiReader(strings.NewReader("new"), tc.body)), nil
+				return httpAnswer(http.StatusOK, nil, io.MultiReader(strings.NewReader("new"), tc.body)), nil
 			})
 			_, fault := d.run(t.Context(), "drive_download", `{"file_id":"f1","save_path":"a"}`)
 			if codeOf(fault) != tc.code {

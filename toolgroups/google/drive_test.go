@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// request is what arrives at the server: parameters come in pairs, those of every
+// wantRequest is what arrives at the server: parameters come in pairs, those of every
 // request are added.
-func request(method, path, body string, params ...string) string {
+func wantRequest(method, path, body string, params ...string) string {
 	values := url.Values{"alt": {"json"}, "prettyPrint": {"false"}}
 	for i := 0; i+1 < len(params); i += 2 {
 		values.Add(params[i], params[i+1])
@@ -31,7 +31,7 @@ func driveListRequest(q, size, token string) string {
 	if token != "" {
 		params = append(params, "pageToken", token)
 	}
-	return request("GET", "/drive/v3/files", "", params...)
+	return wantRequest("GET", "/drive/v3/files", "", params...)
 }
 
 func TestDriveLists(t *testing.T) {
@@ -84,19 +84,19 @@ func TestDriveFacts(t *testing.T) {
 		{
 			name: "metadata", tool: "drive_get_file", args: `{"file_id":"f1"}`,
 			replies:  map[string][]string{"GET /drive/v3/files/f1": {driveOne}},
-			requests: []string{request("GET", "/drive/v3/files/f1", "", "fields", driveFields, shared, "true")},
+			requests: []string{wantRequest("GET", "/drive/v3/files/f1", "", "fields", driveFields, shared, "true")},
 			result:   driveOne,
 		},
 		{
 			name: "an id is no path", tool: "drive_get_file", args: `{"file_id":"../about"}`,
-			requests: []string{request("GET", "/drive/v3/files/..%2Fabout", "", "fields", driveFields, shared, "true")},
+			requests: []string{wantRequest("GET", "/drive/v3/files/..%2Fabout", "", "fields", driveFields, shared, "true")},
 			code:     CodeNotFound,
 		},
 		{name: "no id", tool: "drive_get_file", args: `{"file_id":""}`, code: "validation_error"},
 		{
 			name: "quota with an empty trash", tool: "drive_get_storage_quota", args: `{}`,
 			replies:  map[string][]string{"GET /drive/v3/about": {`{"storageQuota":{"limit":"16106127360","usage":"5","usageInDrive":"4"}}`}},
-			requests: []string{request("GET", "/drive/v3/about", "", "fields", "storageQuota")},
+			requests: []string{wantRequest("GET", "/drive/v3/about", "", "fields", "storageQuota")},
 			result:   `{"limit":"16106127360","usage":"5","usageInDrive":"4","usageInDriveTrash":"0"}`,
 		},
 		{
@@ -111,8 +111,8 @@ func TestDriveFacts(t *testing.T) {
 				`{"permissions":[{"id":"2","type":"domain","role":"reader","domain":"x"}]}`,
 			}},
 			requests: []string{
-				request("GET", "/drive/v3/files/f1/permissions", "", "fields", "permissions("+drivePermissionFields+"),nextPageToken", "pageSize", "100", shared, "true"),
-				request("GET", "/drive/v3/files/f1/permissions", "", "fields", "permissions("+drivePermissionFields+"),nextPageToken", "pageSize", "100", shared, "true", "pageToken", "n"),
+				wantRequest("GET", "/drive/v3/files/f1/permissions", "", "fields", "permissions("+drivePermissionFields+"),nextPageToken", "pageSize", "100", shared, "true"),
+				wantRequest("GET", "/drive/v3/files/f1/permissions", "", "fields", "permissions("+drivePermissionFields+"),nextPageToken", "pageSize", "100", shared, "true", "pageToken", "n"),
 			},
 			result: `{"permissions":[{"id":"1","type":"user","role":"owner","emailAddress":"a@x"},{"id":"2","type":"domain","role":"reader","domain":"x"}]}`,
 		},
@@ -126,7 +126,7 @@ func TestDriveChanges(t *testing.T) {
 		{
 			name: "folder in a folder", tool: "drive_create_folder", args: `{"name":"New","parent_id":"p1"}`,
 			replies: map[string][]string{"POST /drive/v3/files": {driveTwo}},
-			requests: []string{request("POST", "/drive/v3/files",
+			requests: []string{wantRequest("POST", "/drive/v3/files",
 				`{"mimeType":"application/vnd.google-apps.folder","name":"New","parents":["p1"]}`, "fields", driveFields, shared, "true")},
 			result: driveTwo,
 		},
@@ -134,25 +134,25 @@ func TestDriveChanges(t *testing.T) {
 		{
 			name: "to the trash, not away", tool: "drive_delete_file", args: `{"file_id":"f1"}`,
 			replies:  map[string][]string{"PATCH " + one: {`{"id":"f1","name":"a.txt","trashed":true}`}},
-			requests: []string{request("PATCH", one, `{"trashed":true}`, "fields", "id,name,trashed", shared, "true")},
+			requests: []string{wantRequest("PATCH", one, `{"trashed":true}`, "fields", "id,name,trashed", shared, "true")},
 			result:   `{"id":"f1","name":"a.txt","trashed":true}`,
 		},
 		{
 			name: "rename", tool: "drive_rename_file", args: `{"file_id":"f1","new_name":"b.txt"}`,
-			replies: patched, requests: []string{request("PATCH", one, `{"name":"b.txt"}`, "fields", driveFields, shared, "true")},
+			replies: patched, requests: []string{wantRequest("PATCH", one, `{"name":"b.txt"}`, "fields", driveFields, shared, "true")},
 			result: driveOne,
 		},
 		{name: "rename to nothing", tool: "drive_rename_file", args: `{"file_id":"f1","new_name":""}`, code: "validation_error"},
 		{
 			name: "copy with the name of the original", tool: "drive_copy", args: `{"file_id":"f1"}`,
 			replies:  map[string][]string{"POST " + one + "/copy": {driveTwo}},
-			requests: []string{request("POST", one+"/copy", `{}`, "fields", driveFields, shared, "true")},
+			requests: []string{wantRequest("POST", one+"/copy", `{}`, "fields", driveFields, shared, "true")},
 			result:   driveTwo,
 		},
 		{
 			name: "copy elsewhere", tool: "drive_copy", args: `{"file_id":"f1","name":"c","parent_id":"p2"}`,
 			replies:  map[string][]string{"POST " + one + "/copy": {driveTwo}},
-			requests: []string{request("POST", one+"/copy", `{"name":"c","parents":["p2"]}`, "fields", driveFields, shared, "true")},
+			requests: []string{wantRequest("POST", one+"/copy", `{"name":"c","parents":["p2"]}`, "fields", driveFields, shared, "true")},
 			result:   driveTwo,
 		},
 	})
@@ -160,25 +160,25 @@ func TestDriveChanges(t *testing.T) {
 
 func TestDriveMove(t *testing.T) {
 	const shared, one = "supportsAllDrives", "/drive/v3/files/f1"
-	get := request("GET", one, "", "fields", driveFields, shared, "true")
+	get := wantRequest("GET", one, "", "fields", driveFields, shared, "true")
 	runSteps(t, []step{
 		{
 			name: "out of its folders", tool: "drive_move_file", args: `{"file_id":"f1","new_parent_id":"p3"}`,
 			replies: map[string][]string{"GET " + one: {`{"id":"f1","parents":["p1","p2"]}`}, "PATCH " + one: {`{"id":"f1","parents":["p3"]}`}},
-			requests: []string{get, request("PATCH", one, `{}`, "addParents", "p3", "removeParents", "p1,p2",
+			requests: []string{get, wantRequest("PATCH", one, `{}`, "addParents", "p3", "removeParents", "p1,p2",
 				"fields", driveFields, shared, "true")},
 			result: `{"id":"f1","parents":["p3"]}`,
 		},
 		{
 			name: "not out of where it goes", tool: "drive_move_file", args: `{"file_id":"f1","new_parent_id":"root"}`,
 			replies:  map[string][]string{"GET /drive/v3/files/root": {`{"id":"top"}`}, "GET " + one: {`{"id":"f1","parents":["top"]}`}},
-			requests: []string{request("GET", "/drive/v3/files/root", "", "fields", "id"), get},
+			requests: []string{wantRequest("GET", "/drive/v3/files/root", "", "fields", "id"), get},
 			result:   `{"id":"f1","parents":["top"]}`,
 		},
 		{
 			name: "from where the user cannot see", tool: "drive_move_file", args: `{"file_id":"f1","new_parent_id":"p3"}`,
 			replies:  map[string][]string{"GET " + one: {`{"id":"f1"}`}, "PATCH " + one: {`{"id":"f1"}`}},
-			requests: []string{get, request("PATCH", one, `{}`, "addParents", "p3", "fields", driveFields, shared, "true")},
+			requests: []string{get, wantRequest("PATCH", one, `{}`, "addParents", "p3", "fields", driveFields, shared, "true")},
 			result:   `{"id":"f1"}`,
 		},
 	})
@@ -192,13 +192,13 @@ func TestDriveShare(t *testing.T) {
 	runSteps(t, []step{
 		{
 			name: "with a mail", tool: "drive_share_file", args: `{"file_id":"f1","email":" a@x.org","role":"reader"}`, replies: granted,
-			requests: []string{request("POST", path, body, "sendNotificationEmail", "true", "supportsAllDrives", "true", "fields", fields)},
+			requests: []string{wantRequest("POST", path, body, "sendNotificationEmail", "true", "supportsAllDrives", "true", "fields", fields)},
 			result:   grant,
 		},
 		{
 			name: "in silence", tool: "drive_share_file", replies: granted,
 			args:     `{"file_id":"f1","email":"a@x.org","role":"reader","send_notification":false}`,
-			requests: []string{request("POST", path, body, "sendNotificationEmail", "false", "supportsAllDrives", "true", "fields", fields)},
+			requests: []string{wantRequest("POST", path, body, "sendNotificationEmail", "false", "supportsAllDrives", "true", "fields", fields)},
 			result:   grant,
 		},
 		{name: "nobody", tool: "drive_share_file", args: `{"file_id":"f1","email":"x","role":"reader"}`, code: "validation_error"},

@@ -22,20 +22,20 @@ func TestForms(t *testing.T) {
 		{
 			name: "create", tool: "forms_create", args: `{"title":"T"}`,
 			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1","responderUri":"https://r","info":{"title":"T","documentTitle":"T"}}`}},
-			requests: []string{request("POST", "/v1/forms", `{"info":{"documentTitle":"T","title":"T"}}`)},
+			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"T","title":"T"}}`)},
 			result:   `{"formId":"f1","responderUri":"https://r","title":"T"}`,
 		},
 		{
 			name: "create with a file name", tool: "forms_create", args: `{"title":"T","document_title":"F"}`,
 			replies:  map[string][]string{"POST /v1/forms": {`{"formId":"f1"}`}},
-			requests: []string{request("POST", "/v1/forms", `{"info":{"documentTitle":"F","title":"T"}}`)},
+			requests: []string{wantRequest("POST", "/v1/forms", `{"info":{"documentTitle":"F","title":"T"}}`)},
 			result:   `{"formId":"f1","responderUri":"","title":"T"}`,
 		},
 		{name: "create without a title", tool: "forms_create", args: `{"title":" "}`, code: "validation_error"},
 		{
 			name: "all kinds of questions, with their options", tool: "forms_get", args: `{"form_id":"f1"}`,
 			replies:  map[string][]string{"GET " + path: {form}},
-			requests: []string{request("GET", path, "")},
+			requests: []string{wantRequest("GET", path, "")},
 			result: `{"formId":"f1","title":"T","description":"D","documentTitle":"File","responderUri":"https://r","items":[
 				{"itemId":"1","title":"Q","description":"q","questionItem":{"question":{"questionId":"a","required":true,"type":"CHOICE","choiceType":"RADIO","options":["x","(other)"]}}},
 				{"itemId":"2","questionItem":{"question":{"questionId":"b","required":false,"type":"TEXT"}}},
@@ -60,18 +60,18 @@ func TestFormsAddQuestion(t *testing.T) {
 	const result = `{"formId":"f1","itemId":"i9","questionId":"q9"}`
 	ok := map[string][]string{"GET " + path: {`{"items":[{"itemId":"1"},{"itemId":"2"}]}`}, post: {added}}
 	sent := func(index, question string) string {
-		return request("POST", path+":batchUpdate", `{"requests":[{"createItem":{"item":{"questionItem":{"question":`+question+
+		return wantRequest("POST", path+":batchUpdate", `{"requests":[{"createItem":{"item":{"questionItem":{"question":`+question+
 			`},"title":"Q"},"location":{"index":`+index+`}}}]}`)
 	}
 	steps := []step{
 		{
 			name: "last", tool: "forms_add_question", args: `{"form_id":"f1","title":"Q"}`, replies: ok,
-			requests: []string{request("GET", path, "", "fields", "items/itemId"), sent("2", `{"textQuestion":{}}`)}, result: result,
+			requests: []string{wantRequest("GET", path, "", "fields", "items/itemId"), sent("2", `{"textQuestion":{}}`)}, result: result,
 		},
 		{
 			name: "first of an empty form", tool: "forms_add_question", args: `{"form_id":"f1","title":"Q"}`,
 			replies:  map[string][]string{"GET " + path: {`{}`}, post: {added}},
-			requests: []string{request("GET", path, "", "fields", "items/itemId"), sent("0", `{"textQuestion":{}}`)}, result: result,
+			requests: []string{wantRequest("GET", path, "", "fields", "items/itemId"), sent("0", `{"textQuestion":{}}`)}, result: result,
 		},
 		{
 			name: "no answer", tool: "forms_add_question", args: `{"form_id":"f1","title":"Q","index":0}`,
@@ -115,25 +115,25 @@ func TestFormsResponses(t *testing.T) {
 		{
 			name: "by default twenty", tool: "forms_list_responses", args: `{"form_id":"f1"}`,
 			replies:  map[string][]string{"GET " + path: {`{"responses":[` + one + `],"nextPageToken":"n1"}`, `{"responses":[` + two + `]}`}},
-			requests: []string{request("GET", path, "", "pageSize", "20"), request("GET", path, "", "pageSize", "19", "pageToken", "n1")},
+			requests: []string{wantRequest("GET", path, "", "pageSize", "20"), wantRequest("GET", path, "", "pageSize", "19", "pageToken", "n1")},
 			result:   `{"responses":[` + one + `,` + two + `],"totalSize":2}`,
 		},
 		{
 			name: "a page in the middle", tool: "forms_list_responses", args: `{"form_id":"f1","page_size":1,"page_token":"n1"}`,
 			replies:  map[string][]string{"GET " + path: {`{"responses":[` + two + `],"nextPageToken":"n2"}`}},
-			requests: []string{request("GET", path, "", "pageSize", "1", "pageToken", "n1")},
+			requests: []string{wantRequest("GET", path, "", "pageSize", "1", "pageToken", "n1")},
 			result:   `{"responses":[` + two + `],"nextPageToken":"n2"}`,
 		},
 		{
 			name: "none", tool: "forms_list_responses", args: `{"form_id":"f1","page_size":9999}`,
 			replies:  map[string][]string{"GET " + path: {`{}`}},
-			requests: []string{request("GET", path, "", "pageSize", "5000")},
+			requests: []string{wantRequest("GET", path, "", "pageSize", "5000")},
 			result:   `{"responses":[],"totalSize":0}`,
 		},
 		{
 			name: "one", tool: "forms_get_response", args: `{"form_id":"f1","response_id":"r1"}`,
 			replies:  map[string][]string{"GET " + path + "/r1": {one}},
-			requests: []string{request("GET", path+"/r1", "")}, result: one,
+			requests: []string{wantRequest("GET", path+"/r1", "")}, result: one,
 		},
 		{name: "none of that id", tool: "forms_get_response", args: `{"form_id":"f1","response_id":"r9"}`, code: CodeNotFound},
 		{name: "no id", tool: "forms_get_response", args: `{"form_id":"f1","response_id":""}`, code: "validation_error"},

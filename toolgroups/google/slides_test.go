@@ -16,7 +16,7 @@ func TestSlidesChanges(t *testing.T) {
 		{
 			name: "new presentation", tool: "slides_create", args: `{"title":"T"}`,
 			replies:  map[string][]string{"POST /v1/presentations": {`{"presentationId":"p1","title":"T"}`}},
-			requests: []string{request("POST", "/v1/presentations", `{"title":"T"}`, "fields", "presentationId,title,revisionId,pageSize,slides")},
+			requests: []string{wantRequest("POST", "/v1/presentations", `{"title":"T"}`, "fields", "presentationId,title,revisionId,pageSize,slides")},
 			result:   `{"presentationId":"p1","title":"T"}`,
 		},
 		{
@@ -74,7 +74,7 @@ func TestSlidesReading(t *testing.T) {
 		{
 			name: "everything that is text", tool: "slides_get_text", args: `{"presentation_id":"p1"}`,
 			replies:  map[string][]string{get: {rich}},
-			requests: []string{request("GET", "/v1/presentations/p1", "", "fields", "presentationId,title,slides(objectId,pageElements,slideProperties/notesPage)")},
+			requests: []string{wantRequest("GET", "/v1/presentations/p1", "", "fields", "presentationId,title,slides(objectId,pageElements,slideProperties/notesPage)")},
 			result: `{"presentationId":"p1","title":"T","slides":[
 				{"objectId":"s1","texts":["Hello","1\t","3\t4","in a group","deeper","ART","7"],"notes":"say this"},
 				{"objectId":"s2","texts":[]}]}`,
@@ -82,7 +82,7 @@ func TestSlidesReading(t *testing.T) {
 		{
 			name: "list", tool: "slides_list_slides", args: `{"presentation_id":"p1"}`,
 			replies:  map[string][]string{get: {rich}},
-			requests: []string{request("GET", "/v1/presentations/p1", "", "fields", "presentationId,title,slides(objectId,slideProperties/layoutObjectId,pageElements/objectId)")},
+			requests: []string{wantRequest("GET", "/v1/presentations/p1", "", "fields", "presentationId,title,slides(objectId,slideProperties/layoutObjectId,pageElements/objectId)")},
 			result: `{"presentationId":"p1","title":"T","slideCount":2,"slides":[
 				{"objectId":"s1","index":0,"layoutObjectId":"l1","pageElementCount":7},{"objectId":"s2","index":1,"pageElementCount":0}]}`,
 		},
@@ -94,7 +94,7 @@ func TestSlidesReading(t *testing.T) {
 		{
 			name: "structure", tool: "slides_get", args: `{"presentation_id":"p1"}`,
 			replies:  map[string][]string{get: {`{"presentationId":"p1","slides":[{"objectId":"s1"}]}`}},
-			requests: []string{request("GET", "/v1/presentations/p1", "")},
+			requests: []string{wantRequest("GET", "/v1/presentations/p1", "")},
 			result:   `{"presentationId":"p1","slides":[{"objectId":"s1"}]}`,
 		},
 	})
