@@ -1,0 +1,47 @@
+package jstools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+)
+
+// checkTime bounds the look at new code.
+const checkTime = 5 * time.Second
+
+// checkCode runs code without what it could reach outside, up to where its function
+// would be called.
+func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
+	if strings.TrimSpace(source) == "" {
+		return toolgroups.Errorf(code, "'js_code' is blank.")
+	}
+	timed, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	h := &host{tools: t, scope: call.Scope}
+	functions := h.functions(access{google: true})
+	for name := range functions {
+		functions[name] = func(context.Context, json.RawMessage) (any, error) {
+			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)
+		}
+	}
+	_, err := t.cfg.Engine.Run(timed, javascript.Script{
+		Source: source, Entry: function, Check: true, Prelude: hostPrelude, Functions: functions,
+	})
+	switch fault, ok := errors.AsType[*javascript.ScriptError](err); {
+	case err == nil:
+		return nil
+	case ok:
+		return toolgroups.Errorf(code, "The code does not work: %s", fault.Message)
+	case errors.Is(err, javascript.ErrTooLong):
+		return toolgroups.Errorf(code, "The code is longer than the limit of %d bytes.", javascript.MaxSource)
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return toolgroups.Errorf(code, "The code runs on outside of its function. Move that into %s(params).", function)
+	}
+	return err
+}

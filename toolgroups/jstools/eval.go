@@ -1,0 +1,145 @@
+package jstools
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	defaultEvalTime = 30
+	maxEvalTime     = 120
+	// inline is how much of a result the model sees where the whole is kept in a
+	// file; the rest of what dispatch lets through is for the notice.
+	inline = toolgroups.MaxText - 1_000
+)
+
+// evalArgs are the arguments of js_eval.
+type evalArgs struct {
+	Code    string `json:"code"`
+	Timeout *int   `json:"timeout_seconds"`
+}
+
+func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (toolgroups.Result, error) {
+	if strings.TrimSpace(in.Code) == "" {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'code' is blank. Give JavaScript source text.")
+	}
+	seconds := defaultEvalTime
+	if in.Timeout != nil {
+		seconds = min(max(*in.Timeout, 1), maxEvalTime)
+	}
+	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+	res, err := t.run(timed, call, javascript.Script{Source: in.Code}, access{})
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
+			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
+			seconds, maxEvalTime)
+	}
+	return res, err
+}
+
+// access is what a script may use besides what all may.
+type access struct {
+	google bool
+}
+
+// runTool runs a user tool.
+func (t *Tools) runTool(ctx context.Context, call toolgroups.Call, e entry) (toolgroups.Result, error) {
+	params, err := t.params(ctx, call, e.env)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	return t.run(ctx, call, javascript.Script{Source: e.source, Entry: e.function, Params: params}, access{google: e.google})
+}
+
+// handler runs a user tool.
+func (t *Tools) handler(e entry) toolgroups.Handler {
+	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		return t.runTool(ctx, call, e)
+	}
+}
+
+// params are the arguments with the variables that the manifest names as _env.
+func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string) (json.RawMessage, error) {
+	params := map[string]json.RawMessage{}
+	if len(call.Arguments) > 0 {
+		if err := json.Unmarshal(call.Arguments, &params); err != nil {
+			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The arguments must be one JSON object.")
+		}
+	}
+	env := map[string]string{}
+	for _, name := range names {
+		if t.cfg.Env == nil {
+			break
+		}
+		value, ok, err := t.cfg.Env(ctx, call.Scope, name)
+		if err != nil {
+			return nil, fmt.Errorf("read the variable %s: %w", name, err)
+		}
+		if ok {
+			env[name] = value
+		}
+	}
+	data, err := json.Marshal(env)
+	if err != nil {
+		return nil, err
+	}
+	params["_env"] = data
+	return json.Marshal(params)
+}
+
+// run runs a script for a call.
+func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (_ toolgroups.Result, err error) {
+	root, err := workspace.Open(call.Workspace)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	h := &host{tools: t, root: root, scope: call.Scope}
+	s.Prelude = hostPrelude
+	s.Functions = h.functions(may)
+	s.Log = func(level slog.Level, text string) {
+		t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
+	}
+	text, err := t.cfg.Engine.Run(ctx, s)
+	if err != nil {
+		return toolgroups.Result{}, scriptError(err)
+	}
+	return t.present(root, text)
+}
+
+// scriptError tells the model what is wrong with a script.
+func scriptError(err error) error {
+	if fault, ok := errors.AsType[*javascript.ScriptError](err); ok {
+		return toolgroups.Errorf(toolgroups.CodeExecution, "%s", fault.Message)
+	}
+	if errors.Is(err, javascript.ErrTooLong) {
+		return toolgroups.Errorf(toolgroups.CodeExecution, "The script is longer than the limit of %d bytes.", javascript.MaxSource)
+	}
+	return err
+}
+
+// present keeps in a file what is too long for a result.
+func (t *Tools) present(root *workspace.Root, text string) (toolgroups.Result, error) {
+	total := utf8.RuneCountInString(text)
+	if total <= toolgroups.MaxText {
+		return toolgroups.Result{Text: text}, nil
+	}
+	name := fmt.Sprintf("tool-output/js-%s-%s.txt", t.cfg.Now().UTC().Format("20060102-150405"), rand.Text()[:6])
+	if err := root.WriteFile(name, []byte(text), false); err != nil {
+		return toolgroups.Result{}, fmt.Errorf("keep the whole result: %w", err)
+	}
+	return toolgroups.Text("%s\n[cut: the first %d of %d characters; the whole result is in the file %s]",
+		string([]rune(text)[:inline]), inline, total, name)
+}

@@ -1,0 +1,160 @@
+package jstools_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/jstools"
+)
+
+func TestJsEval(t *testing.T) {
+	h := newHouse(t)
+	for _, tc := range []struct{ code, want string }{
+		{`6 * 7`, `42`},
+		{`function main() { return {a: [1, "x"]} } 1`, `{"a":[1,"x"]}`},
+		{`"plain"`, `plain`},
+		{`undefined`, ``},
+		{`_time()`, `2026-11-21T09:05:07.000+00:00`},
+		{`_time("Europe/Berlin", "human_readable")`, `Saturday, November 21, 2026 at 10:05:07 AM CET`},
+		{`_time("Asia/Tokyo", "nonsense")`, `2026-11-21T18:05:07.000+09:00`},
+		{`try { _time("Mars/Olympus") } catch (e) { e.message }`, `unknown time zone "Mars/Olympus": use an IANA name such as Europe/Berlin`},
+		{`[typeof google, typeof lib, typeof params, typeof _env, typeof fs, typeof fetch].join()`, `undefined,undefined,undefined,undefined,object,function`},
+	} {
+		if got := h.js(t, tc.code); got != tc.want {
+			t.Errorf("%s: %q", tc.code, got)
+		}
+	}
+}
+
+func TestJsEvalErrors(t *testing.T) {
+	h := newHouse(t)
+	for _, tc := range []struct {
+		args       args
+		code, text string
+	}{
+		{args{"code": " \n"}, "validation_error", "'code' is blank"},
+		{args{}, "validation_error", "'code' is missing"},
+		{args{"code": "1", "timeout_seconds": "soon"}, "validation_error", "timeout_seconds"},
+		{args{"code": "let ="}, "execution_error", "SyntaxError"},
+		{args{"code": "undefinedThing"}, "execution_error", "ReferenceError"},
+		{args{"code": "'x'.repeat(2 ** 28)"}, "execution_error", "out of memory"},
+		{args{"code": strings.Repeat(" ", 1<<20) + "1"}, "execution_error", "longer than the limit"},
+		{args{"code": "for (;;);", "timeout_seconds": -5}, "timeout", "within 1 s"},
+		{args{"code": "Array.prototype.includes.call({length: 2 ** 53 - 1}, 1)", "timeout_seconds": 1}, "timeout", "within 1 s"},
+	} {
+		_, fault := h.call(t, "js_eval", tc.args)
+		wantFault(t, fault, tc.code, tc.text)
+	}
+}
+
+func TestAStoppedTurnStopsTheScript(t *testing.T) {
+	h := newHouse(t)
+	tool, _ := h.registry(t).Tool("js_eval")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, fault := toolgroups.Run(ctx, nil, tool, toolgroups.Call{
+		Arguments: json.RawMessage(`{"code":"for (;;);"}`), Scope: toolgroups.Scope{Workspace: h.workspace},
+	})
+	wantFault(t, fault, toolgroups.CodeCancelled, "")
+}
+
+func TestLongResultsAreKept(t *testing.T) {
+	h := newHouse(t)
+	text := h.js(t, `"ü".repeat(40000)`)
+	if n := len([]rune(text)); n > toolgroups.MaxText {
+		t.Fatalf("%d characters", n)
+	}
+	_, name, _ := strings.Cut(strings.TrimSuffix(text, "]"), "in the file ")
+	data, err := os.ReadFile(filepath.Join(h.workspace, name))
+	if err != nil || string(data) != strings.Repeat("ü", 40000) {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+func TestJsEvalIsSmall(t *testing.T) {
+	eval, err := newHouse(t).Eval()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(eval.Parameters) + len(eval.Description); n > 300 {
+		t.Errorf("%d bytes in every request", n)
+	}
+}
+
+func TestD35FilesStayInTheWorkspace(t *testing.T) {
+	h := newHouse(t)
+	outside := filepath.Join(t.TempDir(), "secret.txt")
+	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"link": outside, "dir": filepath.Dir(outside)} {
+		if err := os.Symlink(target, filepath.Join(h.workspace, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := serve(t, hello)
+	for _, path := range []string{outside, "../x", "a/../../x", "/etc/passwd", "link", "dir/secret.txt", "dir/new", "", "a\x00b", "/proc/self/environ"} {
+		quoted, err := json.Marshal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := string(quoted)
+		for code, want := range map[string]string{
+			`try { fs.readFile(` + p + `) } catch (e) { "refused" }`:            "refused",
+			`try { fs.writeFile(` + p + `, "x"); "" } catch (e) { "refused" }`:  "refused",
+			`try { fs.appendFile(` + p + `, "x"); "" } catch (e) { "refused" }`: "refused",
+			`fs.exists(` + p + `)`: "false",
+			`(await downloadToFile("` + url + `", ` + p + `)).success`:                     "false",
+			`(await uploadMultipart("` + url + `", [{type: "file", path: ` + p + `}])).ok`: "false",
+		} {
+			if strings.HasSuffix(path, "link") && strings.Contains(code, "downloadToFile") {
+				continue // The link itself would be replaced: see below.
+			}
+			if got := h.js(t, code); got != want {
+				t.Errorf("%s: %q", code, got)
+			}
+		}
+	}
+	h.js(t, `await downloadToFile("`+url+`", "link")`)
+	if data, err := os.ReadFile(outside); err != nil || string(data) != "secret" {
+		t.Errorf("the file outside holds %q, %v", data, err)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	h := newHouse(t)
+	got := h.js(t, `fs.writeFile("a/b.txt", "ü"); fs.appendFile("a/b.txt", "!"); await fs.readFile("a/b.txt") + fs.exists("a") + fs.exists("c")`)
+	if got != "ü!truefalse" {
+		t.Error(got)
+	}
+	if err := os.WriteFile(filepath.Join(h.workspace, "big"), make([]byte, 1<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[string]string{
+		`fs.readFile("none")`:                           `there is no file "none" in the workspace`,
+		`fs.readFile("big")`:                            `larger than the limit`,
+		`fs.readFile("a")`:                              `not a file`,
+		`fs.writeFile("big2", "x".repeat(2 ** 20 + 1))`: `larger than the limit`,
+		`for (let i = 0; ; i++) fs.writeFile("f", "x".repeat(2 ** 20))`: `has written more than the limit of 64 MiB`,
+	} {
+		_, fault := h.call(t, "js_eval", args{"code": code})
+		wantFault(t, fault, toolgroups.CodeExecution, want)
+	}
+}
+
+func TestD35JsEvalSeesNoEnvironmentAndNoAccount(t *testing.T) {
+	t.Setenv("ONECLAW_SECRET_KEY", "hush")
+	h := newHouse(t, func(c *jstools.Config) {
+		c.Google = account{}
+		c.Env = func(context.Context, toolgroups.Scope, string) (string, bool, error) { return "hush", true, nil }
+	})
+	got := h.js(t, `typeof google + JSON.stringify(Object.getOwnPropertyNames(globalThis).filter(n => /env|secret|process/i.test(n)))`)
+	if got != "undefined[]" {
+		t.Error(got)
+	}
+}

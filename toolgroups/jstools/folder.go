@@ -1,0 +1,268 @@
+package jstools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+)
+
+// maxFiles is how many manifests are read.
+const maxFiles = 500
+
+// content is what the folder holds, sorted by file.
+type content struct {
+	files []file
+	err   error // why not all of them are here
+}
+
+// file is a manifest with its code.
+type file struct {
+	base  string
+	tool  *toolgroups.Tool  // of an object
+	group *toolgroups.Group // of a list
+	errs  []error
+}
+
+func (c content) groups() []toolgroups.Group {
+	single := toolgroups.Group{Name: UserTools, DisplayName: "User Tools", Source: Source}
+	var out []toolgroups.Group
+	for _, f := range c.files {
+		switch {
+		case f.tool != nil:
+			single.Tools = append(single.Tools, *f.tool)
+		case f.group != nil:
+			g := *f.group
+			g.Tools = slices.Clone(g.Tools)
+			out = append(out, g)
+		}
+	}
+	if len(single.Tools) > 0 {
+		out = slices.Insert(out, 0, single)
+	}
+	return out
+}
+
+func (c content) errors() []error {
+	var out []error
+	for _, f := range c.files {
+		out = append(out, f.errs...)
+	}
+	if c.err != nil {
+		out = append(out, c.err)
+	}
+	return out
+}
+
+// find returns a file by its name without extension.
+func (c content) find(base string) (file, bool) {
+	i := slices.IndexFunc(c.files, func(f file) bool { return f.base == base })
+	if i < 0 {
+		return file{}, false
+	}
+	return c.files[i], true
+}
+
+// owner returns the file that a tool is in.
+func (c content) owner(tool string) (file, bool) {
+	for _, f := range c.files {
+		if f.tool != nil && f.tool.Name == tool || f.group != nil && hasTool(*f.group, tool) {
+			return f, true
+		}
+	}
+	return file{}, false
+}
+
+func hasTool(g toolgroups.Group, name string) bool {
+	return slices.ContainsFunc(g.Tools, func(t toolgroups.Tool) bool { return t.Name == name })
+}
+
+// rescan reads the folder if files in it have changed, and reports whether they
+// had. The write lock must be held.
+func (t *Tools) rescan() (bool, error) {
+	names, print, err := t.look()
+	if err != nil {
+		return false, fmt.Errorf("jstools: %w", err)
+	}
+	t.mu.Lock()
+	same := print == t.print
+	t.mu.Unlock()
+	if same {
+		return false, nil
+	}
+	c := t.load(names)
+	for _, err := range c.errors() {
+		t.log.Warn("user tool left out", "error", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.print, t.content = print, c
+	return true, nil
+}
+
+// look returns the manifests of the folder and a text that is another one when a
+// file has changed.
+func (t *Tools) look() (names []string, print string, err error) {
+	list, err := os.ReadDir(t.cfg.Dir)
+	if err != nil {
+		return nil, "", err
+	}
+	var b strings.Builder
+	b.WriteString("read\n") // Also an empty folder has been looked at.
+	for _, entry := range list {
+		base, ext := split(entry.Name())
+		if ext != ".json" && ext != ".js" || strings.HasPrefix(base, ".") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(t.cfg.Dir, entry.Name()))
+		if err != nil {
+			continue // It is gone, or a link to nowhere.
+		}
+		fmt.Fprintf(&b, "%s %d %d %v\n", entry.Name(), info.Size(), info.ModTime().UnixNano(), info.Mode())
+		if ext == ".json" {
+			names = append(names, base)
+		}
+	}
+	return names, b.String(), nil
+}
+
+func split(name string) (base, ext string) {
+	ext = filepath.Ext(name)
+	return strings.TrimSuffix(name, ext), ext
+}
+
+// load reads files. What one has wrong does not touch the others.
+func (t *Tools) load(names []string) content {
+	var c content
+	slices.Sort(names)
+	if len(names) > maxFiles {
+		c.err = fmt.Errorf("%s: only the first %d of %d manifests are read", t.cfg.Dir, maxFiles, len(names))
+		names = names[:maxFiles]
+	}
+	taken := t.reserved()
+	single := 0
+	for _, base := range names {
+		f := t.read(base)
+		f.claim(taken)
+		if f.tool != nil {
+			if single++; single > toolgroups.MaxGroupTools {
+				f.fail(fmt.Errorf("the group %s has %d tools already", UserTools, toolgroups.MaxGroupTools))
+				f.tool = nil
+			}
+		}
+		c.files = append(c.files, f)
+	}
+	return c
+}
+
+// reserved are the names that files cannot take, with who has them.
+func (t *Tools) reserved() map[string]string {
+	taken := map[string]string{}
+	for _, name := range []string{
+		"js_eval", "create_js_tool", "list_user_tools", "update_js_tool", "delete_js_tool",
+		Management, UserTools, toolgroups.LoadToolGroup,
+	} {
+		taken[name] = "the program"
+	}
+	if t.cfg.Reserved != nil {
+		for _, name := range t.cfg.Reserved() {
+			taken[name] = "the program"
+		}
+	}
+	return taken
+}
+
+func (f *file) fail(err error) { f.errs = append(f.errs, fmt.Errorf("%s.json: %w", f.base, err)) }
+
+// claim takes the names of a file, and leaves out what has a name that is taken.
+func (f *file) claim(taken map[string]string) {
+	free := func(what, name string) bool {
+		if by, ok := taken[name]; ok {
+			f.fail(fmt.Errorf("the name of the %s %q is taken by %s", what, name, by))
+			return false
+		}
+		return true
+	}
+	switch {
+	case f.tool != nil:
+		if !free("tool", f.tool.Name) {
+			f.tool = nil
+			return
+		}
+		taken[f.tool.Name] = f.base + ".json"
+	case f.group != nil:
+		if !free("group", f.group.Name) {
+			f.group = nil
+			return
+		}
+		f.group.Tools = slices.DeleteFunc(f.group.Tools, func(tool toolgroups.Tool) bool { return !free("tool", tool.Name) })
+		for _, tool := range f.group.Tools {
+			taken[tool.Name] = f.base + ".json"
+		}
+	}
+}
+
+// read reads one manifest and its code.
+func (t *Tools) read(base string) file {
+	f := file{base: base}
+	data, err := readLimited(t.path(base, ".json"), toolgroups.MaxManifest)
+	if err != nil {
+		f.fail(err)
+		return f
+	}
+	source, err := readLimited(t.path(base, ".js"), javascript.MaxSource)
+	if err != nil {
+		f.fail(fmt.Errorf("its code: %w", err))
+		return f
+	}
+	return t.parse(base, data, string(source))
+}
+
+func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
+
+// readLimited reads a regular file without the host's paths in its errors.
+func readLimited(path string, limit int64) (data []byte, err error) {
+	name := filepath.Base(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+// missing reports whether there is no such file.
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// raw is what a manifest says beyond what every tool has.
+type raw struct {
+	Name        string          `json:"name"`
+	Function    string          `json:"function"`
+	Env         json.RawMessage `json:"env"`
+	Permissions json.RawMessage `json:"requiredPermissions"`
+}

@@ -1,0 +1,201 @@
+package jstools_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/jstools"
+)
+
+const weather = `[
+	{"_meta": true, "display_name": "Weather", "description": "Rain and sun"},
+	{"name": "rain", "description": "Will it rain?", "function": "willRain", "effect": "read_only", "timeoutSeconds": 3},
+	{"name": "sun", "description": "Will the sun shine?", "role": "admin"}
+]`
+
+func TestD30AGroupFileIsAGroup(t *testing.T) {
+	h := newHouse(t)
+	h.put(t, map[string]string{
+		"weather.json": weather, "weather.js": `function willRain() { return "rain" } const sun = (p) => p`,
+		"alone.json": `{"name":"alone","description":"Stands alone"}`, "alone.js": `function execute() { return "alone" }`,
+		"named.json": `{"name":"named","description":"Another function","function":"go"}`, "named.js": `function go() { return "gone" }`,
+	})
+	if got := h.groups(); got != "user_tools(alone named) weather(rain sun)" || h.mistakes() != "" {
+		t.Error(got, h.mistakes())
+	}
+	reg := h.registry(t)
+	if len(reg.Core()) != 2 {
+		t.Errorf("%d core tools", len(reg.Core()))
+	}
+	g, _ := reg.Group("weather")
+	if g.DisplayName != "Weather" || g.Description != "Rain and sun" || g.Source != "user" ||
+		g.Tools[0].Timeout != 3*time.Second || g.Tools[0].Effect != toolgroups.ReadOnly || g.Tools[1].Role != toolgroups.RoleAdmin {
+		t.Errorf("%+v", g)
+	}
+	for name, want := range map[string]string{"rain": "rain", "sun": `{"_env":{}}`, "alone": "alone", "named": "gone"} {
+		if got := h.must(t, name, args{}); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := h.must(t, "list_user_tools", args{}); !strings.HasPrefix(got, "User tools: 4\n- alone: ") || !strings.Contains(got, "weather.json, group weather)") {
+		t.Error(got)
+	}
+}
+
+func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
+	h := newHouse(t)
+	tools := map[string]string{
+		"good.json": `{"name":"good","description":"d"}`, "good.js": "",
+		"syntax.json": "{\n\n,", "syntax.js": "",
+		"nocode.json": `{"name":"nocode","description":"d"}`,
+		"orphan.js":   "function execute() {}",
+		"other.json":  `{"name":"different","description":"d"}`, "other.js": "",
+		"Upper.json": `{"name":"Upper","description":"d"}`, "Upper.js": "",
+		"exec.json": `{"name":"exec","description":"d"}`, "exec.js": "",
+		"pdf.json": `[{"name":"mine","description":"d"}]`, "pdf.js": "",
+		"partly.json": `[{"name":"ok","description":"d"},{"name":"pdf_info","description":"d"},{"name":"good","description":"d"},{"name":"Bad"},7]`, "partly.js": "",
+		"inject.json": `[{"name":"evil","description":"d","function":"x);steal("}]`, "inject.js": "",
+		"env.json": `{"name":"env","description":"d","env":["A B"]}`, "env.js": "",
+		"env2.json": `{"name":"env2","description":"d","env":"A"}`, "env2.js": "",
+		"number.json": "7", "number.js": "", "empty.json": "", "empty.js": "", "none.json": "[]", "none.js": "",
+		".hidden.json": "{", "notes.txt": "x", "user_tools.json": `[{"name":"u","description":"d"}]`, "user_tools.js": "",
+		"large.json": `{"name":"large","description":"d"}`, "large.js": strings.Repeat(" ", javascript.MaxSource+1),
+	}
+	h.put(t, tools)
+	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.put(t, nil)
+	if got := h.groups(); got != "user_tools(good) inject() partly(ok)" {
+		t.Error(got)
+	}
+	mistakes := h.mistakes()
+	for _, want := range []string{
+		"Upper.json: ", "empty.json: ", "env.json: env: env: \"A B\" is no name", "env2.json: env2: env must be a list",
+		`exec.json: the name of the tool "exec" is taken by the program`, "inject.json: entry 1 (evil): function must match",
+		"large.json: its code: large.js: larger than", "nocode.json: its code: nocode.js: no such file", "none.json: the list is empty",
+		"number.json: ", "other.json: the tool must be named", `partly.json: the name of the tool "pdf_info" is taken by the program`,
+		`partly.json: the name of the tool "good" is taken by good.json`, "partly.json: entry 4 (Bad)", "partly.json: entry 5",
+		`pdf.json: the name of the group "pdf" is taken`, "pipe.json: pipe.json: not a regular file", "syntax.json: line 3",
+		`user_tools.json: the name of the group "user_tools" is taken`,
+	} {
+		if !strings.Contains(mistakes, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if strings.Contains(mistakes, h.dir) {
+		t.Error("the path of the host is told")
+	}
+	if got := h.must(t, "list_user_tools", args{}); !strings.Contains(got, "Left out because of mistakes: 19\n- Upper.json") {
+		t.Error(got)
+	}
+	// What is broken can be mended and deleted.
+	h.must(t, "update_js_tool", args{"name": "env", "required_permissions": "env:AB"})
+	h.must(t, "delete_js_tool", args{"name": "syntax"})
+	if got := h.groups(); got != "user_tools(env good) inject() partly(ok)" {
+		t.Error(got)
+	}
+}
+
+func TestFilesOfAnEditor(t *testing.T) {
+	h := newHouse(t)
+	h.put(t, map[string]string{"a.json": "\ufeff" + `{"name":"a","description":"d"}`, "a.js": "function execute() { return 1 }"})
+	h.must(t, "update_js_tool", args{"name": "a", "description": "e"})
+	if got := h.must(t, "a", args{}); got != "1" {
+		t.Error(got)
+	}
+	if err := os.Remove(filepath.Join(h.dir, "a.json")); err != nil {
+		t.Fatal(err)
+	}
+	h.put(t, nil)
+	if got := h.groups(); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestWatchLoadsWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.Watch(ctx)
+		}()
+		wait := func(want string, changes int32) {
+			t.Helper()
+			time.Sleep(jstools.DefaultRescan)
+			synctest.Wait()
+			if got := h.groups(); got != want || h.changes.Load() != changes {
+				t.Errorf("%s after %d changes, want %s after %d", got, h.changes.Load(), want, changes)
+			}
+		}
+		write := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait("", 0)
+		write("a.js", "")
+		write("a.json", `{"name":"a","description":"d"}`)
+		wait("user_tools(a)", 1)
+		wait("user_tools(a)", 1)
+		write("weather.js", "")
+		write("weather.json", weather)
+		wait("user_tools(a) weather(rain sun)", 2)
+		write("a.json", `{`)
+		wait("weather(rain sun)", 3)
+		if err := os.RemoveAll(h.dir); err != nil {
+			t.Fatal(err)
+		}
+		wait("weather(rain sun)", 3) // A folder that cannot be read takes nothing away.
+		cancel()
+		<-done
+	})
+}
+
+func TestNewNeedsAFolderAndAnEngine(t *testing.T) {
+	engine, err := javascript.New(javascript.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, cfg := range []jstools.Config{{Engine: engine}, {Dir: t.TempDir()}, {Dir: inTheWay, Engine: engine}} {
+		if tools, err := jstools.New(cfg); err == nil {
+			t.Errorf("%+v", tools)
+		}
+	}
+}
+
+func FuzzManifestFile(f *testing.F) {
+	f.Add([]byte(weather))
+	f.Add([]byte(`{"name":"fuzz","description":"d","function":"f","env":["A"],"requiredPermissions":["google"]}`))
+	f.Add([]byte(`{"name":"fuzz","parameters":{"type":"object","properties":{"a":{"type":"array"}}},"timeout_s":1e99}`))
+	f.Add([]byte("\ufeff[{\"name\":\"a\",\"description\":\"b\"},{\"name\":\"a\",\"description\":\"b\"}]"))
+	h := newHouse(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h.put(t, map[string]string{"fuzz.json": string(data), "fuzz.js": ""})
+		h.registry(t) // What was taken makes a registry.
+		if len(h.Groups()) == 0 && len(h.Errors()) == 0 {
+			t.Fatalf("%q is neither used nor refused", data)
+		}
+		if _, fault := h.call(t, "update_js_tool", args{"name": "fuzz", "description": "changed"}); fault == nil {
+			tool, ok := h.registry(t).Tool("fuzz")
+			if !ok || tool.Description != "changed" {
+				t.Fatalf("%q became %+v", data, tool)
+			}
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package jstools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxFile is the largest file that a script reads or writes at once, in bytes.
+	maxFile = 1 << 20
+	// maxWritten is how much one run may write to files, downloads included.
+	maxWritten = 64 << 20
+
+	isoLayout   = "2006-01-02T15:04:05.000-07:00"
+	humanLayout = "Monday, January 2, 2006 at 3:04:05 PM MST"
+)
+
+// host is what one run of a script can reach.
+type host struct {
+	tools   *Tools
+	root    *workspace.Root
+	scope   toolgroups.Scope
+	written atomic.Int64
+}
+
+func (h *host) functions(may access) map[string]javascript.Function {
+	functions := map[string]javascript.Function{
+		"fetch":           typed(h.fetch),
+		"downloadToFile":  typed(h.download),
+		"uploadMultipart": typed(h.upload),
+		"readFile":        typed(h.readFile),
+		"writeFile":       typed(h.writeFile),
+		"exists":          typed(h.exists),
+		"time":            typed(h.time),
+	}
+	if account := h.tools.cfg.Google; may.google && account != nil {
+		functions["googleToken"] = func(ctx context.Context, _ json.RawMessage) (any, error) {
+			return account.AccessToken(ctx, h.scope)
+		}
+		functions["googleEmail"] = func(ctx context.Context, _ json.RawMessage) (any, error) {
+			return account.Email(ctx, h.scope)
+		}
+	}
+	return functions
+}
+
+// typed makes a function of the host of one that takes its argument as a value.
+func typed[In any](f func(context.Context, In) (any, error)) javascript.Function {
+	return func(ctx context.Context, argument json.RawMessage) (any, error) {
+		var in In
+		if err := json.Unmarshal(argument, &in); err != nil {
+			return nil, errors.New("the arguments are of the wrong type")
+		}
+		return f(ctx, in)
+	}
+}
+
+type fileArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Append  bool   `json:"append"`
+}
+
+func (h *host) readFile(_ context.Context, in fileArgs) (any, error) {
+	data, err := h.root.ReadFile(in.Path, maxFile)
+	if err != nil {
+		return nil, fileError(in.Path, err)
+	}
+	return string(data), nil
+}
+
+func (h *host) writeFile(_ context.Context, in fileArgs) (any, error) {
+	if len(in.Content) > maxFile {
+		return nil, fmt.Errorf("the content for %.200q is larger than the limit of %d bytes", in.Path, maxFile)
+	}
+	if err := h.spend(int64(len(in.Content))); err != nil {
+		return nil, err
+	}
+	if err := h.root.WriteFile(in.Path, []byte(in.Content), in.Append); err != nil {
+		return nil, fileError(in.Path, err)
+	}
+	return nil, nil
+}
+
+func (h *host) exists(_ context.Context, in fileArgs) (any, error) {
+	_, err := h.root.Stat(in.Path)
+	return err == nil, nil
+}
+
+// spend counts what a run writes.
+func (h *host) spend(n int64) error {
+	if h.written.Add(n) > maxWritten {
+		return fmt.Errorf("this run has written more than the limit of %d MiB", maxWritten>>20)
+	}
+	return nil
+}
+
+// fileError says what is wrong with a path of the workspace.
+func fileError(path string, err error) error {
+	switch {
+	case errors.Is(err, workspace.ErrOutside):
+		return fmt.Errorf("%.200q is outside the workspace", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %.200q in the workspace", path)
+	case errors.Is(err, workspace.ErrNotFile):
+		return fmt.Errorf("%.200q is not a file, or a part of the path is one", path)
+	case errors.Is(err, workspace.ErrTooLarge):
+		return fmt.Errorf("%.200q is larger than the limit of %d bytes", path, maxFile)
+	}
+	return fmt.Errorf("%.200q could not be used: %w", path, err)
+}
+
+type timeArgs struct {
+	Timezone string `json:"timezone"`
+	Format   string `json:"format"`
+}
+
+func (h *host) time(_ context.Context, in timeArgs) (any, error) {
+	location := h.tools.cfg.Location
+	if in.Timezone != "" {
+		named, err := time.LoadLocation(in.Timezone)
+		if err != nil {
+			return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)
+		}
+		location = named
+	}
+	layout := isoLayout
+	if in.Format == "human_readable" {
+		layout = humanLayout
+	}
+	return h.tools.cfg.Now().In(location).Format(layout), nil
+}

@@ -1,0 +1,155 @@
+package jstools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+
+	"oneclaw/internal/guard"
+)
+
+const (
+	// maxBody is how much of a reply fetch reads, in bytes.
+	maxBody = 100 << 10
+	// maxSent bounds the body of a request, maxSentHeaders all its headers.
+	maxSent        = 1 << 20
+	maxSentHeaders = 16 << 10
+	// userAgent is how the bot names itself.
+	userAgent = "OneClaw/1.0"
+)
+
+type fetchArgs struct {
+	URL     string            `json:"url"`
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+// response is what fetch gives a script.
+type response struct {
+	OK         bool              `json:"ok"`
+	Status     int               `json:"status"`
+	StatusText string            `json:"statusText"`
+	URL        string            `json:"url"`
+	Headers    map[string]string `json:"headers"`
+	Body       string            `json:"body"`
+	// Note says that the body was cut.
+	Note string `json:"note"`
+}
+
+func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
+	if len(in.Body) > maxSent {
+		return nil, fmt.Errorf("the body is larger than the limit of %d bytes", maxSent)
+	}
+	var body io.Reader
+	switch in.Method {
+	case http.MethodGet, http.MethodHead:
+		if in.Body != "" {
+			return nil, fmt.Errorf("a %s request has no body", in.Method)
+		}
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		if in.Body != "" {
+			body = strings.NewReader(in.Body)
+		}
+	default:
+		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
+	}
+	req, err := newRequest(ctx, in.Method, in.URL, body, in.Headers)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body != "" && req.Header.Get("Content-Type") == "" {
+		kind := "text/plain;charset=UTF-8"
+		if json.Valid([]byte(in.Body)) {
+			kind = "application/json"
+		}
+		req.Header.Set("Content-Type", kind)
+	}
+	res, err := h.tools.client.Do(req)
+	if err != nil {
+		return nil, requestError(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, cut, err := readBody(res)
+	if err != nil {
+		return nil, requestError(ctx, err)
+	}
+	out := response{
+		OK: ok(res), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
+		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: data,
+	}
+	for name, values := range res.Header {
+		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+	}
+	if cut {
+		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", maxBody)
+	}
+	return out, nil
+}
+
+func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
+
+// newRequest checks what every request has.
+func newRequest(ctx context.Context, method, address string, body io.Reader, headers map[string]string) (*http.Request, error) {
+	u, err := guard.ParseURL(strings.TrimSpace(address))
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, guard.Reason(err)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	size := 0
+	for name, value := range headers {
+		size += len(name) + len(value)
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		switch key {
+		case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
+			"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":
+			return nil, fmt.Errorf("the header %s cannot be set", key)
+		}
+		req.Header.Set(key, value)
+	}
+	if size > maxSentHeaders {
+		return nil, fmt.Errorf("the headers are larger than the limit of %d bytes", maxSentHeaders)
+	}
+	return req, nil
+}
+
+// readBody returns the beginning of a body as text and whether there is more.
+func readBody(res *http.Response) (string, bool, error) {
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	if err != nil {
+		return "", false, err
+	}
+	cut := len(data) > maxBody
+	data = data[:min(len(data), maxBody)]
+	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
+		if decoded, err := encoding.NewDecoder().Bytes(data); err == nil {
+			data = decoded
+		}
+	}
+	return string(bytes.ToValidUTF8(data, []byte("\uFFFD"))), cut, nil
+}
+
+// requestError says why there is no reply. The URL is not repeated: it may hold
+// secrets.
+func requestError(ctx context.Context, err error) error {
+	err = guard.Reason(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("the server did not answer in time")
+	}
+	return err
+}

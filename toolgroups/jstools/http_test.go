@@ -1,0 +1,189 @@
+package jstools_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/jstools"
+)
+
+func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
+
+// echo tells what was sent.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("X-Answer", "42")
+	w.WriteHeader(http.StatusTeapot)
+	_, _ = fmt.Fprintf(w, "%s %s|%s|%s", r.Method, r.Header.Get("Content-Type"), r.Header.Get("X-Asked"), body)
+}
+
+func TestFetch(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, echo)
+	for _, tc := range []struct{ code, want string }{
+		{`const r = await fetch(U); [r.ok, r.status, r.statusText, r.headers["x-answer"], r.headers.get("X-Answer"), r.headers.has("none"), await r.text()].join()`,
+			`false,418,I'm a teapot,42,42,false,GET ||`},
+		{`(await fetch(U, {method: "post", body: {a: 1}, headers: {"X-Asked": "x"}})).text()`, `POST application/json|x|{"a":1}`},
+		{`(await fetch(U, {method: "PATCH", body: '{"a":1}'})).text()`, `PATCH application/json||{"a":1}`},
+		{`(await fetch(U, {method: "PUT", body: "text"})).text()`, `PUT text/plain;charset=UTF-8||text`},
+		{`(await fetch(U, {method: "POST", body: "<a/>", headers: {"content-type": "application/xml"}})).text()`, `POST application/xml||<a/>`},
+		{`(await fetch(U, {method: "POST", body: {a: 1}, headers: [["Content-Type", "application/merge-patch+json"]]})).text()`, `POST application/merge-patch+json||{"a":1}`},
+		{`(await fetch(U, {method: "POST", body: new URLSearchParams({a: "b c"})})).text()`, `POST application/x-www-form-urlencoded;charset=UTF-8||a=b+c`},
+		{`(await fetch(new URL(U), {method: "DELETE"})).text()`, `DELETE ||`},
+		{`(await fetch(U, {method: "HEAD"})).status`, `418`},
+		{`(await Promise.all(Array.from({length: 30}, () => fetch(U)))).length`, `30`},
+		{`(await fetch(U)).json().catch(e => e.name)`, `SyntaxError`},
+	} {
+		if got := h.js(t, `const U = "`+url+`";`+tc.code); got != tc.want {
+			t.Errorf("%s: %q", tc.code, got)
+		}
+	}
+}
+
+func TestFetchRefuses(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, echo)
+	for code, want := range map[string]string{
+		`fetch("ftp://example.org")`:                                      "http://",
+		`fetch("nonsense")`:                                               "not a usable URL",
+		`fetch("http://user:hush@example.org/")`:                          "user name",
+		`fetch("` + url + `", {method: "TRACE"})`:                         "is none of",
+		`fetch("` + url + `", {body: "x"})`:                               "has no body",
+		`fetch("` + url + `", {headers: {Host: "other"}})`:                "Host cannot be set",
+		`fetch("` + url + `", {headers: {a: "x".repeat(20000)}})`:         "headers are larger",
+		`fetch("` + url + `", {method: "POST", body: "x".repeat(2e6)})`:   "body is larger",
+		`fetch("` + url + `", {headers: {"X-A": "b\r\nInjected: true"}})`: "",
+	} {
+		_, fault := h.call(t, "js_eval", args{"code": "await " + code})
+		wantFault(t, fault, toolgroups.CodeExecution, want)
+		if fault != nil && strings.Contains(fault.Message, "hush") {
+			t.Error("a secret of the URL is repeated")
+		}
+	}
+}
+
+func TestLongBodiesAreCutWithANote(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 300<<10)) })
+	got := h.js(t, `const r = await fetch("`+url+`"); const s = await r.text(); s.length + s.slice(102395, 102435) + await r.json().catch(e => e.message.slice(0, 40))`)
+	if !strings.Contains(got, "xxxxx\n[cut: only the first 102400") || !strings.Contains(got, "too long to be read as JSON") {
+		t.Error(got)
+	}
+}
+
+func TestD33DownloadsAreNotCut(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/big":
+			_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
+		case "/endless":
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		case "/broken":
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "begin")
+		case "/header":
+			_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	got := h.js(t, `JSON.stringify(await downloadToFile("`+url+`/big", "./in/big.bin"))`)
+	if got != `{"path":"in/big.bin","size":3145728,"success":true}` {
+		t.Error(got)
+	}
+	if info, err := os.Stat(filepath.Join(h.workspace, "in/big.bin")); err != nil || info.Size() != 3<<20 {
+		t.Error(info, err)
+	}
+	h.js(t, `await downloadToFile("`+url+`/header", "h", {Authorization: "Bearer x"})`)
+	if data, err := os.ReadFile(filepath.Join(h.workspace, "h")); err != nil || string(data) != "Bearer x" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for path, want := range map[string]string{
+		"none": "HTTP 404", "endless": "larger than the limit of 50 MiB", "broken": "unexpected EOF",
+	} {
+		got := h.js(t, `const r = await downloadToFile("`+url+`/`+path+`", "kept"); r.success + r.error`)
+		if !strings.HasPrefix(got, "false") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := files(t, h.workspace); got != "h in" {
+		t.Errorf("left over: %s", got)
+	}
+}
+
+func TestUploadMultipart(t *testing.T) {
+	h := newHouse(t)
+	if err := os.WriteFile(filepath.Join(h.workspace, "pic.png"), []byte("\x89PNG"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		kind, boundary, _ := strings.Cut(r.Header.Get("Content-Type"), "; boundary=")
+		text := strings.ReplaceAll(string(body), boundary, "B")
+		_, _ = fmt.Fprintf(w, "%s %t %s", kind, int64(len(body)) == r.ContentLength, strings.ReplaceAll(text, "\r\n", "~"))
+	})
+	for _, tc := range []struct{ code, want string }{
+		{`[{type: "json", body: {name: "x"}}, {type: "file", path: "pic.png"}]`,
+			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~{\"name\":\"x\"}~--B~Content-Type: image/png~~\uFFFDPNG~--B--~"},
+		{`[{type: "file", name: "f", path: "pic.png", contentType: "text/x; a=b"}, {type: "text", name: "g", contentType: "text/plain", body: "v"}]`,
+			"multipart/form-data true --B~Content-Disposition: form-data; filename=pic.png; name=f~Content-Type: text/x; a=b~~\uFFFDPNG~--B~Content-Disposition: form-data; name=g~Content-Type: text/plain~~v~--B--~"},
+		{`[{type: "json", contentType: "a/b\r\nInjected: 1", body: "v"}]`,
+			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~v~--B--~"},
+	} {
+		got := h.js(t, `const r = await uploadMultipart("`+url+`", `+tc.code+`); if (!r.ok || r.status !== 200) throw new Error(JSON.stringify(r)); r.body`)
+		if got != tc.want {
+			t.Errorf("%s:\n%q want\n%q", tc.code, got, tc.want)
+		}
+	}
+	for code, want := range map[string]string{
+		`[]`:                             "1 to 20 parts",
+		`Array(21).fill({body: "x"})`:    "1 to 20 parts",
+		`[{type: "file", path: "none"}]`: "there is no file",
+	} {
+		if got := h.js(t, `(await uploadMultipart("`+url+`", `+code+`)).error`); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+}
+
+func TestD35InnerAddressesAreRefused(t *testing.T) {
+	hits := 0
+	inner := serve(t, func(http.ResponseWriter, *http.Request) { hits++ })
+	h := newHouse(t, func(c *jstools.Config) { c.AllowPrivate = nil })
+	for _, url := range []string{inner, "http://169.254.169.254/latest", "http://[::1]/", "http://localhost/", "http://0.0.0.0/", "http://10.0.0.1/"} {
+		for _, code := range []string{
+			`await fetch(U).then(() => "", e => e.message)`,
+			`(await downloadToFile(U, "f")).error`,
+			`(await uploadMultipart(U, [{body: "x"}])).error`,
+		} {
+			if got := h.js(t, `const U = "`+url+`"; `+code); !strings.Contains(got, "internal or reserved") {
+				t.Errorf("%s to %s: %q", code, url, got)
+			}
+		}
+	}
+	if hits > 0 || files(t, h.workspace) != "" {
+		t.Errorf("%d requests arrived; files: %s", hits, files(t, h.workspace))
+	}
+}
+
+func TestD35RedirectsToInnerAddressesAreRefused(t *testing.T) {
+	h := newHouse(t)
+	for _, target := range []string{"http://169.254.169.254/", "http://127.0.0.2/", "http://[::1]/", "file:///etc/passwd"} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusFound) })
+		got := h.js(t, `const U = "`+url+`"; [await fetch(U).then(() => "through", () => "refused"), (await downloadToFile(U, "f")).success].join()`)
+		if got != "refused,false" {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// Package jstools holds the tools that run JavaScript: js_eval, the tools that
+// people write themselves, and the group by which administrators manage those.
+//
+// A user tool is a pair of files in one folder, which a person may edit as well:
+// name.json with its description and name.js with its code. An object in name.json
+// is one tool and joins the group [UserTools]; a list is a group of its own. The
+// folder is what counts: the tools of the management group write there and nothing
+// else, and a file that is broken never keeps the others from loading.
+//
+// Scripts run in a process of their own (internal/javascript). What they may do
+// outside is done here for them: files stay in the workspace of the call, requests
+// go to public addresses only, and of the environment and the accounts of the user
+// a script sees what its manifest names, js_eval nothing.
+package jstools
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"oneclaw/internal/guard"
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// UserTools is the group of the tools that stand alone in their file.
+	UserTools = "user_tools"
+	// Management is the group of the tools that create, list, update and delete.
+	Management = "js_tool_management"
+	// Source is that of all groups from the folder.
+	Source = "user"
+	// DefaultRescan is how often [Tools.Watch] looks at the folder.
+	DefaultRescan = 2 * time.Second
+)
+
+var (
+	//go:embed js_eval.json
+	evalManifest []byte
+	//go:embed js_tool_management.json
+	managementManifest []byte
+	//go:embed host.js
+	hostPrelude string
+)
+
+// Google gives scripts access to the account of the user of a call.
+type Google interface {
+	// AccessToken returns a token that is valid now. The error says how to connect
+	// an account where there is none.
+	AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error)
+	// Email returns the address of the account, "" where it is not known.
+	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
+}
+
+// Environment returns a variable for a script that runs on behalf of a scope;
+// false where there is no such variable.
+type Environment func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
+
+// Config is what the tools need to know about the bot.
+type Config struct {
+	// Dir is the folder of the user tools. It is made if it does not exist.
+	Dir string
+	// Engine runs the scripts.
+	Engine *javascript.Engine
+	// Reserved returns the names of tools and groups that come from elsewhere and
+	// that user tools cannot take. nil means none but those of this package.
+	Reserved func() []string
+	// Changed is called when other tools than before come from the folder, while
+	// no lock is held. nil means that nobody needs to know.
+	Changed func()
+	// Env gives the variables that manifests name. nil means there are none.
+	Env Environment
+	// Google is the account for scripts that ask for it. nil means there is none.
+	Google Google
+	// AllowPrivate are ranges of addresses that scripts may reach although they
+	// are not public. The zero value allows none.
+	AllowPrivate []netip.Prefix
+	// Resolver looks up the names of hosts. nil means the host's.
+	Resolver *net.Resolver
+	// Location is the time zone of _time where a script names none. nil means the
+	// host's.
+	Location *time.Location
+	// Now tells the time. nil means [time.Now].
+	Now func() time.Time
+	// Rescan is how often [Tools.Watch] looks at the folder. 0 means
+	// [DefaultRescan].
+	Rescan time.Duration
+	// Logger gets what scripts write to their console and what is wrong in the
+	// folder. nil discards it.
+	Logger *slog.Logger
+}
+
+// Tools are the tools of this package. They may be used concurrently.
+type Tools struct {
+	cfg    Config
+	client *http.Client
+	log    *slog.Logger
+
+	// write is held while files are read or written, so that nobody sees half of a
+	// change; mu guards what they came to.
+	write   sync.Mutex
+	mu      sync.Mutex
+	print   string
+	content content
+}
+
+// New reads the folder. Nothing is started and nothing has to be closed.
+func New(cfg Config) (*Tools, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("jstools: Dir is empty")
+	}
+	if cfg.Engine == nil {
+		return nil, errors.New("jstools: Engine is missing")
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("jstools: %w", err)
+	}
+	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	t := &Tools{
+		cfg:    cfg,
+		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
+		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	}
+	t.write.Lock()
+	defer t.write.Unlock()
+	if _, err := t.rescan(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Eval returns the core tool js_eval.
+func (t *Tools) Eval() (toolgroups.Tool, error) {
+	m, errs := toolgroups.ParseManifest("js_eval", evalManifest,
+		map[string]toolgroups.Handler{"js_eval": toolgroups.Typed(t.eval)}, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Tool{}, fmt.Errorf("jstools: %w", errors.Join(errs...))
+	}
+	return *m.Tool, nil
+}
+
+// Group returns the group [Management].
+func (t *Tools) Group() (toolgroups.Group, error) {
+	m, errs := toolgroups.ParseManifest(Management, managementManifest, map[string]toolgroups.Handler{
+		"create_js_tool":  toolgroups.Typed(t.create),
+		"list_user_tools": t.list,
+		"update_js_tool":  toolgroups.Typed(t.update),
+		"delete_js_tool":  toolgroups.Typed(t.remove),
+	}, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Group{}, fmt.Errorf("jstools: %w", errors.Join(errs...))
+	}
+	return *m.Group, nil
+}
+
+// Groups returns what the folder holds: [UserTools] first, if there are single
+// tools, then the groups by name.
+func (t *Tools) Groups() []toolgroups.Group {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.content.groups()
+}
+
+// Errors returns what is wrong in the folder, one line for each mistake, sorted by
+// file.
+func (t *Tools) Errors() []error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.content.errors()
+}
+
+// Watch looks at the folder from time to time until ctx ends, and loads it anew
+// when files have changed.
+func (t *Tools) Watch(ctx context.Context) {
+	tick := time.NewTicker(t.cfg.Rescan)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := t.Reload(); err != nil {
+			t.log.Warn("user tools not read", "error", err)
+		}
+	}
+}
+
+// Reload loads the folder anew if files have changed since it was read.
+func (t *Tools) Reload() error {
+	t.write.Lock()
+	changed, err := t.rescan()
+	t.write.Unlock()
+	if changed {
+		t.notify()
+	}
+	return err
+}
+
+// notify tells that the tools are others now. No lock may be held.
+func (t *Tools) notify() {
+	if t.cfg.Changed != nil {
+		t.cfg.Changed()
+	}
+}

@@ -1,0 +1,299 @@
+package jstools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of the management tools.
+const (
+	CodeCreate = "create_failed"
+	CodeUpdate = "update_failed"
+	CodeDelete = "delete_failed"
+)
+
+// defaultTimeout is that of a tool whose creator names none, in seconds.
+const defaultTimeout = 30
+
+// toolArgs are the arguments of create_js_tool and update_js_tool.
+type toolArgs struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Schema      string  `json:"parameters_schema"`
+	Code        string  `json:"js_code"`
+	Permissions *string `json:"required_permissions"`
+	Timeout     *int    `json:"timeout_seconds"`
+}
+
+// check refuses values that no tool can have.
+func (a toolArgs) check() error {
+	if a.Name == "" {
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'name' is blank. Give the name of the tool.")
+	}
+	if limit := int(toolgroups.MaxTimeout.Seconds()); a.Timeout != nil && (*a.Timeout < 1 || *a.Timeout > limit) {
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'timeout_seconds' must be from 1 to %d.", limit)
+	}
+	return nil
+}
+
+// apply puts what is given into a manifest and leaves the rest as it is.
+func (a toolArgs) apply(ms []member) ([]member, error) {
+	if strings.TrimSpace(a.Description) != "" {
+		ms = set(ms, "description", encode(strings.TrimSpace(a.Description)))
+	}
+	if strings.TrimSpace(a.Schema) != "" {
+		parameters, err := schema(a.Schema)
+		if err != nil {
+			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'parameters_schema' cannot be used: %v.", err)
+		}
+		ms = set(ms, "parameters", parameters)
+	}
+	if a.Timeout != nil {
+		ms = set(drop(ms, "timeout_s"), "timeoutSeconds", encode(*a.Timeout))
+	}
+	if a.Permissions != nil {
+		names, env, err := permissions(*a.Permissions)
+		if err != nil {
+			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'required_permissions' cannot be used: %v.", err)
+		}
+		ms = drop(ms, "requiredPermissions", "env")
+		if len(names) > 0 {
+			ms = append(ms, member{"requiredPermissions", encode(names)})
+		}
+		if len(env) > 0 {
+			ms = append(ms, member{"env", encode(env)})
+		}
+	}
+	return ms, nil
+}
+
+func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
+	in.Name = strings.TrimSpace(in.Name)
+	if err := in.check(); err != nil {
+		return toolgroups.Result{}, err
+	}
+	for field, value := range map[string]string{"description": in.Description, "parameters_schema": in.Schema} {
+		if strings.TrimSpace(value) == "" {
+			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' is blank.", field)
+		}
+	}
+	if !toolName.MatchString(in.Name) {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeCreate,
+			"The name '%.100s' does not fit: 2 to 50 lower-case letters, digits and underscores, a letter first and no underscore last.", in.Name)
+	}
+	if in.Timeout == nil {
+		in.Timeout = new(defaultTimeout)
+	}
+	manifest, err := in.apply([]member{{"name", encode(in.Name)}})
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := t.checkCode(ctx, call, CodeCreate, in.Code, execute); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := t.createFiles(in.Name, object(manifest), in.Code); err != nil {
+		return toolgroups.Result{}, err
+	}
+	t.notify()
+	return toolgroups.Text("Created the tool '%s'. It is in the group %s: load that to use it from the next step on.", in.Name, UserTools)
+}
+
+// createFiles writes a tool that was not there before, or nothing.
+func (t *Tools) createFiles(name string, manifest []byte, code string) error {
+	t.write.Lock()
+	defer t.write.Unlock()
+	if err := t.fresh(); err != nil {
+		return toolgroups.Errorf(CodeCreate, "The folder of user tools cannot be read: %v.", err)
+	}
+	if err := t.mayCreate(name); err != nil {
+		return err
+	}
+	if f := t.parse(name, manifest, code); f.tool == nil {
+		return toolgroups.Errorf(CodeCreate, "The tool cannot be used: %v.", errors.Join(f.errs...))
+	}
+	if err := t.put(name, manifest, &code); err != nil {
+		return toolgroups.Errorf(CodeCreate, "The files of '%s' could not be written: %v. Nothing was created.", name, err)
+	}
+	return t.confirm(name, CodeCreate)
+}
+
+// mayCreate refuses a name that is taken.
+func (t *Tools) mayCreate(name string) error {
+	c := t.snapshot()
+	if f, ok := c.owner(name); ok {
+		return toolgroups.Errorf(CodeCreate, "There is a user tool '%s' already (%s.json). Change it with update_js_tool, or take another name.", name, f.base)
+	}
+	if _, ok := t.reserved()[name]; ok {
+		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
+	}
+	if !missing(t.path(name, ".json")) {
+		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
+	}
+	groups := c.groups()
+	if len(groups) > 0 && groups[0].Name == UserTools && len(groups[0].Tools) >= toolgroups.MaxGroupTools {
+		return toolgroups.Errorf(CodeCreate, "The group %s is full with %d tools. Delete one first.", UserTools, toolgroups.MaxGroupTools)
+	}
+	return nil
+}
+
+func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+	if err := t.Reload(); err != nil {
+		return toolgroups.Result{}, err
+	}
+	c := t.snapshot()
+	var lines []string
+	for _, f := range c.files {
+		var tools []toolgroups.Tool
+		in := ""
+		if f.tool != nil {
+			tools = []toolgroups.Tool{*f.tool}
+		} else if f.group != nil {
+			tools, in = f.group.Tools, ", group "+f.group.Name
+		}
+		for _, tool := range tools {
+			lines = append(lines, fmt.Sprintf("- %s: %s (%s%s)", tool.Name, strings.Join(strings.Fields(tool.Description), " "),
+				t.path(f.base, ".json"), in))
+		}
+	}
+	slices.Sort(lines)
+	var b strings.Builder
+	b.WriteString("There are no user tools.")
+	if len(lines) > 0 {
+		b.Reset()
+		fmt.Fprintf(&b, "User tools: %d\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	if errs := c.errors(); len(errs) > 0 {
+		fmt.Fprintf(&b, "\n\nLeft out because of mistakes: %d", len(errs))
+		for _, err := range errs {
+			b.WriteString("\n- " + err.Error())
+		}
+	}
+	return toolgroups.Result{Text: b.String()}, nil
+}
+
+func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
+	in.Name = strings.TrimSpace(in.Name)
+	if err := in.check(); err != nil {
+		return toolgroups.Result{}, err
+	}
+	code := strings.TrimSpace(in.Code) != ""
+	if !code && strings.TrimSpace(in.Description+in.Schema) == "" && in.Permissions == nil && in.Timeout == nil {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "There is nothing to change: give at least one field besides 'name'.")
+	}
+	if _, err := in.apply(nil); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := t.mayChange(in.Name, CodeUpdate); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if code {
+		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, t.functionOf(in.Name)); err != nil {
+			return toolgroups.Result{}, err
+		}
+	}
+	if err := t.updateFiles(in); err != nil {
+		return toolgroups.Result{}, err
+	}
+	t.notify()
+	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
+}
+
+// functionOf is the function that a manifest names for its code.
+func (t *Tools) functionOf(name string) string {
+	data, err := readLimited(t.path(name, ".json"), toolgroups.MaxManifest)
+	if err != nil {
+		return execute
+	}
+	if entries, list := rawEntries(data); len(entries) == 1 && !list {
+		return cmp.Or(strings.TrimSpace(entries[0].Function), execute)
+	}
+	return execute
+}
+
+// updateFiles changes a tool as a whole or not at all.
+func (t *Tools) updateFiles(in toolArgs) error {
+	t.write.Lock()
+	defer t.write.Unlock()
+	data, err := readLimited(t.path(in.Name, ".json"), toolgroups.MaxManifest)
+	if err != nil {
+		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
+	}
+	ms, err := members(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if err != nil {
+		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", in.Name, err)
+	}
+	if ms, err = in.apply(ms); err != nil {
+		return err
+	}
+	old, err := readLimited(t.path(in.Name, ".js"), javascript.MaxSource)
+	var code *string
+	if strings.TrimSpace(in.Code) != "" {
+		code = &in.Code
+	} else if err != nil {
+		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
+	}
+	manifest := object(ms)
+	if f := t.parse(in.Name, manifest, string(old)); f.tool == nil {
+		return toolgroups.Errorf(CodeUpdate, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
+	}
+	if err := t.put(in.Name, manifest, code); err != nil {
+		return toolgroups.Errorf(CodeUpdate, "The files of '%s' could not be written: %v. It is as before.", in.Name, err)
+	}
+	return t.confirm(in.Name, CodeUpdate)
+}
+
+func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
+	in.Name = strings.TrimSpace(in.Name)
+	if err := in.check(); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := t.mayChange(in.Name, CodeDelete); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := t.removeFiles(in.Name); err != nil {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", in.Name, err)
+	}
+	t.notify()
+	return toolgroups.Text("Deleted the tool '%s' with its files.", in.Name)
+}
+
+// mayChange refuses tools that do not stand alone in a file of the folder. A file
+// that is broken may be changed: that is how it is mended.
+func (t *Tools) mayChange(name, code string) error {
+	if err := t.Reload(); err != nil {
+		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
+	}
+	c := t.snapshot()
+	if f, ok := c.owner(name); ok && f.group != nil {
+		return toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
+	}
+	f, ok := c.find(name)
+	switch {
+	case ok && f.group == nil && !t.isList(name):
+		return nil
+	case ok:
+		return toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+	}
+	if _, ok := t.reserved()[name]; ok {
+		return toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
+	}
+	return toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)
+}
+
+// isList reports whether a manifest is a group, as far as that can be seen.
+func (t *Tools) isList(name string) bool {
+	data, err := readLimited(t.path(name, ".json"), toolgroups.MaxManifest)
+	if err != nil {
+		return false
+	}
+	_, list := rawEntries(data)
+	return list
+}

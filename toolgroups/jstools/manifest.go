@@ -1,0 +1,264 @@
+package jstools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+const (
+	// execute is the function of a tool that stands alone in its file.
+	execute = "execute"
+	// permitGoogle is the permission for the account of the user.
+	permitGoogle = "google"
+	// envPrefix marks the name of a variable among the permissions of a tool.
+	envPrefix = "env:"
+	// maxEnv is how many variables a tool may name.
+	maxEnv = 20
+)
+
+var (
+	// toolName is what tools made in a chat are named.
+	toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,48}[a-z0-9]$`)
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
+)
+
+// entry is how a user tool runs.
+type entry struct {
+	source   string
+	function string
+	env      []string
+	google   bool
+}
+
+// parse makes tools of a manifest and its code.
+func (t *Tools) parse(base string, data []byte, source string) file {
+	f := file{base: base}
+	entries, list := rawEntries(data)
+	m, errs := toolgroups.ParseManifest(base, data, known(entries), toolgroups.ManifestOptions{Source: Source})
+	f.errs = errs
+	switch {
+	case m.Tool != nil:
+		tools := t.bind(&f, []toolgroups.Tool{*m.Tool}, entries, list, source)
+		if len(tools) == 1 {
+			f.tool = &tools[0]
+		}
+	case m.Group != nil:
+		m.Group.Tools = t.bind(&f, m.Group.Tools, entries, list, source)
+		f.group = m.Group
+	}
+	return f
+}
+
+// bind gives tools the functions that run their code. A tool whose access cannot be
+// read is left out.
+func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool, source string) []toolgroups.Tool {
+	var out []toolgroups.Tool
+	for _, tool := range tools {
+		i := slices.IndexFunc(entries, func(r raw) bool { return strings.TrimSpace(r.Name) == tool.Name })
+		if i < 0 {
+			f.fail(fmt.Errorf("%s: the entry cannot be read", tool.Name))
+			continue
+		}
+		e, err := newEntry(entries[i], list, source)
+		if err != nil {
+			f.fail(fmt.Errorf("%s: %w", tool.Name, err))
+			continue
+		}
+		tool.Run = t.handler(e)
+		out = append(out, tool)
+	}
+	return out
+}
+
+// rawEntries reads the entries of a manifest as far as they can be read, and
+// whether it is a list.
+func rawEntries(data []byte) ([]raw, bool) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	var parts []json.RawMessage
+	list := len(data) > 0 && data[0] == '['
+	if !list {
+		parts = []json.RawMessage{data}
+	} else if json.Unmarshal(data, &parts) != nil {
+		return nil, true
+	}
+	var out []raw
+	for _, part := range parts {
+		var r raw
+		if json.Unmarshal(part, &r) == nil {
+			out = append(out, r)
+		}
+	}
+	return out, list
+}
+
+// known has an entry for each function that is named, for what is bound later.
+func known(entries []raw) map[string]toolgroups.Handler {
+	handlers := map[string]toolgroups.Handler{}
+	for _, r := range entries {
+		for _, name := range []string{r.Name, r.Function} {
+			handlers[strings.TrimSpace(name)] = unbound
+		}
+	}
+	return handlers
+}
+
+func unbound(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+	return toolgroups.Result{}, errors.New("jstools: a tool without code")
+}
+
+// newEntry reads how a tool runs. In a list its function is named like it where
+// nothing else is said.
+func newEntry(r raw, list bool, source string) (entry, error) {
+	e := entry{source: source, function: strings.TrimSpace(r.Function)}
+	if e.function == "" {
+		e.function = execute
+		if list {
+			e.function = strings.TrimSpace(r.Name)
+		}
+	}
+	var permissions []string
+	if len(r.Permissions) > 0 && json.Unmarshal(r.Permissions, &permissions) != nil {
+		return e, errors.New("requiredPermissions must be a list of names")
+	}
+	e.google = slices.Contains(permissions, permitGoogle)
+	if len(r.Env) > 0 && json.Unmarshal(r.Env, &e.env) != nil {
+		return e, errors.New("env must be a list of names of variables")
+	}
+	return e, checkEnv(e.env)
+}
+
+func checkEnv(names []string) error {
+	if len(names) > maxEnv {
+		return fmt.Errorf("env names more than %d variables", maxEnv)
+	}
+	for _, name := range names {
+		if !envName.MatchString(name) {
+			return fmt.Errorf("env: %.100q is no name of a variable", name)
+		}
+	}
+	return nil
+}
+
+// permissions splits what the management tools take as one text.
+func permissions(text string) (names, env []string, err error) {
+	names, env = []string{}, []string{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if name, ok := strings.CutPrefix(part, envPrefix); ok {
+			env = append(env, strings.TrimSpace(name))
+		} else if part != "" {
+			names = append(names, part)
+		}
+	}
+	return names, env, checkEnv(env)
+}
+
+// schema makes the parameters of a manifest of what the management tools take as
+// JSON text. All that stands in it stays, items and default among it.
+func schema(text string) (json.RawMessage, error) {
+	data := json.RawMessage(strings.TrimSpace(text))
+	var top struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if err := json.Unmarshal(data, &top); err != nil {
+		return nil, errors.New("it must be the JSON text of an object with \"properties\", and \"required\" as a list of names")
+	}
+	if top.Properties == nil {
+		return nil, errors.New("the object \"properties\" is missing")
+	}
+	for _, name := range top.Required {
+		if _, ok := top.Properties[name]; !ok {
+			return nil, fmt.Errorf("%.100q is required but not among the properties", name)
+		}
+	}
+	ms, err := members(data)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(ms, func(m member) bool { return m.key == "type" }) {
+		data = object(slices.Insert(ms, 0, member{"type", json.RawMessage(`"object"`)}))
+	}
+	if _, err := toolgroups.NormalizeParameters(data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// member is one entry of an object, whose order is kept.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members reads an object without losing anything.
+func members(data json.RawMessage) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.New("not an object")
+	}
+	var out []member
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{key: fmt.Sprint(key)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// set replaces a member, or appends it.
+func set(ms []member, key string, value json.RawMessage) []member {
+	for i := range ms {
+		if ms[i].key == key {
+			ms[i].value = value
+			return ms
+		}
+	}
+	return append(ms, member{key, value})
+}
+
+// drop removes members.
+func drop(ms []member, keys ...string) []member {
+	return slices.DeleteFunc(ms, func(m member) bool { return slices.Contains(keys, m.key) })
+}
+
+// object writes members back.
+func object(ms []member) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range ms {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(encode(m.key))
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// encode writes strings, numbers and lists of them, with <, > and & as they are.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

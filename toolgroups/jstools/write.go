@@ -1,0 +1,102 @@
+package jstools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"oneclaw/internal/javascript"
+	"oneclaw/toolgroups"
+)
+
+// snapshot is what the folder held when it was last read.
+func (t *Tools) snapshot() content {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.content
+}
+
+// fresh reads the folder, whatever the times of its files say. The write lock must
+// be held.
+func (t *Tools) fresh() error {
+	t.mu.Lock()
+	t.print = ""
+	t.mu.Unlock()
+	_, err := t.rescan()
+	return err
+}
+
+// confirm reads the folder again and makes sure that a tool is there. The write
+// lock must be held.
+func (t *Tools) confirm(name, code string) error {
+	if err := t.fresh(); err != nil {
+		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
+	}
+	if f, ok := t.snapshot().owner(name); !ok || f.base != name {
+		return toolgroups.Errorf(code, "The tool '%s' was written but cannot be used; list_user_tools says why.", name)
+	}
+	return nil
+}
+
+// put writes the files of a tool, each as a whole: the code first, as code without
+// a manifest is no tool. If the manifest cannot be written, the code is put back.
+func (t *Tools) put(name string, manifest []byte, code *string) error {
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, manifest, "", "  "); err != nil {
+		return err
+	}
+	pretty.WriteByte('\n')
+	undo := func() error { return nil }
+	if code != nil {
+		path := t.path(name, ".js")
+		old, err := readLimited(path, javascript.MaxSource)
+		switch {
+		case err == nil:
+			undo = func() error { return replace(path, old) }
+		case errors.Is(err, fs.ErrNotExist):
+			undo = func() error { return pathCause(os.Remove(path)) }
+		default:
+			return err
+		}
+		if err := replace(path, []byte(*code)); err != nil {
+			return err
+		}
+	}
+	if err := replace(t.path(name, ".json"), pretty.Bytes()); err != nil {
+		return errors.Join(err, undo())
+	}
+	return nil
+}
+
+// replace writes a file so that it has its old content or the new one, whatever
+// happens.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return pathCause(err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(pathCause(err), pathCause(os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// removeFiles takes the manifest first: code without one is no tool.
+func (t *Tools) removeFiles(name string) error {
+	t.write.Lock()
+	defer t.write.Unlock()
+	for _, ext := range []string{".json", ".js"} {
+		if err := os.Remove(t.path(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return pathCause(err)
+		}
+	}
+	return t.fresh()
+}
