@@ -41,11 +41,14 @@ func invalidf(format string, args ...any) error {
 func (c *conn) fault(err error) error {
 	var answer *googleapi.Error
 	var unreached *url.Error
+	var long *http.MaxBytesError
 	switch {
 	case isFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &answer):
 		return c.refused(answer)
+	case errors.As(err, &long):
+		return toolgroups.Errorf(toolgroups.CodeExecution, "The answer is larger than %d bytes. Ask for less at a time.", long.Limit)
 	case errors.As(err, &unreached):
 		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", plain(unreached.Err.Error()))
 	case isFileError(err):
@@ -139,7 +142,7 @@ func limitsRate(code int, body []byte) bool {
 	}
 	for _, r := range reasons(body) {
 		switch r {
-		case "rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "quotaExceeded", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
+		case "sharingRateLimitExceeded", "downloadQuotaExceeded", "rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "quotaExceeded", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
 			return true
 		}
 	}

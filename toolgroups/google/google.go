@@ -46,6 +46,8 @@ type Config struct {
 	// Pause is the first pause before a request is sent again; each further one is
 	// twice as long. 0 means [DefaultPause].
 	Pause time.Duration
+	// Location is where users mean a time without an offset. nil means time.Local.
+	Location *time.Location
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
 	// Logger gets what the model is not told. nil discards it.
@@ -89,6 +91,7 @@ func New(cfg Config) (*Google, error) {
 		cfg.Transport = newTransport()
 	}
 	cfg.Now = orNow(cfg.Now)
+	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	moved := &redirected{target: target, base: cfg.Transport}
 	pause := cmp.Or(cfg.Pause, DefaultPause)
 	return &Google{

@@ -21,6 +21,8 @@ const (
 	maxPause = 8 * time.Second
 	// maxBody bounds an answer in bytes.
 	maxBody = 96 << 20
+	// maxReplay bounds a body that is kept so that it can be sent again.
+	maxReplay = 64 << 20
 	// maxErrorBody bounds the body of an error.
 	maxErrorBody = 64 << 10
 )
@@ -67,7 +69,7 @@ type retrying struct {
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(req)
-		if attempt == attempts || !t.repeatable(req, resp, err) {
+		if attempt == attempts || !t.worthwhile(req, resp, err) {
 			return resp, err
 		}
 		next, ok := rewound(req)
@@ -85,9 +87,9 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// repeatable reports whether the request may be sent again. It may look into the
+// worthwhile reports whether the request may be sent again. It may look into the
 // body of an error, which it then replaces.
-func (t *retrying) repeatable(req *http.Request, resp *http.Response, err error) bool {
+func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error) bool {
 	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
 	if err != nil {
@@ -151,6 +153,32 @@ func rewound(req *http.Request) (*http.Request, bool) {
 	return next, true
 }
 
+// repeatable gives a request the means to be sent again. Methods of the library that
+// can carry media leave them out, even where there is only a small body.
+func repeatable(req *http.Request) (*http.Request, error) {
+	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
+		return req, nil
+	}
+	head, err := io.ReadAll(io.LimitReader(req.Body, maxReplay+1))
+	if err != nil {
+		return nil, errors.Join(err, req.Body.Close())
+	}
+	out := req.Clone(req.Context())
+	if len(head) > maxReplay {
+		out.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
+		return out, nil
+	}
+	if err := req.Body.Close(); err != nil {
+		return nil, err
+	}
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	out.Body, err = out.GetBody()
+	return out, err
+}
+
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -193,6 +221,9 @@ type authorized struct {
 func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := t.current(req.Context(), "")
 	if err != nil {
+		return nil, err
+	}
+	if req, err = repeatable(req); err != nil {
 		return nil, err
 	}
 	resp, err := t.base.RoundTrip(bearing(req, token))

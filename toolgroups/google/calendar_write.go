@@ -1,0 +1,274 @@
+package google
+
+import (
+	"context"
+	"net/mail"
+	"strings"
+	"time"
+
+	"google.golang.org/api/calendar/v3"
+
+	"oneclaw/toolgroups"
+)
+
+// localTime is a time without an offset.
+const localTime = "2006-01-02T15:04:05"
+
+// at is a time that the model wrote: a day, a time with an offset, or a time of the
+// clock on some wall.
+type at struct {
+	text   string
+	time   time.Time
+	allDay bool
+	local  bool
+}
+
+// readTime reads a time.
+func readTime(name, text string) (at, error) {
+	text = strings.TrimSpace(text)
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return at{text: text, time: t, allDay: true}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return at{text: t.Format(time.RFC3339), time: t}, nil
+	}
+	for _, layout := range []string{localTime, "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return at{text: t.Format(localTime), time: t, local: true}, nil
+		}
+	}
+	return at{}, invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
+}
+
+// zone checks the name of a time zone; empty is none.
+func zone(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
+	}
+	return loc, nil
+}
+
+// bound is a bound of a list with the offset that Google wants.
+func bound(c *conn, name, text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	t, err := readTime(name, text)
+	if err != nil {
+		return "", err
+	}
+	if !t.local && !t.allDay {
+		return t.text, nil
+	}
+	y, m, d := t.time.Date()
+	h, min, s := t.time.Clock()
+	return time.Date(y, m, d, h, min, s, 0, c.google.cfg.Location).Format(time.RFC3339), nil
+}
+
+// eventTime is a start or an end for Google. The other kind is taken away, so that an
+// event never has both.
+func (t at) eventTime(zone string) *calendar.EventDateTime {
+	if t.allDay {
+		return &calendar.EventDateTime{Date: t.time.Format(time.DateOnly), NullFields: []string{"DateTime", "TimeZone"}}
+	}
+	return &calendar.EventDateTime{DateTime: t.text, TimeZone: zone, NullFields: []string{"Date"}}
+}
+
+type newEventArgs struct {
+	Calendar    string   `json:"calendar_id"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description"`
+	Location    string   `json:"location"`
+	Start       string   `json:"start"`
+	End         string   `json:"end"`
+	Zone        string   `json:"timezone"`
+	Attendees   []string `json:"attendees"`
+	AllDay      bool     `json:"all_day"`
+}
+
+func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *conn, in newEventArgs) (any, error) {
+	start, err := readTime("start", in.Start)
+	if err != nil {
+		return nil, err
+	}
+	end, err := readTime("end", in.End)
+	if err != nil {
+		return nil, err
+	}
+	start.allDay, end.allDay = start.allDay || in.AllDay, end.allDay || in.AllDay
+	if end, err = ordered(start, end); err != nil {
+		return nil, err
+	}
+	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
+	if err != nil {
+		return nil, err
+	}
+	event := &calendar.Event{
+		Summary: in.Summary, Description: in.Description, Location: in.Location,
+		Start: start.eventTime(zone), End: end.eventTime(zone),
+	}
+	event.Start.NullFields, event.End.NullFields = nil, nil
+	for _, guest := range in.Attendees {
+		address, err := mail.ParseAddress(guest)
+		if err != nil {
+			return nil, invalidf("%q in 'attendees' is no address", guest)
+		}
+		event.Attendees = append(event.Attendees, &calendar.EventAttendee{Email: address.Address, DisplayName: address.Name})
+	}
+	return api.Events.Insert(in.Calendar, event).Context(ctx).SendUpdates("all").Do()
+}
+
+// ordered checks that the times are of one kind and follow each other. The end of a
+// whole day is the day after for Google; people say the same day.
+func ordered(start, end at) (at, error) {
+	switch {
+	case start.allDay != end.allDay:
+		return end, invalidf("'start' and 'end' must both be days or both be times")
+	case start.allDay && end.time.Equal(start.time):
+		end.time = end.time.AddDate(0, 0, 1)
+	case start.local == end.local && !end.time.After(start.time):
+		return end, invalidf("'end' must be after 'start'")
+	}
+	return end, nil
+}
+
+// eventZone is the zone of an event: the one that was named, or for a time without
+// an offset that of the calendar, which is where its owner lives.
+func eventZone(ctx context.Context, api *calendar.Service, id, name string, times ...at) (string, error) {
+	if _, err := zone(name); err != nil || name != "" {
+		return name, err
+	}
+	for _, t := range times {
+		if t.local {
+			calendar, err := api.Calendars.Get(id).Context(ctx).Do()
+			if err != nil {
+				return "", err
+			}
+			return calendar.TimeZone, nil
+		}
+	}
+	return "", nil
+}
+
+type changeEventArgs struct {
+	eventArgs
+	Summary     *string `json:"summary"`
+	Description *string `json:"description"`
+	Location    *string `json:"location"`
+	Start       string  `json:"start"`
+	End         string  `json:"end"`
+	Zone        string  `json:"timezone"`
+}
+
+func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *conn, in changeEventArgs) (any, error) {
+	patch := &calendar.Event{}
+	changed := false
+	for _, f := range []struct {
+		name  string
+		value *string
+		to    *string
+	}{{"Summary", in.Summary, &patch.Summary}, {"Description", in.Description, &patch.Description}, {"Location", in.Location, &patch.Location}} {
+		if f.value != nil {
+			*f.to, changed = *f.value, true
+			patch.ForceSendFields = append(patch.ForceSendFields, f.name)
+		}
+	}
+	if in.Start != "" || in.End != "" {
+		changed = true
+		if err := retime(ctx, api, in, patch); err != nil {
+			return nil, err
+		}
+	}
+	if !changed {
+		return nil, invalidf("nothing to change: give summary, description, location, start or end")
+	}
+	return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
+}
+
+// retime puts new times into a patch. Where only the start is new, the event keeps
+// its length; where the kind of the times changes, both change.
+func retime(ctx context.Context, api *calendar.Service, in changeEventArgs, patch *calendar.Event) error {
+	old, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
+	if err != nil {
+		return err
+	}
+	oldStart, oldEnd := timeOf(old.Start), timeOf(old.End)
+	start, end := oldStart, oldEnd
+	if in.Start != "" {
+		if start, err = readTime("start", in.Start); err != nil {
+			return err
+		}
+		end = moved(start, oldStart, oldEnd)
+	}
+	if in.End != "" {
+		if end, err = readTime("end", in.End); err != nil {
+			return err
+		}
+	}
+	if end, err = ordered(start, end); err != nil {
+		return err
+	}
+	zone, err := eventZone(ctx, api, in.Calendar, in.Zone, start, end)
+	if err != nil {
+		return err
+	}
+	if zone == "" && old.Start != nil {
+		zone = old.Start.TimeZone
+	}
+	patch.Start, patch.End = start.eventTime(zone), end.eventTime(zone)
+	return nil
+}
+
+// timeOf reads a time of Google's.
+func timeOf(t *calendar.EventDateTime) at {
+	if t == nil {
+		return at{}
+	}
+	out, err := readTime("time", cmpOr(t.DateTime, t.Date))
+	if err != nil {
+		return at{}
+	}
+	return out
+}
+
+// moved is the end of an event with a new start.
+func moved(start, oldStart, oldEnd at) at {
+	length := oldEnd.time.Sub(oldStart.time)
+	switch {
+	case start.allDay && !oldStart.allDay:
+		length = 24 * time.Hour
+	case !start.allDay && oldStart.allDay, length <= 0:
+		length = time.Hour
+	}
+	end := start
+	end.time = start.time.Add(length)
+	if end.text = end.time.Format(time.RFC3339); start.local {
+		end.text = end.time.Format(localTime)
+	}
+	return end
+}
+
+type respondArgs struct {
+	eventArgs
+	Response string `json:"response"`
+}
+
+// calendarRespond answers as the guest that Google knows the account to be.
+func calendarRespond(ctx context.Context, api *calendar.Service, _ *conn, in respondArgs) (any, error) {
+	event, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	for _, guest := range event.Attendees {
+		if guest.Self {
+			guest.ResponseStatus = in.Response
+			patch := &calendar.Event{Attendees: event.Attendees}
+			return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
+		}
+	}
+	return nil, toolgroups.Errorf(CodeConflict, "The account is not among the guests of this event, so there is nothing to answer.")
+}

@@ -1,0 +1,174 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/sheets/v4"
+)
+
+// Field masks of spreadsheets, whose cells are not wanted.
+const (
+	sheetsFields   googleapi.Field = "spreadsheetId,properties,sheets.properties"
+	metadataFields                 = "spreadsheetId,properties,sheets.properties,namedRanges"
+)
+
+func sheetsGroup() group {
+	return group{
+		name:   "google_sheets",
+		scopes: []string{sheets.SpreadsheetsScope},
+		operations: operations{
+			"sheetsGet":          with(sheets.NewService, sheetsGet),
+			"sheetsReadValues":   with(sheets.NewService, sheetsReadValues),
+			"sheetsWriteValues":  with(sheets.NewService, sheetsWriteValues),
+			"sheetsAppendValues": with(sheets.NewService, sheetsAppendValues),
+			"sheetsClearValues":  with(sheets.NewService, sheetsClearValues),
+			"sheetsAddSheet":     with(sheets.NewService, sheetsAddSheet),
+			"sheetsBatchUpdate":  with(sheets.NewService, sheetsBatchUpdate),
+			"sheetsMetadata":     with(sheets.NewService, sheetsMetadata),
+			"sheetsCreate":       with(sheets.NewService, sheetsCreate),
+		},
+	}
+}
+
+type sheetArgs struct {
+	ID     string            `json:"spreadsheet_id"`
+	Range  string            `json:"range"`
+	Values [][]any           `json:"values"`
+	Option string            `json:"value_input_option"`
+	Title  string            `json:"title"`
+	Fields string            `json:"fields"`
+	Raw    []json.RawMessage `json:"requests"`
+}
+
+// sheetTab is a tab in the result of sheets_get.
+type sheetTab struct {
+	ID      int64  `json:"sheetId"`
+	Title   string `json:"title"`
+	Index   int64  `json:"index"`
+	Rows    int64  `json:"rowCount"`
+	Columns int64  `json:"columnCount"`
+}
+
+// sheetInfo is the result of sheets_get.
+type sheetInfo struct {
+	ID     string     `json:"spreadsheetId"`
+	Title  string     `json:"title"`
+	Sheets []sheetTab `json:"sheets"`
+}
+
+func sheetsGet(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	s, err := api.Spreadsheets.Get(in.ID).Context(ctx).Fields(sheetsFields).Do()
+	if err != nil {
+		return nil, err
+	}
+	out := sheetInfo{ID: s.SpreadsheetId, Sheets: []sheetTab{}}
+	if s.Properties != nil {
+		out.Title = s.Properties.Title
+	}
+	for _, sheet := range s.Sheets {
+		p := sheet.Properties
+		if p == nil {
+			continue
+		}
+		tab := sheetTab{ID: p.SheetId, Title: p.Title, Index: p.Index}
+		if p.GridProperties != nil {
+			tab.Rows, tab.Columns = p.GridProperties.RowCount, p.GridProperties.ColumnCount
+		}
+		out.Sheets = append(out.Sheets, tab)
+	}
+	return out, nil
+}
+
+// sheetValues is the result of sheets_read_values.
+type sheetValues struct {
+	Range  string  `json:"range"`
+	Values [][]any `json:"values"`
+}
+
+func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	v, err := api.Spreadsheets.Values.Get(in.ID, in.Range).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return sheetValues{v.Range, orEmpty(v.Values)}, nil
+}
+
+func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	if len(in.Values) == 0 {
+		return nil, invalidf("'values' is empty; sheets_clear_values empties cells")
+	}
+	v, err := api.Spreadsheets.Values.Update(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+		ValueInputOption(cmpOr(in.Option, "USER_ENTERED")).Do()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Range   string `json:"updatedRange"`
+		Rows    int64  `json:"updatedRows"`
+		Columns int64  `json:"updatedColumns"`
+		Cells   int64  `json:"updatedCells"`
+	}{v.UpdatedRange, v.UpdatedRows, v.UpdatedColumns, v.UpdatedCells}, nil
+}
+
+func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	if len(in.Values) == 0 {
+		return nil, invalidf("'values' is empty")
+	}
+	v, err := api.Spreadsheets.Values.Append(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+		ValueInputOption("USER_ENTERED").InsertDataOption("INSERT_ROWS").Do()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Table   string                       `json:"tableRange"`
+		Updates *sheets.UpdateValuesResponse `json:"updates"`
+	}{v.TableRange, v.Updates}, nil
+}
+
+func sheetsClearValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	v, err := api.Spreadsheets.Values.Clear(in.ID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Range string `json:"clearedRange"`
+	}{v.ClearedRange}, nil
+}
+
+func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	add := &sheets.Request{AddSheet: &sheets.AddSheetRequest{Properties: &sheets.SheetProperties{Title: in.Title}}}
+	v, err := api.Spreadsheets.BatchUpdate(in.ID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Replies []*sheets.Response `json:"replies"`
+	}{v.Replies}, nil
+}
+
+func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *conn, in sheetArgs) (any, error) {
+	body, err := newBatch(in.Raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.postJSON(ctx, api.BasePath+"v4/spreadsheets/"+url.PathEscape(in.ID)+":batchUpdate", body)
+}
+
+func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmpOr(in.Fields, metadataFields))).Do()
+}
+
+func sheetsCreate(ctx context.Context, api *sheets.Service, _ *conn, in struct {
+	Title  string   `json:"title"`
+	Sheets []string `json:"sheet_titles"`
+},
+) (any, error) {
+	s := &sheets.Spreadsheet{Properties: &sheets.SpreadsheetProperties{Title: in.Title}}
+	for _, title := range in.Sheets {
+		s.Sheets = append(s.Sheets, &sheets.Sheet{Properties: &sheets.SheetProperties{Title: title}})
+	}
+	return api.Spreadsheets.Create(s).Context(ctx).Do()
+}
