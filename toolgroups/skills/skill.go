@@ -23,6 +23,11 @@ const (
 	MaxDescription = 1024
 	maxDisplayName = 100
 	maxListed      = 50
+	// maxFront bounds the front matter in bytes, maxNodes its values: a YAML document
+	// can cost the square of its size.
+	maxFront = 16 << 10
+	maxNodes = 500
+	maxError = 300
 )
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,48}[a-z0-9]$`)
@@ -78,8 +83,8 @@ func Parse(data []byte) (Skill, error) {
 	if err != nil {
 		return Skill{}, err
 	}
-	var m matter
-	if err := yaml.Unmarshal(front, &m); err != nil {
+	m, err := decode(front)
+	if err != nil {
 		return Skill{}, fmt.Errorf("front matter: %w", err)
 	}
 	s := Skill{
@@ -110,6 +115,40 @@ func divide(data []byte) (front []byte, body string, err error) {
 		at += len(text) + 1
 	}
 	return nil, "", errors.New("the front matter has no closing ---")
+}
+
+// decode reads the front matter. Its size is judged before its keys are compared
+// with each other.
+func decode(front []byte) (matter, error) {
+	if len(front) > maxFront {
+		return matter{}, fmt.Errorf("it has more than %d bytes", maxFront)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(front, &doc); err != nil {
+		return matter{}, brief(err)
+	}
+	if nodes(&doc) > maxNodes {
+		return matter{}, fmt.Errorf("it has more than %d values", maxNodes)
+	}
+	var m matter
+	err := doc.Decode(&m)
+	return m, brief(err)
+}
+
+func nodes(n *yaml.Node) int {
+	total := 1
+	for _, c := range n.Content {
+		total += nodes(c)
+	}
+	return total
+}
+
+// brief keeps a long list of faults from being repeated.
+func brief(err error) error {
+	if err == nil || len(err.Error()) <= maxError {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(err.Error()[:maxError], "") + "…")
 }
 
 func (s *Skill) check() error {

@@ -198,6 +198,22 @@ func TestInvalidFilesAreLeftOutWithAWarning(t *testing.T) {
 	}
 }
 
+// A YAML document can cost the square of its size, or more.
+func TestFrontMatterIsBounded(t *testing.T) {
+	for name, front := range map[string]string{
+		"keys":   strings.Repeat("a: b\n", 20_000),
+		"few":    strings.Repeat("a: b\n", 240),
+		"nested": strings.Repeat("[", 15_000),
+		"list":   "tools_required: [" + strings.Repeat("a,", 5_000) + "]",
+		"aliases": "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n" +
+			"c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ntools_required: [*d,*d]",
+	} {
+		if _, err := skills.Parse([]byte("---\n" + front + "\n---\nbody")); err == nil || len(err.Error()) > 400 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestLoadSkillAnswers(t *testing.T) {
 	s := newShelf(t)
 	s.put(t, "trip", strings.ReplaceAll(`---
