@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/googleapi"
 
 	"oneclaw/toolgroups"
 )
@@ -59,7 +60,8 @@ func uploadParts(t *testing.T, contentType string, body io.Reader) []uploadPart 
 }
 
 func TestDriveUpload(t *testing.T) {
-	big := strings.Repeat("0123456789abcde\n", 20_000) + "end"
+	// More than the client library would send as one chunk.
+	big := strings.Repeat("0123456789abcde\n", googleapi.DefaultUploadChunkSize/16) + "end"
 	for _, tc := range []struct {
 		name, args, meta, kind, body string
 	}{

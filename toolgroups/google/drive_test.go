@@ -142,6 +142,15 @@ func TestDriveChanges(t *testing.T) {
 			replies: patched, requests: []string{wantRequest("PATCH", one, `{"name":"b.txt"}`, "fields", driveFields, shared, "true")},
 			result: driveOne,
 		},
+		{
+			name: "rename, sent again after a while", tool: "drive_rename_file", args: `{"file_id":"f1","new_name":"b.txt"}`,
+			replies: map[string][]string{"PATCH " + one: {`429{}`, driveOne}},
+			requests: []string{
+				wantRequest("PATCH", one, `{"name":"b.txt"}`, "fields", driveFields, shared, "true"),
+				wantRequest("PATCH", one, `{"name":"b.txt"}`, "fields", driveFields, shared, "true"),
+			},
+			result: driveOne,
+		},
 		{name: "rename to nothing", tool: "drive_rename_file", args: `{"file_id":"f1","new_name":""}`, code: "validation_error"},
 		{
 			name: "copy with the name of the original", tool: "drive_copy", args: `{"file_id":"f1"}`,
@@ -174,6 +183,12 @@ func TestDriveMove(t *testing.T) {
 			replies:  map[string][]string{"GET /drive/v3/files/root": {`{"id":"top"}`}, "GET " + one: {`{"id":"f1","parents":["top"]}`}},
 			requests: []string{wantRequest("GET", "/drive/v3/files/root", "", "fields", "id"), get},
 			result:   `{"id":"f1","parents":["top"]}`,
+		},
+		{
+			name: "not out of the target", tool: "drive_move_file", args: `{"file_id":"f1","new_parent_id":"p2"}`,
+			replies:  map[string][]string{"GET " + one: {`{"id":"f1","parents":["p1","p2"]}`}, "PATCH " + one: {`{"id":"f1","parents":["p2"]}`}},
+			requests: []string{get, wantRequest("PATCH", one, `{}`, "addParents", "p2", "removeParents", "p1", "fields", driveFields, shared, "true")},
+			result:   `{"id":"f1","parents":["p2"]}`,
 		},
 		{
 			name: "from where the user cannot see", tool: "drive_move_file", args: `{"file_id":"f1","new_parent_id":"p3"}`,
