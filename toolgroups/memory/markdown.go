@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// The sections of a memory.
+const (
+	SectionProfile     = "User Profile"
+	SectionPreferences = "Preferences"
+	SectionInterests   = "Interests"
+	SectionHabits      = "Habits/Routines"
+	SectionProjects    = "Projects"
+	SectionNotes       = "Notes"
+)
+
+// Sections returns the sections in their order.
+func Sections() []string {
+	return []string{SectionProfile, SectionPreferences, SectionInterests, SectionHabits, SectionProjects, SectionNotes}
+}
+
+// sectionOf finds the section that a category or a heading means.
+func sectionOf(name string) string {
+	name = folded(name)
+	switch name {
+	case "profile":
+		return SectionProfile
+	case "habits", "routines", "workflow":
+		return SectionHabits
+	}
+	for _, s := range Sections() {
+		if folded(s) == name {
+			return s
+		}
+	}
+	return SectionNotes
+}
+
+// clean keeps the line breaks of a text and no other control characters, no space
+// at the end of a line, and no blank lines: a note is one item of a list.
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\r' || r == '\u2028' || r == '\u2029':
+			return '\n'
+		case unicode.IsControl(r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// item is a note as an item of a list. Its further lines are indented, so that none
+// of them is a heading or another item.
+func item(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
+
+// render writes notes as Markdown, section by section.
+func render(notes []Note) string {
+	var parts []string
+	for _, section := range Sections() {
+		var lines []string
+		for _, n := range notes {
+			if n.Section == section {
+				lines = append(lines, item(n.Text))
+			}
+		}
+		if len(lines) > 0 {
+			parts = append(parts, "## "+section+"\n\n"+strings.Join(lines, "\n"))
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// parse reads what render wrote and a person has edited.
+func parse(markdown string) []Note {
+	var notes []Note
+	section, open := SectionNotes, false
+	markdown = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(markdown)
+	for line := range strings.SplitSeq(markdown, "\n") {
+		trimmed := strings.TrimSpace(line)
+		indented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
+		bullet, isItem := cutBullet(trimmed)
+		switch {
+		case trimmed == "":
+			open = false
+		case open && indented:
+			notes[len(notes)-1].Text += "\n" + trimmed
+		case strings.HasPrefix(trimmed, "## "):
+			section, open = sectionOf(trimmed[len("## "):]), false
+		case strings.HasPrefix(trimmed, "# "):
+			open = false // a title
+		case isItem:
+			notes = append(notes, Note{Section: section, Text: bullet})
+			open = true
+		case open:
+			notes[len(notes)-1].Text += "\n" + trimmed
+		default:
+			notes = append(notes, Note{Section: section, Text: trimmed})
+			open = true
+		}
+	}
+	for i := range notes {
+		notes[i].Text = clean(notes[i].Text)
+	}
+	return slices.DeleteFunc(notes, func(n Note) bool { return n.Text == "" })
+}
+
+func cutBullet(line string) (string, bool) {
+	for _, mark := range []string{"- ", "* ", "+ "} {
+		if text, ok := strings.CutPrefix(line, mark); ok {
+			return text, true
+		}
+	}
+	return "", line == "-" || line == "*" || line == "+"
+}

@@ -1,0 +1,241 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/storage"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrDuplicate is returned for a note that memory already holds.
+	ErrDuplicate = errors.New("memory already holds this")
+	// ErrFull is returned where an owner's memory has reached its limits.
+	ErrFull = errors.New("memory is full")
+	// ErrInvalid is returned for a note that is empty or too long, and for no owner.
+	ErrInvalid = errors.New("not a usable note")
+)
+
+// Limits of a memory.
+const (
+	// MaxNote is how many characters a note may have.
+	MaxNote = 5_000
+	// MaxNotes and MaxText bound all notes of an owner: their number and their
+	// characters.
+	MaxNotes = 1_000
+	MaxText  = 200_000
+	// short is the length up to which a note is a duplicate only of an equal one: a
+	// few letters occur everywhere.
+	short = 20
+	// attempts is how often a write is tried while others write.
+	attempts = 10
+
+	keyPrefix = "memory/"
+)
+
+// Config is what a memory needs.
+type Config struct {
+	// Store keeps the notes. It is required.
+	Store storage.KV
+	// Now tells the time. nil means [time.Now].
+	Now func() time.Time
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger
+}
+
+// Memory keeps the notes of all owners, each apart. It can be used concurrently, on
+// several machines too.
+type Memory struct {
+	store storage.KV
+	now   func() time.Time
+	log   *slog.Logger
+}
+
+// New makes a memory on a store.
+func New(cfg Config) (*Memory, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("memory: no store")
+	}
+	m := &Memory{store: cfg.Store, now: cfg.Now, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	if m.now == nil {
+		m.now = time.Now
+	}
+	return m, nil
+}
+
+// Note is one fact.
+type Note struct {
+	// Section is where it stands, one of [Sections].
+	Section string `json:"section"`
+	Text    string `json:"text"`
+	// Saved is when it was saved.
+	Saved time.Time `json:"saved"`
+	// Manual is true for what a person wrote. It counts at once, also in the
+	// conversations that run.
+	Manual bool `json:"manual,omitempty"`
+}
+
+// document is what the store has for an owner: the notes in the order of saving.
+type document struct {
+	Notes []Note `json:"notes"`
+}
+
+// Notes returns the notes of an owner, the newest first.
+func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
+	doc, _, err := m.read(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.Saved.Compare(a.Saved) })
+	return doc.Notes, nil
+}
+
+// Save adds a note to a section, or to the section Notes where there is none of the
+// name. It returns the memory as it was before, as Markdown, and the section.
+func (m *Memory) Save(ctx context.Context, owner, section, text string) (before, at string, err error) {
+	text = clean(text)
+	if n := utf8.RuneCountInString(text); n == 0 || n > MaxNote {
+		return "", "", fmt.Errorf("%w: it must have 1 to %d characters", ErrInvalid, MaxNote)
+	}
+	at = sectionOf(section)
+	err = m.change(ctx, owner, func(doc *document) error {
+		if holds(doc.Notes, text) {
+			return ErrDuplicate
+		}
+		before = render(doc.Notes)
+		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.now().UTC()})
+		return check(doc.Notes)
+	})
+	return before, at, err
+}
+
+// Markdown returns the memory of an owner for people to read and edit; "" where there
+// is none.
+func (m *Memory) Markdown(ctx context.Context, owner string) (string, error) {
+	doc, _, err := m.read(ctx, owner)
+	if err != nil {
+		return "", err
+	}
+	return render(doc.Notes), nil
+}
+
+// Replace makes an owner's memory what the Markdown says: a note for each item of a
+// list and each paragraph, in the section of the heading above it. Notes that are
+// there already keep their time; blank Markdown forgets everything.
+func (m *Memory) Replace(ctx context.Context, owner, markdown string) error {
+	notes := parse(markdown)
+	return m.change(ctx, owner, func(doc *document) error {
+		now := m.now().UTC()
+		for i := range notes {
+			notes[i].Saved, notes[i].Manual = now, true
+			if old := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.Text == notes[i].Text }); old >= 0 {
+				notes[i].Saved, notes[i].Manual = doc.Notes[old].Saved, doc.Notes[old].Manual
+			}
+		}
+		doc.Notes = notes
+		return check(notes)
+	})
+}
+
+// Move gives the notes of one owner to another, beside those it has: a chat that is
+// continued under another id keeps its memory.
+func (m *Memory) Move(ctx context.Context, from, to string) error {
+	if from == to {
+		return nil
+	}
+	source, _, err := m.read(ctx, from)
+	if err != nil || len(source.Notes) == 0 {
+		return err
+	}
+	err = m.change(ctx, to, func(doc *document) error {
+		for _, n := range source.Notes {
+			if !slices.ContainsFunc(doc.Notes, func(o Note) bool { return o.Text == n.Text }) {
+				doc.Notes = append(doc.Notes, n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.Replace(ctx, from, "")
+}
+
+func check(notes []Note) error {
+	total := 0
+	for _, n := range notes {
+		length := utf8.RuneCountInString(n.Text)
+		if length > MaxNote {
+			return fmt.Errorf("%w: '%.40s…' has more than %d characters", ErrInvalid, n.Text, MaxNote)
+		}
+		total += length
+	}
+	if len(notes) > MaxNotes || total > MaxText {
+		return fmt.Errorf("%w: it may have %d notes and %d characters", ErrFull, MaxNotes, MaxText)
+	}
+	return nil
+}
+
+// holds reports whether the memory says a text already, letters of either case.
+func holds(notes []Note, text string) bool {
+	text = folded(text)
+	long := utf8.RuneCountInString(text) > short
+	return slices.ContainsFunc(notes, func(n Note) bool {
+		have := folded(n.Text)
+		return have == text || long && strings.Contains(have, text)
+	})
+}
+
+func folded(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revision, error) {
+	var doc document
+	if owner == "" {
+		return doc, 0, fmt.Errorf("%w: nobody's memory", ErrInvalid)
+	}
+	entry, err := m.store.Get(ctx, keyPrefix+owner)
+	if errors.Is(err, storage.ErrNotFound) {
+		return doc, storage.Absent, nil
+	}
+	if err != nil {
+		return doc, 0, fmt.Errorf("read memory of %s: %w", owner, err)
+	}
+	if err := json.Unmarshal(entry.Value, &doc); err != nil {
+		return doc, 0, fmt.Errorf("decode memory of %s: %w", owner, err)
+	}
+	return doc, entry.Revision, nil
+}
+
+// change rewrites an owner's document, again where somebody else has written
+// meanwhile.
+func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
+	for range attempts {
+		doc, rev, err := m.read(ctx, owner)
+		if err != nil {
+			return err
+		}
+		if err := f(&doc); err != nil {
+			return err
+		}
+		data, err := json.Marshal(doc)
+		if err != nil {
+			return fmt.Errorf("encode memory of %s: %w", owner, err)
+		}
+		if _, err = m.store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
+			return nil
+		}
+		if !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("store memory of %s: %w", owner, err)
+		}
+	}
+	return fmt.Errorf("store memory of %s: %w too often", owner, storage.ErrConflict)
+}

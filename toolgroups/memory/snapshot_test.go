@@ -1,0 +1,134 @@
+package memory_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer"
+	"pgregory.net/rapid"
+)
+
+func (b *bench) snapshot(t testing.TB, owner string, began time.Time) string {
+	t.Helper()
+	text, err := b.Snapshot(t.Context(), owner, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What is saved after a conversation began does not change the beginning of its
+// requests; what a person changes does at once.
+func TestSnapshotIsThatOfTheBeginning(t *testing.T) {
+	store := openStore(t)
+	b := newBench(t, store)
+	if got := b.snapshot(t, ada, b.now()); got != "" {
+		t.Errorf("snapshot of nothing is %q", got)
+	}
+	b.save(t, ada, "profile", "Name is Ada")
+	began := b.now()
+	want := b.snapshot(t, ada, began)
+	if !strings.HasPrefix(want, "## Memory\n\n") || !strings.HasSuffix(want, "\n\n## User Profile\n\n- Name is Ada") {
+		t.Errorf("snapshot is\n%s", want)
+	}
+	b.save(t, ada, "profile", "Has a boat")
+	if got := b.snapshot(t, ada, began); got != want {
+		t.Errorf("snapshot changed to\n%s", got)
+	}
+	if got := newBench(t, store).snapshot(t, ada, began); got != want {
+		t.Errorf("after a restart it is\n%s", got)
+	}
+	if got := b.snapshot(t, ada, b.now()); !strings.HasSuffix(got, "- Name is Ada\n- Has a boat") {
+		t.Errorf("the next conversation has\n%s", got)
+	}
+	if got := b.snapshot(t, ada, time.Time{}); !strings.Contains(got, "boat") {
+		t.Errorf("without a time it is\n%s", got)
+	}
+	if got := b.snapshot(t, "telegram:2", b.now()); got != "" {
+		t.Errorf("another owner's is\n%s", got)
+	}
+	if err := b.Replace(t.Context(), ada, "# Memory\n## profile\n* Name is Eve\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.snapshot(t, ada, began); strings.Contains(got, "Ada") || !strings.HasSuffix(got, "- Name is Eve") {
+		t.Errorf("after the edit it is\n%s", got)
+	}
+}
+
+func TestSnapshotIsBounded(t *testing.T) {
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"english": "Ada prefers the early train to Cambridge and reads the paper on it, note ",
+		"german":  "Die Nutzerin bevorzugt kurze Antworten mit Quellenangaben und Beispielen ",
+		"chinese": "用户喜欢简短的回答并且希望看到来源和例子 ",
+		"numbers": "0123456789 +49 170 9876543, ",
+		"address": "https://example.org/a/b?c=d&e=f#g ",
+		"emoji":   "🦀🚀🎉 👩‍👩‍👧 ",
+		"lines":   "x\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, openStore(t))
+			var all strings.Builder
+			for i := range 300 {
+				fmt.Fprintf(&all, "- %s%d\n", strings.ReplaceAll(text, "\n", "\n  "), i)
+			}
+			if err := b.Replace(t.Context(), ada, all.String()); err != nil {
+				t.Fatal(err)
+			}
+			got := b.snapshot(t, ada, b.now())
+			tokens, err := codec.Count(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Count(got, "\n") + 1
+			t.Logf("%d characters, %d tokens, %d lines", utf8.RuneCountInString(got), tokens, lines)
+			if utf8.RuneCountInString(got) > 8_000 || tokens > 2_000 || lines > 200 {
+				t.Errorf("%d characters, %d tokens, %d lines", utf8.RuneCountInString(got), tokens, lines)
+			}
+			if !strings.Contains(got, "older notes are not shown; search_history") {
+				t.Errorf("ends %q", got[len(got)-100:])
+			}
+		})
+	}
+}
+
+// What is shown to a person and given back unchanged changes nothing.
+func TestEditingRoundTrip(t *testing.T) {
+	b := newBench(t, openStore(t))
+	rapid.Check(t, func(r *rapid.T) {
+		if err := b.Replace(t.Context(), ada, ""); err != nil {
+			r.Fatal(err)
+		}
+		texts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`([-#* a]|\n){1,12}`)), 1, 6).Draw(r, "texts")
+		for _, text := range texts {
+			section := rapid.SampledFrom([]string{"profile", "habits", "notes"}).Draw(r, "section")
+			_, _, _ = b.Save(t.Context(), ada, section, text) // what is refused is not there
+		}
+		before, err := b.Notes(t.Context(), ada)
+		if err != nil {
+			r.Fatal(err)
+		}
+		shown := b.markdown(t, ada)
+		if err := b.Replace(t.Context(), ada, shown); err != nil {
+			r.Fatal(err)
+		}
+		after, err := b.Notes(t.Context(), ada)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if got := b.markdown(t, ada); got != shown || len(after) != len(before) {
+			r.Fatalf("%d notes\n%q\nbecame %d notes\n%q", len(before), shown, len(after), got)
+		}
+		for i := range before {
+			if before[i] != after[i] {
+				r.Fatalf("note %+v became %+v", before[i], after[i])
+			}
+		}
+	})
+}

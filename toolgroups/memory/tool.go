@@ -1,0 +1,73 @@
+package memory
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of save_memory.
+const (
+	CodeDuplicate = "duplicate_detected"
+	CodeSave      = "save_failed"
+)
+
+// preview is how many characters of the memory before a save are repeated.
+const preview = 500
+
+//go:embed save_memory.json
+var manifest []byte
+
+// Tool makes the core tool save_memory.
+func (m *Memory) Tool() (toolgroups.Tool, error) {
+	handlers := map[string]toolgroups.Handler{"save_memory": toolgroups.Typed(m.save)}
+	parsed, errs := toolgroups.ParseManifest("save_memory", manifest, handlers, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Tool{}, fmt.Errorf("memory: %w", errors.Join(errs...))
+	}
+	return *parsed.Tool, nil
+}
+
+// saveArgs are the arguments of save_memory.
+type saveArgs struct {
+	Content  string `json:"content"`
+	Category string `json:"category"`
+}
+
+func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
+	before, section, err := m.Save(ctx, call.Owner, in.Category, in.Content)
+	switch {
+	case err == nil:
+		return toolgroups.Text("Saved in %s. Memory before this:\n%s", section, beginning(before))
+	case call.Owner == "":
+		return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "There is no memory here.")
+	case errors.Is(err, ErrInvalid):
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
+			"'content' must have 1 to %d characters. Save a short note.", MaxNote)
+	case errors.Is(err, ErrDuplicate):
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDuplicate, "Memory already holds this. Nothing has to be saved.")
+	case errors.Is(err, ErrFull):
+		return toolgroups.Result{}, toolgroups.Errorf(CodeSave,
+			"Nothing was saved: memory is full (%d notes, %d characters). Ask the user what may be forgotten.", MaxNotes, MaxText)
+	case ctx.Err() != nil:
+		return toolgroups.Result{}, ctx.Err()
+	}
+	m.log.Error("memory was not saved", "owner", call.Owner, "err", err)
+	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
+}
+
+// beginning is what a memory held, cut to the preview.
+func beginning(memory string) string {
+	if memory == "" {
+		return "(empty)"
+	}
+	total := utf8.RuneCountInString(memory)
+	if total <= preview {
+		return memory
+	}
+	return fmt.Sprintf("%s…\n[%d characters in all]", string([]rune(memory)[:preview]), total)
+}
