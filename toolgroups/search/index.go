@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -70,8 +71,8 @@ type Ranked struct {
 // names.
 type Ranking struct {
 	Hits []Ranked
-	// Weak says that no word of the query that means something was found: the hits
-	// share a part of a name or a common word with it.
+	// Weak says that no word of the query that means something was found as it
+	// stands: the hits share a piece of a word or a common word with it.
 	Weak bool
 }
 
@@ -146,24 +147,28 @@ func (x *Index) count(tf map[int]float64, stems map[string]string, text string, 
 // name is the query comes first. No document is left out for lack of a word:
 // whatever shares one with the query can be found.
 func (x *Index) Search(query string, limit int) Ranking {
-	var r Ranking
-	if terms := x.parse(query, false); len(terms) > 0 {
-		r.Hits = x.rank(terms, limit)
+	if limit <= 0 {
+		return Ranking{}
+	}
+	q := x.parse(query, false)
+	r := Ranking{Hits: x.rank(q.terms, limit)}
+	if len(r.Hits) == 0 {
+		r.Hits = x.named(query, limit)
 	}
 	if len(r.Hits) == 0 {
-		r = Ranking{Hits: x.named(query, limit), Weak: true}
-	}
-	if len(r.Hits) == 0 {
-		r.Hits = x.rank(x.parse(query, true), limit)
+		q = x.parse(query, true)
+		r.Hits = x.rank(q.terms, limit)
+		q.known = false
 	}
 	r.Hits = x.exactFirst(query, r.Hits, limit)
-	r.Weak = r.Weak && len(r.Hits) > 0
+	r.Weak = !q.known && len(r.Hits) > 0
 	return r
 }
 
-// rank scores, then once more with the words that the best have in common.
+// rank scores, then once more with the words that the best have in common, which
+// reorder what was found and add nothing to it.
 func (x *Index) rank(terms []weight, limit int) []Ranked {
-	if len(terms) == 0 || limit <= 0 {
+	if len(terms) == 0 {
 		return nil
 	}
 	scores := make([]float64, len(x.docs))
@@ -179,6 +184,11 @@ func (x *Index) rank(terms []weight, limit int) []Ranked {
 	}
 	for _, t := range x.feedback(x.best(scores, feedbackDocs)) {
 		x.score(t, scores)
+	}
+	for d, n := range hits {
+		if n == 0 {
+			scores[d] = 0
+		}
 	}
 	return x.best(scores, limit)
 }
@@ -252,25 +262,30 @@ func (x *Index) named(query string, limit int) []Ranked {
 	return x.best(scores, limit)
 }
 
-// exactFirst puts the documents whose name is the query in front.
+// exactFirst puts the documents whose name is the query in front, then those whose
+// name holds it, if it is written like a name.
 func (x *Index) exactFirst(query string, hits []Ranked, limit int) []Ranked {
 	query = strings.TrimSpace(query)
-	var exact []Ranked
+	var front []Ranked
 	for d, doc := range x.docs {
 		if strings.EqualFold(doc.Name, query) {
-			exact = append(exact, Ranked{Doc: d, Score: math.Inf(1)})
+			front = append(front, Ranked{Doc: d, Score: math.Inf(1)})
 		}
 	}
-	if len(exact) == 0 {
+	slices.SortFunc(front, x.compare)
+	if strings.ContainsAny(query, "_-.:/") && !strings.ContainsFunc(query, unicode.IsSpace) {
+		front = append(front, x.named(query, limit)...)
+	}
+	if len(front) == 0 {
 		return hits
 	}
-	slices.SortFunc(exact, x.compare)
-	for _, h := range hits {
-		if !slices.ContainsFunc(exact, func(e Ranked) bool { return e.Doc == h.Doc }) {
-			exact = append(exact, h)
+	var out []Ranked
+	for _, h := range append(front, hits...) {
+		if len(out) < limit && !slices.ContainsFunc(out, func(o Ranked) bool { return o.Doc == h.Doc }) {
+			out = append(out, h)
 		}
 	}
-	return exact[:min(len(exact), max(limit, 0))]
+	return out
 }
 
 // squash keeps the letters and digits.

@@ -13,11 +13,13 @@ type query struct {
 	index *Index
 	terms []weight
 	at    map[int]int
+	// known says that a document has one of the words as it stands.
+	known bool
 }
 
 // parse returns the terms of a text that some document has, in their order.
 // common says whether stop words count too.
-func (x *Index) parse(text string, common bool) []weight {
+func (x *Index) parse(text string, common bool) query {
 	q := query{index: x, at: map[int]int{}}
 	prev := ""
 	for _, w := range words(text) {
@@ -45,12 +47,13 @@ func (x *Index) parse(text string, common bool) []weight {
 			break
 		}
 	}
-	return q.terms
+	return q
 }
 
 // add enters a term, or what is similar to one that no document has.
 func (q *query) add(term string, worth float64) {
 	if id, ok := q.index.ids[term]; ok {
+		q.known = true
 		q.enter(id, worth*q.index.lex.of(term))
 		return
 	}
@@ -62,6 +65,7 @@ func (q *query) add(term string, worth float64) {
 // whole enters a term only if some document has it.
 func (q *query) whole(term string, worth float64) {
 	if id, ok := q.index.ids[term]; ok {
+		q.known = true
 		q.enter(id, worth)
 	}
 }

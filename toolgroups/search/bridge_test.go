@@ -1,0 +1,294 @@
+package search_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tiktoken-go/tokenizer"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+func TestAcceptance090BridgeReplacesDeferredTools(t *testing.T) {
+	got := names(bridge(t).Assemble(core(), nil))
+	if diff := cmp.Diff([]string{"exec", "read_file", "tool_search", "tool_describe", "tool_call"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAcceptance096CoreIsAlwaysDirect(t *testing.T) {
+	b := bridge(t)
+	if got := names(b.Assemble(core(), nil))[:2]; !slices.Equal(got, names(core())) {
+		t.Errorf("the array begins with %v", got)
+	}
+}
+
+func TestAcceptance098CatalogueFollowsTheRegistry(t *testing.T) {
+	before := bridge(t)
+	after := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(desk()) })
+	if f := find(t, before, `{"query":"pull request"}`); len(f.Matches) == 0 {
+		t.Error("not found before the removal")
+	}
+	if f := find(t, after, `{"query":"pull request"}`); len(f.Matches) != 0 || f.Total != 2 {
+		t.Errorf("found after the removal: %v of %d", f.names(), f.Total)
+	}
+	if before.Tools()[0].Description == after.Tools()[0].Description {
+		t.Error("the description does not count the deferred tools")
+	}
+}
+
+func TestAcceptance099Limits(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 60)) })
+	for args, want := range map[string]int{
+		`{"query":"thing number"}`:              5,
+		`{"query":"thing number","limit":9}`:    9,
+		`{"query":"thing number","limit":"9"}`:  9,
+		`{"query":"thing number","limit":1000}`: 20,
+		`{"query":"thing number","limit":0}`:    5,
+		`{"query":"thing number","limit":-4}`:   5,
+		`{"query":"thing number","limit":"x"}`:  5,
+	} {
+		if f := find(t, b, args); len(f.Matches) != want {
+			t.Errorf("%s: %d hits, want %d", args, len(f.Matches), want)
+		}
+	}
+}
+
+func TestAcceptance100RanksByNameDescriptionAndParameters(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Catalogue = catalogue(entries("x", "mcp:x",
+			tool("alpha", "Turns the lantern.", ""), tool("beta_lantern", "Turns.", ""), tool("gamma", "Turns.", `"lantern":{"type":"string"}`),
+			tool("delta", "Turns.", "")))
+	})
+	got := find(t, b, `{"query":"lantern"}`).names()
+	if len(got) != 3 || got[0] != "beta_lantern" || slices.Contains(got, "delta") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAcceptance101TermInEveryName(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("git_hub", 4)) })
+	if f := find(t, b, `{"query":"hub"}`); len(f.Matches) != 4 {
+		t.Errorf("got %v", f.names())
+	}
+}
+
+func TestAcceptance102NoMatchIsNoError(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Unavailable = []search.Unavailable{{Name: "jira", Reason: "connection refused"}}
+	})
+	f := find(t, b, `{"query":"zzzz"}`)
+	want := []search.Origin{{Name: "calendar", ToolCount: 2}, {Name: "github", ToolCount: 4}}
+	if diff := cmp.Diff(want, f.Available); diff != "" {
+		t.Error(diff)
+	}
+	if len(f.Offline) != 1 || f.Offline[0].Name != "jira" || !strings.Contains(f.Hint, "other English words") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestAcceptance103Describe(t *testing.T) {
+	text, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"github_create_issue"}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	got := decode[struct {
+		Name       string
+		Parameters json.RawMessage
+	}](t, text)
+	if got.Name != "github_create_issue" || string(got.Parameters) != string(hub()[0].Tool.Parameters) {
+		t.Errorf("got %s", text)
+	}
+	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"nowhere_at_all"}`)
+	wantCode(t, fault, toolgroups.CodeNotFound)
+	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
+	wantCode(t, fault, search.CodeBridge)
+}
+
+func TestDescribeSeveral(t *testing.T) {
+	text, fault := use(t, bridge(t), search.ToolDescribe, `{"names":["github_star","github_star","nowhere_at_all","exec"]}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	got := decode[struct {
+		Tools    map[string]any
+		NotFound []string `json:"not_found"`
+		Errors   map[string]string
+		Hint     string
+	}](t, text)
+	if len(got.Tools) != 1 || !slices.Equal(got.NotFound, []string{"nowhere_at_all"}) || got.Errors["exec"] == "" || got.Hint == "" {
+		t.Errorf("got %s", text)
+	}
+	var eleven []string
+	for i := range 11 {
+		eleven = append(eleven, fmt.Sprintf(`"t%d"`, i))
+	}
+	_, fault = use(t, bridge(t), search.ToolDescribe, `{"names":[`+strings.Join(eleven, ",")+`]}`)
+	wantCode(t, fault, toolgroups.CodeInvalid)
+}
+
+func TestAcceptance104CallRunsTheHandler(t *testing.T) {
+	text, fault := use(t, bridge(t), search.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
+	if fault != nil || text != `github_star ran with {"repo":"a/b"}` {
+		t.Errorf("got %q, %v", text, fault)
+	}
+}
+
+func TestAcceptance105TheToolSeesItsOwnName(t *testing.T) {
+	var seen toolgroups.Call
+	spy := tool("spy", "Looks.", `"a":{"type":"integer"}`)
+	spy.Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		seen = call
+		return toolgroups.Text("ok")
+	}
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("s", "mcp:s", spy)) })
+	if _, fault := use(t, b, search.ToolCall, `{"name":"spy","arguments":{"a":"3"}}`); fault != nil {
+		t.Fatal(fault)
+	}
+	if seen.Name != "spy" || string(seen.Arguments) != `{"a":3}` {
+		t.Errorf("the tool saw %s %s", seen.Name, seen.Arguments)
+	}
+}
+
+func TestCallChecksTheRole(t *testing.T) {
+	risky := tool("risky", "Needs an administrator.", "")
+	risky.Role = toolgroups.RoleAdmin
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("r", "builtin", risky)) })
+	_, fault := use(t, b, search.ToolCall, `{"name":"risky","arguments":{}}`)
+	wantCode(t, fault, toolgroups.CodeDenied)
+}
+
+func TestAcceptance110DescriptionsCountAndAreShort(t *testing.T) {
+	enc, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 141)) }).Tools()
+	for _, bt := range tools {
+		if !strings.Contains(bt.Description, "141") {
+			t.Errorf("%s does not say how many tools are deferred: %s", bt.Name, bt.Description)
+		}
+	}
+	n, err := enc.Count(string(toolgroups.EncodeTools(tools)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the three bridge tools cost %d tokens", n)
+	if n < 150 || n > 330 {
+		t.Errorf("the bridge costs %d tokens, not about 300", n)
+	}
+}
+
+func TestAcceptance111EndToEnd(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("extra", 20)) })
+	if got := b.Assemble(core(), nil); len(got) != 5 {
+		t.Fatalf("the array is %v", names(got))
+	}
+	f := find(t, b, `{"query":"thing for extra","limit":3}`)
+	if len(f.Matches) != 3 || f.Total != 20 {
+		t.Fatalf("got %v of %d", f.names(), f.Total)
+	}
+	name := f.Matches[0].Name
+	text, fault := use(t, b, search.ToolDescribe, `{"name":"`+name+`"}`)
+	if fault != nil || !strings.Contains(text, `"properties":{"q":{"type":"string"}}`) {
+		t.Errorf("described as %s, %v", text, fault)
+	}
+	text, fault = use(t, b, search.ToolCall, `{"name":"`+name+`","arguments":{"q":"x"}}`)
+	if fault != nil || text != name+` ran with {"q":"x"}` {
+		t.Errorf("called: %s, %v", text, fault)
+	}
+}
+
+func TestAcceptance116LoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
+	b := bridge(t)
+	loaded := search.Tools(desk())
+	before, after := b.Assemble(core(), nil), b.Assemble(core(), loaded)
+	if diff := cmp.Diff(append(names(before), names(loaded)...), names(after)); diff != "" {
+		t.Error(diff)
+	}
+	one, two := string(toolgroups.EncodeTools(before)), string(toolgroups.EncodeTools(after))
+	if !strings.HasPrefix(two, strings.TrimSuffix(one, "]")) {
+		t.Error("a load changes what stands in front of it")
+	}
+}
+
+func TestAcceptance117DisabledToolsAreNotFound(t *testing.T) {
+	reg := house(t, func(c *toolgroups.RegistryConfig) {
+		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
+	})
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleOwner))
+	})
+	for _, name := range []string{"github_star", "calendar_list_events"} {
+		_, fault := b.Resolve(search.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
+		wantCode(t, fault, toolgroups.CodeNotFound)
+	}
+	if _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_list_issues","arguments":{"repo":"r"}}`)); fault != nil {
+		t.Errorf("a tool of a group that is not loaded: %v", fault)
+	}
+}
+
+func TestSearchSeveral(t *testing.T) {
+	text, fault := use(t, bridge(t), search.ToolSearch, `{"queries":["merge pull request","", "calendar event","zzzz"],"limit":2}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	got := decode[struct {
+		Queries []string
+		Results []struct {
+			Query     string
+			Matches   []string
+			Hint      string
+			Available []search.Origin `json:"available_sources"`
+		}
+		Tools map[string]struct{ Description string }
+	}](t, text)
+	if len(got.Results) != 3 || got.Results[0].Matches[0] != "github_merge_pull_request" || len(got.Results[1].Matches) != 2 {
+		t.Fatalf("got %s", text)
+	}
+	if len(got.Results[2].Matches) != 0 || len(got.Results[2].Available) != 2 || got.Results[0].Available != nil {
+		t.Errorf("got %s", text)
+	}
+	for _, r := range got.Results {
+		for _, name := range r.Matches {
+			if got.Tools[name].Description == "" {
+				t.Errorf("%s is not described", name)
+			}
+		}
+	}
+	_, fault = use(t, bridge(t), search.ToolSearch, `{"queries":["1","2","3","4","5","6","7","8"]}`)
+	wantCode(t, fault, toolgroups.CodeInvalid)
+	if text, fault := use(t, bridge(t), search.ToolSearch, `{"queries":"merge"}`); fault != nil || !strings.Contains(text, "github_merge") {
+		t.Errorf("a bare string in place of the list: %s, %v", text, fault)
+	}
+}
+
+func TestSearchForAWholeSource(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
+	for _, query := range []string{"big", "BIG", "mcp:big"} {
+		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != 34 || !strings.Contains(f.Hint, "All 34") {
+			t.Errorf("%s: %d hits, %s", query, len(f.Matches), f.Hint)
+		}
+	}
+	if f := find(t, b, `{"query":"the big one"}`); len(f.Matches) > 5 {
+		t.Errorf("a query that only mentions the source gives %d hits", len(f.Matches))
+	}
+	huge := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("huge", 150)) })
+	if f := find(t, huge, `{"query":"huge"}`); len(f.Matches) != search.MaxWhole || !strings.Contains(f.Hint, "150") {
+		t.Errorf("%d hits, %s", len(f.Matches), f.Hint)
+	}
+}
+
+func TestNewBridgeRefusesLimits(t *testing.T) {
+	for _, c := range []search.Config{{Enabled: "on", SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500}} {
+		if _, err := search.NewBridge(search.BridgeConfig{Config: c}); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}

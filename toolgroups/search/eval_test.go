@@ -1,0 +1,90 @@
+package search_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"oneclaw/toolgroups/search"
+)
+
+// evalFile has one query with its tool first, one with its second tool of two
+// first, one without any answer.
+const evalFile = `{"tools":[
+	{"name":"weather_get","desc":"Current weather of a city.","params":["city"],"source":"meteo"},
+	{"name":"train_book","desc":"Book a seat in a train.","params":["from","to"],"source":""},
+	{"name":"train_list","desc":"List connections.","params":[],"source":""}],
+	"queries":[
+	{"q":"weather in Paris","gold":["weather_get"]},
+	{"q":"book a seat","gold":["train_book","weather_get"]},
+	{"q":"zzz","gold":["train_list"]}]}`
+
+func TestEval(t *testing.T) {
+	r, err := search.Eval(strings.NewReader(evalFile), "small.json", search.HalfAll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := 1.0 / 3
+	ndcg := (1 + 1/(1+1/math.Log2(3))) / 3
+	for name, pair := range map[string][2]float64{
+		"recall@1": {r.RecallAt1, 0.5}, "recall@5": {r.RecallAt5, 0.5}, "recall@10": {r.RecallAt10, 0.5},
+		"ndcg@10": {r.NDCGAt10, ndcg}, "empty": {r.Empty, third},
+	} {
+		if math.Abs(pair[0]-pair[1]) > 1e-9 {
+			t.Errorf("%s is %v, want %v", name, pair[0], pair[1])
+		}
+	}
+	if r.File != "small.json" || r.Queries != 3 || r.Tools != 3 || r.P99MS <= 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestEvalHalvesAreDisjoint(t *testing.T) {
+	all, tuned, held := 0, 0, 0
+	for half, n := range map[search.Half]*int{search.HalfAll: &all, search.HalfTuned: &tuned, search.HalfHeld: &held} {
+		r, err := search.Eval(strings.NewReader(evalFile), "f", half)
+		if err != nil && !strings.Contains(err.Error(), "no queries") {
+			t.Fatal(err)
+		}
+		*n = r.Queries
+	}
+	if all != 3 || tuned+held != all {
+		t.Errorf("%d queries, %d tuned, %d held", all, tuned, held)
+	}
+	if _, err := search.ParseHalf("third"); err == nil {
+		t.Error("an unknown half is accepted")
+	}
+}
+
+func TestEvalRefuses(t *testing.T) {
+	for _, in := range []string{"", "[]", `{"tools":[]}`, `{"tools":[{"name":"a"}],"queries":[]}`, `{"tools":1}`} {
+		if _, err := search.Eval(strings.NewReader(in), "bad.json", search.HalfAll); err == nil || !strings.Contains(err.Error(), "bad.json") {
+			t.Errorf("%q gives %v", in, err)
+		}
+	}
+}
+
+func TestEvalPrints(t *testing.T) {
+	reports := []search.Report{{File: "a.json", Half: search.HalfHeld, Tools: 3, Queries: 2, RecallAt5: 0.5}, {File: "b.json"}}
+	var text, lines bytes.Buffer
+	if err := search.WriteText(&text, reports); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "recall@5") || !strings.Contains(text.String(), "0.500") || strings.Count(text.String(), "\n") != 3 {
+		t.Errorf("got\n%s", text.String())
+	}
+	if err := search.WriteJSON(&lines, reports); err != nil {
+		t.Fatal(err)
+	}
+	var first map[string]any
+	if err := json.Unmarshal(bytes.SplitN(lines.Bytes(), []byte("\n"), 2)[0], &first); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"file", "recall_at_1", "recall_at_5", "recall_at_10", "ndcg_at_10", "empty", "p99_ms"} {
+		if _, ok := first[key]; !ok {
+			t.Errorf("%s is missing in %v", key, first)
+		}
+	}
+}

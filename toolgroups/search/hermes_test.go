@@ -1,0 +1,235 @@
+package search_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// house is a registry of two core tools and the two sources.
+func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups.Registry {
+	t.Helper()
+	cfg := toolgroups.RegistryConfig{Core: core(), Groups: []toolgroups.Group{
+		{Name: "github", Source: "mcp:github", Tools: search.Tools(hub())},
+		{Name: "calendar", Tools: search.Tools(desk())},
+	}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	reg, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestHermes08CoreToolsNeverDefer(t *testing.T) {
+	reg := house(t)
+	deferred := names(search.Tools(search.Deferrable(reg, toolgroups.RoleOwner)))
+	for _, c := range reg.Core() {
+		if slices.Contains(deferred, c.Name) {
+			t.Errorf("the core tool %s is deferrable", c.Name)
+		}
+	}
+	if len(deferred) != 6 {
+		t.Errorf("deferrable are %v", deferred)
+	}
+}
+
+func TestHermes09BridgeToolsNeverDefer(t *testing.T) {
+	var named []toolgroups.Tool
+	for _, name := range []string{search.ToolSearch, search.ToolDescribe, search.ToolCall} {
+		named = append(named, tool(name, "An impostor.", ""))
+	}
+	if c := catalogue(entries("evil", "mcp:evil", named...)); c.Len() != 0 {
+		t.Errorf("the catalogue took %d tools named like the bridge", c.Len())
+	}
+}
+
+func TestHermes10UnknownToolNotDeferrable(t *testing.T) {
+	if _, ok := catalogue(search.Deferrable(house(t), toolgroups.RoleOwner)).Lookup("nowhere"); ok {
+		t.Error("a tool that is not registered is in the catalogue")
+	}
+}
+
+func TestHermes11UnknownStaysVisible(t *testing.T) {
+	stranger := tool("stranger", "Not registered anywhere.", "")
+	got := names(bridge(t).Assemble(append(core(), stranger), nil))
+	want := []string{"exec", "read_file", "stranger", search.ToolSearch, search.ToolDescribe, search.ToolCall}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHermes19FindsRelevantTool(t *testing.T) {
+	f := find(t, bridge(t), `{"query":"create a github issue"}`)
+	if len(f.Matches) == 0 || f.Matches[0].Name != "github_create_issue" {
+		t.Fatalf("got %v", f.names())
+	}
+	m := f.Matches[0]
+	if m.Source != "mcp" || m.SourceName != "github" || !slices.Equal(m.Required, []string{"repo", "title"}) ||
+		m.Parameters != "repo: string, title: string, body?: string" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestHermes20EmptyForIrrelevantQuery(t *testing.T) {
+	f := find(t, bridge(t), `{"query":"xyzzy plugh frobnicate"}`)
+	if len(f.Matches) != 0 || f.Matches == nil {
+		t.Errorf("got %v, want an empty list", f.Matches)
+	}
+}
+
+func TestHermes21SubstringFallback(t *testing.T) {
+	for query, want := range map[string]string{"ithub_st": "github_star", "ndar_list_ev": "calendar_list_events"} {
+		f := find(t, bridge(t), `{"query":"`+query+`"}`)
+		if len(f.Matches) == 0 || f.Matches[0].Name != want {
+			t.Errorf("%s: got %v, want %s first", query, f.names(), want)
+		}
+	}
+}
+
+func TestHermes22RespectsLimit(t *testing.T) {
+	if f := find(t, bridge(t), `{"query":"repository issues","limit":1}`); len(f.Matches) != 1 {
+		t.Errorf("got %v", f.names())
+	}
+}
+
+func TestHermes23NoDeferrableReturnsUnchanged(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = nil })
+	if diff := cmp.Diff(names(core()), names(b.Assemble(core(), nil))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHermes24BelowThresholdReturnsUnchanged(t *testing.T) {
+	d := search.DefaultConfig().Decide(search.Tools(hub()), 200_000)
+	if d.Active || d.Tokens == 0 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestHermes25Idempotent(t *testing.T) {
+	b := bridge(t)
+	once := b.Assemble(core(), nil)
+	twice := b.Assemble(once, nil)
+	if string(toolgroups.EncodeTools(once)) != string(toolgroups.EncodeTools(twice)) {
+		t.Errorf("assembling twice gives %v", names(twice))
+	}
+	// Where the bridge is not active, what is left of it goes.
+	if diff := cmp.Diff(names(core()), names(search.Strip(once))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHermes26SearchRequiresQuery(t *testing.T) {
+	for _, args := range []string{`{}`, ``, `{"query":"  "}`, `{"queries":[]}`, `{"queries":["", " "]}`, `{"query":7}`} {
+		_, fault := use(t, bridge(t), search.ToolSearch, args)
+		wantCode(t, fault, toolgroups.CodeMissingParameter)
+		if !strings.Contains(fault.Message, "calendar, github") {
+			t.Errorf("%s: the sources are not named: %s", args, fault.Message)
+		}
+	}
+}
+
+func TestHermes27DescribeRequiresName(t *testing.T) {
+	for _, args := range []string{`{}`, `{"name":""}`, `{"names":[" "]}`} {
+		_, fault := use(t, bridge(t), search.ToolDescribe, args)
+		wantCode(t, fault, toolgroups.CodeMissingParameter)
+	}
+}
+
+func TestHermes28DescribeRejectsCoreTool(t *testing.T) {
+	_, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
+	wantCode(t, fault, search.CodeBridge)
+	if !strings.Contains(fault.Message, "listed directly") {
+		t.Error(fault.Message)
+	}
+}
+
+func TestHermes33SearchThroughDispatch(t *testing.T) {
+	b := bridge(t)
+	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 || f.Total != 6 {
+		t.Errorf("got %+v", f)
+	}
+	_, fault := use(t, b, search.ToolSearch, `{"query":`)
+	wantCode(t, fault, toolgroups.CodeInvalid)
+}
+
+func TestHermes34CoreSurvivesManyTools(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 400)) })
+	got := names(b.Assemble(core(), nil))
+	for _, want := range names(core()) {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is missing in %v", want, got)
+		}
+	}
+}
+
+func TestHermes36CatalogueIsScoped(t *testing.T) {
+	secret := entries("vault", "mcp:vault", tool("vault_open", "Open the vault of secrets.", ""))
+	reg := house(t, func(c *toolgroups.RegistryConfig) {
+		c.Groups = append(c.Groups, toolgroups.Group{
+			Name: "vault", Source: "mcp:vault", Role: toolgroups.RoleAdmin, Tools: search.Tools(secret),
+		})
+	})
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleUser))
+	})
+	f := find(t, b, `{"query":"open the vault of secrets"}`)
+	if slices.Contains(f.names(), "vault_open") || f.Total != 6 {
+		t.Errorf("got %v of %d", f.names(), f.Total)
+	}
+	admin := search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleAdmin))
+	if admin.Len() != 7 {
+		t.Errorf("an administrator sees %d tools, want 7", admin.Len())
+	}
+}
+
+func TestHermes37OutOfScopeRejected(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Outside = func(name string) *toolgroups.Error {
+			if name != "vault_open" {
+				return nil
+			}
+			return toolgroups.Errorf(toolgroups.CodeNotAvailable, "Tool '%s' is not available for this agent", name)
+		}
+	})
+	_, fault := b.Resolve(search.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
+	wantCode(t, fault, toolgroups.CodeNotAvailable)
+	_, fault = use(t, b, search.ToolDescribe, `{"name":"vault_open"}`)
+	wantCode(t, fault, toolgroups.CodeNotAvailable)
+	text, fault := use(t, b, search.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`)
+	if fault != nil || text != `github_star ran with {"repo":"r"}` {
+		t.Errorf("the tool in scope gave %q, %v", text, fault)
+	}
+}
+
+func TestHermes38DispatchDoesNotChangeTheRegistry(t *testing.T) {
+	reg := house(t)
+	before := reg.Groups()
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleOwner))
+	})
+	find(t, b, `{"query":"github"}`)
+	if _, fault := use(t, b, search.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`); fault != nil {
+		t.Fatal(fault)
+	}
+	for i, g := range reg.Groups() {
+		if !slices.Equal(names(g.Tools), names(before[i].Tools)) {
+			t.Errorf("group %s changed", g.Name)
+		}
+	}
+}
+
+func TestHermes39ScopedNames(t *testing.T) {
+	got := names(search.Tools(search.Deferrable(house(t), toolgroups.RoleUser)))
+	if !slices.Contains(got, "github_create_issue") || slices.Contains(got, "exec") {
+		t.Errorf("got %v", got)
+	}
+}

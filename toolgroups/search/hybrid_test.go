@@ -1,0 +1,96 @@
+package search_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneclaw/toolgroups/search"
+)
+
+// topics is an embedder that knows two subjects by their words.
+type topics struct {
+	calls, texts atomic.Int64
+	err          error
+}
+
+func (e *topics) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.calls.Add(1)
+	e.texts.Add(int64(len(texts)))
+	if e.err != nil {
+		return nil, e.err
+	}
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		v := []float32{0.01, 0.01}
+		for k, subject := range []string{"mail letter post", "picture sky telescope"} {
+			for word := range strings.FieldsSeq(subject) {
+				if strings.Contains(text, word) {
+					v[k]++
+				}
+			}
+		}
+		out[i] = v
+	}
+	return out, ctx.Err()
+}
+
+func hybrid(t testing.TB, e search.Embedder, most int) *search.Hybrid {
+	t.Helper()
+	h, err := search.NewHybrid(search.HybridConfig{Embedder: e, MaxVectors: most, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestHybridFindsByMeaning(t *testing.T) {
+	e := &topics{}
+	b := bridge(t, func(c *search.BridgeConfig) {
+		c.Catalogue = catalogue(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
+		c.Hybrid = hybrid(t, e, 0)
+	})
+	if f := find(t, b, `{"query":"post letter"}`); len(f.Matches) == 0 || f.Matches[0].Name != "send_mail" {
+		t.Errorf("got %v", f.names())
+	}
+	texts := e.texts.Load()
+	find(t, b, `{"query":"post letter"}`)
+	if e.texts.Load() != texts {
+		t.Errorf("the same search embedded %d texts again", e.texts.Load()-texts)
+	}
+	if f := find(t, b, `{"query":"github_star"}`); f.Matches[0].Name != "github_star" {
+		t.Errorf("an exact name gives %v", f.names())
+	}
+}
+
+func TestHybridFallsBackToWords(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Hybrid = hybrid(t, &topics{err: errors.New("down")}, 0) })
+	if f := find(t, b, `{"query":"merge pull request"}`); len(f.Matches) != 1 || f.Matches[0].Name != "github_merge_pull_request" {
+		t.Errorf("got %v", f.names())
+	}
+}
+
+func TestHybridCacheIsBounded(t *testing.T) {
+	e := &topics{}
+	h := hybrid(t, e, 3)
+	x := search.NewIndex(documents())
+	for range 3 {
+		if r := h.Search(t.Context(), x, "telescope", 5); len(r.Hits) == 0 {
+			t.Fatal("nothing found")
+		}
+	}
+	if e.calls.Load() != 3 {
+		t.Errorf("%d calls for three searches that the cache is too small for", e.calls.Load())
+	}
+}
+
+func TestNewHybridRefuses(t *testing.T) {
+	for _, c := range []search.HybridConfig{{}, {Embedder: &topics{}, MaxVectors: -1}, {Embedder: &topics{}, Timeout: -1}} {
+		if _, err := search.NewHybrid(c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package search_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/toolgroups/search"
+)
+
+func documents() []search.Document {
+	return []search.Document{
+		{Name: "github_create_issue", Description: "Open an issue in a repository.", Parameters: []string{"repo", "title"}, Source: "github"},
+		{Name: "github_search_code", Description: "Look for code.", Parameters: []string{"query"}, Source: "github"},
+		{Name: "send_email", Description: "Write to somebody by electronic mail.", Parameters: []string{"recipient"}, Source: "gmail"},
+		{Name: "YouTubeSearch", Description: "Look for videos.", Source: "video"},
+		{Name: "stellarexplorer", Description: "Pictures of the sky.", Source: "space"},
+		{Name: "spreadsheet_append", Description: "Add rows to a table.", Source: "sheets"},
+		{Name: "file_read", Description: "Show a file.", Source: "files"},
+		{Name: "погода", Description: "Прогноз погоды на завтра", Source: "ru"},
+		{Name: "zh_weather", Description: "查询城市的天气", Source: "zh"},
+	}
+}
+
+func first(t testing.TB, x *search.Index, docs []search.Document, query string) string {
+	t.Helper()
+	r := x.Search(query, 5)
+	if len(r.Hits) == 0 {
+		return ""
+	}
+	return docs[r.Hits[0].Doc].Name
+}
+
+func TestSearchFindsFirst(t *testing.T) {
+	docs := documents()
+	x := search.NewIndex(docs)
+	for query, want := range map[string]string{
+		"create issues":                      "github_create_issue",
+		"please could you open a new issue?": "github_create_issue",
+		"GITHUB_SEARCH_CODE":                 "github_search_code",
+		"emailing someone":                   "send_email",
+		"recipient":                          "send_email",
+		"you tube":                           "YouTubeSearch",
+		"youtube":                            "YouTubeSearch",
+		"stellar":                            "stellarexplorer",
+		"spreadsheets":                       "spreadsheet_append",
+		"spredsheet":                         "spreadsheet_append",
+		"read":                               "file_read",
+		"reading":                            "file_read",
+		"search_code":                        "github_search_code",
+		"какая будет погода":                 "погода",
+		"прогноз":                            "погода",
+		"今天的天气怎么样":                           "zh_weather",
+		"天":                                  "zh_weather",
+		"qqq":                                "",
+		"":                                   "",
+	} {
+		if got := first(t, x, docs, query); got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestSearchSaysWhenItIsWeak(t *testing.T) {
+	x := search.NewIndex(documents())
+	for query, want := range map[string]bool{"issue": false, "the of to": true, "spredsheet": true, "file_read": false, "qqq": false} {
+		if r := x.Search(query, 5); r.Weak != want {
+			t.Errorf("%q: weak is %v with %d hits", query, r.Weak, len(r.Hits))
+		}
+	}
+}
+
+// Equal scores must not come in the order of the input, which may be that of a map.
+func TestTiesAreInOrderOfNames(t *testing.T) {
+	docs := make([]search.Document, 20)
+	for i := range docs {
+		docs[i] = search.Document{Name: fmt.Sprintf("tool_%d", 10+i), Description: "Does the same."}
+	}
+	want := []string{"tool_10", "tool_11", "tool_12", "tool_13"}
+	for seed := range uint64(5) {
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+		var got []string
+		for _, h := range search.NewIndex(docs).Search("same tool", 4).Hits {
+			got = append(got, docs[h.Doc].Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// Whatever shares a word with the catalogue gets an answer, however much else the
+// query says; the answer keeps the limit and comes in order of scores.
+func TestNoEmptyAnswersAndNoGates(t *testing.T) {
+	vocabulary := []string{"flight", "hotel", "the", "find", "best", "Wetter", "погода", "天气", "ISSUE", "user2", "weekly"}
+	noise := []string{"zxqj", "qqqq", "please", "to", "vvv", "12345", "Ж"}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom(vocabulary).Draw(t, "word")
+		docs := []search.Document{{Name: "a", Description: "x " + word + " y"}, {Name: "b", Description: "unrelated"}}
+		parts := rapid.SliceOfN(rapid.SampledFrom(noise), 0, 30).Draw(t, "noise")
+		at := rapid.IntRange(0, len(parts)).Draw(t, "at")
+		query := strings.Join(slices.Insert(parts, at, word), " ")
+		limit := rapid.IntRange(1, 3).Draw(t, "limit")
+		hits := search.NewIndex(docs).Search(query, limit).Hits
+		if len(hits) == 0 || len(hits) > limit {
+			t.Fatalf("%q: %d hits with limit %d", query, len(hits), limit)
+		}
+		if !slices.IsSortedFunc(hits, func(a, b search.Ranked) int { return int(b.Score*1e6) - int(a.Score*1e6) }) {
+			t.Fatalf("%q: %v is not sorted", query, hits)
+		}
+	})
+}
+
+func TestEmptyCatalogue(t *testing.T) {
+	if r := search.NewIndex(nil).Search("anything", 5); len(r.Hits) != 0 {
+		t.Errorf("got %v", r.Hits)
+	}
+	if r := search.NewIndex(documents()).Search("issue", 0); len(r.Hits) != 0 {
+		t.Errorf("limit 0 gives %v", r.Hits)
+	}
+}
+
+// synthetic makes a catalogue of n tools from made-up but pronounceable words.
+func synthetic(n int) []search.Document {
+	r := rand.New(rand.NewPCG(1, 2))
+	syllables := []string{"ba", "ke", "li", "mo", "nu", "pra", "ster", "tion", "ver", "wen", "xo", "yal"}
+	lexicon := make([]string, 3000)
+	for i := range lexicon {
+		for range 2 + r.IntN(3) {
+			lexicon[i] += syllables[r.IntN(len(syllables))]
+		}
+	}
+	// A few words are common, most are rare, as in any language.
+	word := func() string { return lexicon[int(float64(len(lexicon))*r.Float64()*r.Float64()*r.Float64())] }
+	text := func(n int) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = word()
+		}
+		return strings.Join(parts, " ")
+	}
+	docs := make([]search.Document, n)
+	for i := range docs {
+		docs[i] = search.Document{
+			Name: fmt.Sprintf("%s_%s_%d", word(), word(), i), Description: text(20),
+			Parameters: []string{word(), word(), word()}, Source: word(),
+		}
+	}
+	return docs
+}
+
+func BenchmarkSearch(b *testing.B) {
+	for _, n := range []int{154, 738, 10_000} {
+		docs := synthetic(n)
+		x := search.NewIndex(docs)
+		query := docs[n/2].Description + " " + docs[n/3].Name + " and three wordsthat nonehas"
+		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(x.Search(query, 5).Hits) == 0 {
+					b.Fatal("nothing found")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkNewIndex(b *testing.B) {
+	for _, n := range []int{154, 738, 10_000} {
+		docs := synthetic(n)
+		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				search.NewIndex(docs)
+			}
+		})
+	}
+}

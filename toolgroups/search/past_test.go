@@ -1,0 +1,78 @@
+package search_test
+
+import (
+	"strings"
+	"testing"
+
+	"oneclaw/toolgroups/search"
+)
+
+// turn runs searches one after another, as a model would, each with the past of
+// those before it.
+func turn(t testing.TB, queries ...string) (past []search.Past, last string, refused bool) {
+	t.Helper()
+	for _, q := range queries {
+		b := bridge(t, func(c *search.BridgeConfig) { c.Turn = past })
+		text, fault := use(t, b, search.ToolSearch, `{"query":"`+q+`"}`)
+		p := search.Past{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
+		if fault != nil {
+			wantCode(t, fault, search.CodeFruitless)
+			p.Result = fault.Message
+		}
+		past, last, refused = append(past, p), p.Result, fault != nil
+	}
+	return past, last, refused
+}
+
+func TestFruitlessSearchesAreToldToStop(t *testing.T) {
+	_, second, _ := turn(t, "zzz", "yyy")
+	if strings.Contains(second, "Stop searching") {
+		t.Errorf("told to stop after two: %s", second)
+	}
+	past, third, _ := turn(t, "zzz", "yyy", "xxx")
+	if !strings.Contains(third, "Stop searching") || search.Fruitless(past) != 3 {
+		t.Errorf("not told to stop after three: %s", third)
+	}
+	_, seventh, refused := turn(t, "zzz", "yyy", "xxx", "www", "vvv", "uuu", "ttt")
+	if !refused || !strings.Contains(seventh, "tell the user") {
+		t.Errorf("the seventh search in vain was run: %s", seventh)
+	}
+}
+
+func TestFruitlessCountBeginsAnew(t *testing.T) {
+	past, _, _ := turn(t, "zzz", "yyy", "github", "xxx")
+	if n := search.Fruitless(past); n != 1 {
+		t.Errorf("after a hit and a miss the count is %d", n)
+	}
+	past = append(past, search.Past{Tool: search.ToolCall, OK: true})
+	if n := search.Fruitless(past); n != 0 {
+		t.Errorf("after a call the count is %d", n)
+	}
+	past = append(past, search.Past{Tool: search.ToolSearch, Result: "Too many", OK: false})
+	if n := search.Fruitless(past); n != 0 {
+		t.Errorf("an error counts: %d", n)
+	}
+}
+
+func TestSameSearchIsStopped(t *testing.T) {
+	_, text, refused := turn(t, "github", "github", "github")
+	if refused {
+		t.Errorf("the third is refused: %s", text)
+	}
+	_, text, refused = turn(t, "github", "github", "github", "github")
+	if !refused || !strings.Contains(text, "same words 3 times") {
+		t.Errorf("the fourth is run: %s", text)
+	}
+}
+
+func TestFruitlessBatch(t *testing.T) {
+	b := bridge(t)
+	var past []search.Past
+	for _, args := range []string{`{"queries":["zzz","yyy"]}`, `{"queries":["zzz","github"]}`} {
+		text, fault := use(t, b, search.ToolSearch, args)
+		past = append(past, search.Past{Tool: search.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
+	}
+	if search.Fruitless(past[:1]) != 1 || search.Fruitless(past) != 0 {
+		t.Errorf("counted %d, then %d", search.Fruitless(past[:1]), search.Fruitless(past))
+	}
+}

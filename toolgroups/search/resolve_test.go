@@ -1,0 +1,208 @@
+package search_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// resolve unwraps a bridge call.
+func resolve(t testing.TB, args string) (search.Resolved, *toolgroups.Error) {
+	t.Helper()
+	return bridge(t).Resolve(search.ToolCall, json.RawMessage(args))
+}
+
+func TestHermes29ObjectArguments(t *testing.T) {
+	r, fault := resolve(t, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
+	if fault != nil || r.Name != "github_star" || string(r.Arguments) != `{"repo":"a/b"}` {
+		t.Errorf("got %s %s, %v", r.Name, r.Arguments, fault)
+	}
+	_, fault = resolve(t, `{"name":"nowhere_at_all","arguments":{"repo":"a/b"}}`)
+	wantCode(t, fault, toolgroups.CodeNotFound)
+}
+
+func TestHermes30JSONStringArguments(t *testing.T) {
+	r, fault := resolve(t, `{"name":"github_star","arguments":"{\"repo\":\"a/b\"}"}`)
+	if fault != nil || string(r.Arguments) != `{"repo":"a/b"}` {
+		t.Errorf("got %s, %v", r.Arguments, fault)
+	}
+	_, fault = resolve(t, `{"name":"nowhere_at_all","arguments":"{\"repo\":1}"}`)
+	wantCode(t, fault, toolgroups.CodeNotFound)
+}
+
+func TestHermes31BadJSON(t *testing.T) {
+	for _, args := range []string{
+		`{"name":"github_star","arguments":"{\"repo\": oops"}`,
+		`{"name":"github_star","arguments":{"repo":`,
+		`{"name":"github_star","arguments":"{\"repo\":\"cut off"}`,
+	} {
+		_, fault := resolve(t, args)
+		wantCode(t, fault, toolgroups.CodeInvalid)
+		if !strings.Contains(fault.Message, "invalid JSON") || !strings.Contains(fault.Message, "Not run") {
+			t.Errorf("%s: %s", args, fault.Message)
+		}
+	}
+}
+
+func TestHermes32Recursion(t *testing.T) {
+	for _, name := range []string{search.ToolCall, search.ToolSearch, search.ToolDescribe} {
+		_, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
+		wantCode(t, fault, search.CodeBridge)
+		if !strings.Contains(fault.Message, "itself a bridge tool") {
+			t.Error(fault.Message)
+		}
+	}
+}
+
+func TestAcceptance107Recursion(t *testing.T) { TestHermes32Recursion(t) }
+
+func TestHermes35CoreThroughTheBridge(t *testing.T) {
+	_, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
+	wantCode(t, fault, search.CodeBridge)
+	if !strings.Contains(fault.Message, "not a deferred tool") || !strings.Contains(fault.Message, "Call it directly") {
+		t.Error(fault.Message)
+	}
+}
+
+func TestAcceptance108CoreIsCalledDirectly(t *testing.T) { TestHermes35CoreThroughTheBridge(t) }
+
+func TestResolveShapes(t *testing.T) {
+	const list = "calendar_list_events"
+	for name, tt := range map[string]struct{ args, tool, want string }{
+		"blank arguments":        {`{"name":"calendar_list_events","arguments":""}`, list, `{}`},
+		"white space":            {`{"name":"calendar_list_events","arguments":"  \n"}`, list, `{}`},
+		"null":                   {`{"name":"calendar_list_events","arguments":null}`, list, `{}`},
+		"null as a string":       {`{"name":"calendar_list_events","arguments":"null"}`, list, `{}`},
+		"none":                   {`{"name":"calendar_list_events"}`, list, `{}`},
+		"flattened":              {`{"name":"calendar_list_events","from":"mon","to":"tue"}`, list, `{"from":"mon","to":"tue"}`},
+		"flattened beside empty": {`{"name":"calendar_list_events","arguments":{},"from":"mon"}`, list, `{"from":"mon"}`},
+		"one forgotten outside":  {`{"name":"calendar_list_events","arguments":{"from":"mon"},"to":"tue"}`, list, `{"from":"mon","to":"tue"}`},
+		"noise outside":          {`{"name":"calendar_list_events","arguments":{"from":"mon"},"thought":"x"}`, list, `{"from":"mon"}`},
+		"inside wins":            {`{"name":"calendar_list_events","arguments":{"from":"mon"},"from":"tue"}`, list, `{"from":"mon"}`},
+		"other words":            {`{"tool_name":"calendar_list_events","args":{"from":"mon"}}`, list, `{"from":"mon"}`},
+		"space around the name":  {`{"name":" calendar_list_events ","arguments":{}}`, list, `{}`},
+		"whole as a string":      {`"{\"name\":\"calendar_list_events\",\"arguments\":{}}"`, list, `{}`},
+		"a list of one":          {`{"calls":[{"name":"calendar_list_events","arguments":{"to":"tue"}}]}`, list, `{"to":"tue"}`},
+		"a list as a string":     {`{"calls":"[{\"name\":\"calendar_list_events\"}]"}`, list, `{}`},
+		"coerced number":         {`{"name":"github_merge_pull_request","arguments":{"repo":"r","number":"42"}}`, "github_merge_pull_request", `{"number":42,"repo":"r"}`},
+		"large number kept":      {`{"name":"github_merge_pull_request","arguments":{"repo":"r","number":9007199254740993}}`, "github_merge_pull_request", `{"number":9007199254740993,"repo":"r"}`},
+		"HTML kept":              {`{"name":"calendar_list_events","arguments":{"from":"<b>&"}}`, list, `{"from":"<b>&"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, fault := resolve(t, tt.args)
+			if fault != nil || r.Name != tt.tool || string(r.Arguments) != tt.want {
+				t.Errorf("got %s %s, %v; want %s %s", r.Name, r.Arguments, fault, tt.tool, tt.want)
+			}
+		})
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	for name, tt := range map[string]struct{ args, code, says string }{
+		"no name":     {`{"arguments":{"x":1}}`, toolgroups.CodeMissingParameter, "needs the name"},
+		"blank name":  {`{"name":" "}`, toolgroups.CodeMissingParameter, "needs the name"},
+		"number":      {`{"name":7}`, toolgroups.CodeMissingParameter, "needs the name"},
+		"a list":      {`[1]`, toolgroups.CodeInvalid, "object"},
+		"arguments 5": {`{"name":"github_star","arguments":5}`, toolgroups.CodeInvalid, "object"},
+		"several":     {`{"calls":[{"name":"github_star"},{"name":"exec"}]}`, toolgroups.CodeInvalid, `Start with: {"name":"github_star"}`},
+		"no call":     {`{"calls":[]}`, toolgroups.CodeInvalid, "one tool per call"},
+		"other case":  {`{"name":"GitHub_Star"}`, toolgroups.CodeNotFound, "'github_star'"},
+		"short name":  {`{"name":"create_issue"}`, toolgroups.CodeNotFound, "'github_create_issue'"},
+		"long prefix": {`{"name":"mcp__github__star"}`, toolgroups.CodeNotFound, "'github_star'"},
+		"a wish":      {`{"name":"merge the request"}`, toolgroups.CodeNotFound, "'github_merge_pull_request'"},
+		"no idea":     {`{"name":"qqq"}`, toolgroups.CodeNotFound, "tool_search"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, fault := resolve(t, tt.args)
+			wantCode(t, fault, tt.code)
+			if !strings.Contains(fault.Message, tt.says) {
+				t.Errorf("%q is not in %q", tt.says, fault.Message)
+			}
+		})
+	}
+}
+
+func TestAcceptance109InvalidArgumentsEchoTheSchema(t *testing.T) {
+	for args, says := range map[string]string{
+		`{"name":"github_create_issue","arguments":{"repo":"r"}}`:                  "'title' is missing",
+		`{"name":"github_create_issue"}`:                                           "is missing",
+		`{"name":"github_list_issues","arguments":{"repo":"r","state":"ajar"}}`:    "'state' must be one of",
+		`{"name":"github_merge_pull_request","arguments":{"repo":1,"number":"x"}}`: "must be of type",
+	} {
+		_, fault := resolve(t, args)
+		wantCode(t, fault, toolgroups.CodeInvalid)
+		for _, want := range []string{says, "Not run", `"properties"`} {
+			if !strings.Contains(fault.Message, want) {
+				t.Errorf("%s: %q is not in %q", args, want, fault.Message)
+			}
+		}
+	}
+}
+
+func TestResolveFailsOpenOnABadSchema(t *testing.T) {
+	odd := toolgroups.Tool{Name: "odd", Parameters: json.RawMessage(`{"type":`), Run: hub()[0].Tool.Run}
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("odd", "mcp:odd", odd)) })
+	r, fault := b.Resolve(search.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
+	if fault != nil || string(r.Arguments) != `{"a":1}` {
+		t.Errorf("got %s, %v", r.Arguments, fault)
+	}
+	if _, fault := use(t, b, search.ToolDescribe, `{"name":"odd"}`); fault != nil {
+		t.Error(fault)
+	}
+}
+
+func TestResolveLeavesOtherCallsAlone(t *testing.T) {
+	r, fault := bridge(t).Resolve("exec", []byte(`not json`))
+	if fault != nil || r.Name != "exec" || string(r.Arguments) != "not json" {
+		t.Errorf("got %s %s, %v", r.Name, r.Arguments, fault)
+	}
+}
+
+func TestResolveALoadedToolEitherWay(t *testing.T) {
+	b := bridge(t, func(c *search.BridgeConfig) { c.Direct = append(c.Direct, "github_star") })
+	if _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
+		t.Error(fault)
+	}
+	f := find(t, b, `{"query":"github_star"}`)
+	if len(f.Matches) == 0 || !f.Matches[0].Direct {
+		t.Errorf("a loaded tool is not marked: %+v", f.Matches)
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"github_star","arguments":{"repo":"a"}}`, `{"name":"github_star","arguments":"{\"repo\":\"a\"}"}`,
+		`{"calls":"[{}]"}`, `{"name":"tool_call","arguments":{}}`, `{"name":"calendar_list_events","from":1}`, `null`, `""`, `[`,
+		`{"calls":[{"calls":[]}]}`, `{"args":[],"tool":"github_star"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	b := bridge(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r, fault := b.Resolve(search.ToolCall, raw)
+		if fault != nil {
+			if fault.Code == "" || fault.Message == "" {
+				t.Errorf("an error without words: %+v", fault)
+			}
+			return
+		}
+		if search.Reserved(r.Name) || r.Name == "exec" {
+			t.Errorf("%q resolved to %s", raw, r.Name)
+		}
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(r.Arguments, &object); err != nil || object == nil {
+			t.Errorf("%q resolved to arguments %q", raw, r.Arguments)
+		}
+		wrapped, err := json.Marshal(map[string]any{"name": r.Name, "arguments": r.Arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, fault := b.Resolve(search.ToolCall, wrapped)
+		if fault != nil || string(again.Arguments) != string(r.Arguments) {
+			t.Errorf("%q: resolved %s, then %s, %v", raw, r.Arguments, again.Arguments, fault)
+		}
+	})
+}

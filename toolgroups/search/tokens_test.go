@@ -1,0 +1,62 @@
+package search_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups/search"
+)
+
+func TestTokens(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                          nil,
+		"...":                       nil,
+		"send an e-mail":            {"send", "an", "e", "mail"},
+		"scheduling schedules":      {"schedul", "schedul"},
+		"TempoMCP_retrieveWorklogs": {"tempo", "mcp", "tempomcp", "retriev", "worklog", "retrieveworklog"},
+		"HTTPServer":                {"http", "server", "httpserver"},
+		"gmail.users-drafts:list":   {"gmail", "user", "draft", "list"},
+		"mp3 s3 ec2":                {"mp3", "s3", "ec2"},
+		"ride2":                     {"ride", "2", "ride2"},
+		"Adriel's don't l'hotel":    {"adriel", "don", "l", "hotel"},
+		"Café ÜBER naïve":           {"cafe", "uber", "naiv"},
+		"Погода в Москве":           {"погода", "в", "москве"},
+		"北京天气":                      {"北京", "京天", "天气"},
+		"天":                         {"天"},
+		"東京のweather情報":              {"東京", "京の", "weather", "情報"},
+		"날씨 알려줘":                    {"날씨", "알려", "려줘"},
+		"हिन्दी":                    {"हिन्दी"},
+		"ＦＵＬＬ width":                {"full", "width"},
+		"bad\xffutf8":               {"bad", "utf8"},
+	} {
+		if diff := cmp.Diff(want, search.Tokens(text)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func FuzzTokens(f *testing.F) {
+	for _, seed := range []string{"getHTTPUrl2", "it's \"quoted\" text", "北京 Погода", "a\x00b\xff", strings.Repeat("aB", 50), "'''", "“a”"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		tokens := search.Tokens(text)
+		if again := search.Tokens(text); !slices.Equal(tokens, again) {
+			t.Errorf("%q: %q, then %q", text, tokens, again)
+		}
+		for _, token := range tokens {
+			if token == "" || strings.ContainsFunc(token, unicode.IsSpace) {
+				t.Errorf("%q gives the token %q", text, token)
+			}
+		}
+		// Whatever has a token can be found by it.
+		x := search.NewIndex([]search.Document{{Name: "n", Description: text}, {Name: "other"}})
+		if r := x.Search(text, 3); len(tokens) > 0 && len(r.Hits) == 0 {
+			t.Errorf("%q is not found by itself", text)
+		}
+	})
+}
