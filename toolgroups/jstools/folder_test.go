@@ -2,9 +2,11 @@ package jstools_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -161,6 +163,34 @@ func TestWatchLoadsWhatChanges(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+func TestManyAtOnce(t *testing.T) {
+	h := newHouse(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			name := fmt.Sprintf("tool_%d", i)
+			if _, fault := h.call(t, "create_js_tool", greet(with("name", name))); fault != nil {
+				t.Error(fault)
+			}
+			if err := h.Reload(); err != nil || len(h.Errors()) > 0 {
+				t.Error(err, h.mistakes())
+			}
+			if got, fault := h.call(t, name, args{"who": name}); fault != nil || got != "Hello "+name {
+				t.Error(got, fault)
+			}
+			if i%2 == 0 {
+				if _, fault := h.call(t, "delete_js_tool", args{"name": name}); fault != nil {
+					t.Error(fault)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := h.groups(); got != "user_tools(tool_1 tool_3)" {
+		t.Error(got)
+	}
 }
 
 func TestNewNeedsAFolderAndAnEngine(t *testing.T) {

@@ -72,7 +72,8 @@ type Config struct {
 	// Engine runs the scripts.
 	Engine *javascript.Engine
 	// Reserved returns the names of tools and groups that come from elsewhere and
-	// that user tools cannot take. nil means none but those of this package.
+	// that user tools cannot take. It is asked while files are read or written and
+	// must not call these tools. nil means none but those of this package.
 	Reserved func() []string
 	// Changed is called when other tools than before come from the folder, while
 	// no lock is held. nil means that nobody needs to know.
