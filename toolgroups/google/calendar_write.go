@@ -64,9 +64,7 @@ func bound(c *conn, name, text string) (string, error) {
 	if !t.local && !t.allDay {
 		return t.text, nil
 	}
-	y, m, d := t.time.Date()
-	h, min, s := t.time.Clock()
-	return time.Date(y, m, d, h, min, s, 0, c.google.cfg.Location).Format(time.RFC3339), nil
+	return t.in(c.google.cfg.Location), nil
 }
 
 // eventTime is a start or an end for Google. The other kind is taken away, so that an
@@ -75,7 +73,18 @@ func (t at) eventTime(zone string) *calendar.EventDateTime {
 	if t.allDay {
 		return &calendar.EventDateTime{Date: t.time.Format(time.DateOnly), NullFields: []string{"DateTime", "TimeZone"}}
 	}
-	return &calendar.EventDateTime{DateTime: t.text, TimeZone: zone, NullFields: []string{"Date"}}
+	text := t.text
+	if loc, err := time.LoadLocation(zone); t.local && zone != "" && err == nil {
+		text = t.in(loc)
+	}
+	return &calendar.EventDateTime{DateTime: text, TimeZone: zone, NullFields: []string{"Date"}}
+}
+
+// in is the time of a clock in a place, with its offset.
+func (t at) in(loc *time.Location) string {
+	y, m, d := t.time.Date()
+	h, min, s := t.time.Clock()
+	return time.Date(y, m, d, h, min, s, 0, loc).Format(time.RFC3339)
 }
 
 type newEventArgs struct {

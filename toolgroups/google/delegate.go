@@ -2,7 +2,8 @@ package google
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
 	var err error
 	if d.key, err = google.JWTConfigFromJSON(key); err != nil {
 		// The library's error could repeat the key.
-		return nil, fmt.Errorf("the service account's key file cannot be read")
+		return nil, errors.New("the service account's key file cannot be read")
 	}
 	d.key.TokenURL = tokenURL
 	return d, nil
@@ -81,12 +82,15 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 	}
 }
 
-// delegateFault says what the administrator of the domain has to do.
+// delegateFault says what the administrator of the domain has to do. The library
+// leaves the code of the refusal in the body, which could hold more than that.
 func (g *Google) delegateFault(ctx context.Context, err error) error {
-	err = g.refreshFault(ctx, err)
-	if fault, ok := err.(*toolgroups.Error); ok && fault.Code == CodeNotConnected { //nolint:errorlint // made one line above
+	var answer *oauth2.RetrieveError
+	if errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError &&
+		answer.Response.StatusCode != http.StatusTooManyRequests {
+		g.log.Warn("service account refused", "status", answer.Response.StatusCode)
 		return toolgroups.Errorf(toolgroups.CodeDenied,
 			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes.")
 	}
-	return err
+	return g.refreshFault(ctx, err)
 }

@@ -20,6 +20,7 @@ type signIn struct {
 	codes   map[string]grant
 	access  map[string]grant
 	refresh map[string]grant
+	issued  int
 }
 
 // grant is what a user has consented to.
@@ -186,6 +187,7 @@ func (s *Server) serveToken(w http.ResponseWriter, form url.Values) {
 	g.expires = s.cfg.Now().Add(s.cfg.TokenLife)
 	token := "ya29." + rand.Text()
 	s.auth.access[token] = g
+	s.auth.issued++
 	answer["access_token"], answer["scope"] = token, strings.Join(g.scopes, " ")
 	reply(w, answer)
 }

@@ -1,0 +1,524 @@
+package google
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/google"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// list runs a tool that only reads.
+func (r *rig) list(t *testing.T, user string) *toolgroups.Error {
+	t.Helper()
+	_, fault := r.run(t.Context(), user, t.TempDir(), "tasks_list_tasklists", json.RawMessage(`{}`))
+	return fault
+}
+
+func TestConnectByCallback(t *testing.T) {
+	r := newRig(t, Config{PublicURL: "https://bot.example/"})
+	page := r.ask(t, ada, "tasks")
+	u, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	if q.Get("redirect_uri") != "https://bot.example/google/callback" || q.Get("code_challenge_method") != "S256" || q.Get("access_type") != "offline" {
+		t.Errorf("the link is %s", page)
+	}
+	if strings.Contains(page, "telegram") || strings.Contains(page, "top-secret") {
+		t.Errorf("the link shows what it should not: %s", page)
+	}
+	back := r.consent(t, page, adaMail)
+	if status, body := r.visit(t, back); status != http.StatusOK || !strings.Contains(body, adaMail) || !strings.Contains(body, ada) {
+		t.Errorf("page %d %s", status, body)
+	}
+	if status, body := r.visit(t, back); status != http.StatusBadRequest || !strings.Contains(body, "used already") {
+		t.Errorf("the second time: %d %s", status, body)
+	}
+	if fault := r.list(t, ada); fault != nil {
+		t.Errorf("after the connection: %+v", fault)
+	}
+}
+
+// A state is of one user, is used once, lives ten minutes, and cannot be made.
+func TestStateIsBound(t *testing.T) {
+	now := time.Now()
+	r := newRig(t, Config{Now: func() time.Time { return now }})
+	swap := func(back, state string) string {
+		u, err := url.Parse(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("state", state)
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
+	stateOf := func(page string) string {
+		u, err := url.Parse(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Query().Get("state")
+	}
+	first := r.ask(t, ada, "")
+	hers := r.ask(t, grace, "")
+	second := r.ask(t, ada, "")
+	for name, back := range map[string]string{
+		"an older link":     r.consent(t, first, adaMail),
+		"invented":          swap(r.consent(t, second, adaMail), "AAAA"),
+		"none":              swap(r.consent(t, second, adaMail), ""),
+		"of someone else":   swap(r.consent(t, second, adaMail), stateOf(hers)),
+		"damaged at an end": swap(r.consent(t, second, adaMail), stateOf(second)[1:]),
+	} {
+		if status, _ := r.visit(t, back); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	back := r.consent(t, second, adaMail)
+	now = now.Add(pendingTime)
+	if status, _ := r.visit(t, back); status != http.StatusBadRequest {
+		t.Errorf("after ten minutes: %d", status)
+	}
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+		t.Errorf("ada: %+v", fault)
+	}
+	if fault := r.list(t, grace); codeOf(fault) != CodeNotConnected {
+		t.Errorf("grace: %+v", fault)
+	}
+}
+
+func TestDeniedConsent(t *testing.T) {
+	r := newRig(t, Config{})
+	if status, body := r.visit(t, r.consent(t, r.ask(t, ada, ""), "")); status != http.StatusBadRequest || !strings.Contains(body, "nothing was connected") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// B-13: the code is decoded, whichever way it is pasted.
+func TestB13PastedCode(t *testing.T) {
+	r := newRig(t, Config{})
+	for _, tc := range []struct {
+		name string
+		args func(back *url.URL) string
+	}{
+		{"address", (*url.URL).String},
+		{"query", func(u *url.URL) string { return "<" + u.RawQuery + ">" }},
+		{"code", func(u *url.URL) string { return u.Query().Get("code") }},
+		{"encoded code", func(u *url.URL) string { return url.QueryEscape(u.Query().Get("code")) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			back, err := url.Parse(r.consent(t, r.ask(t, ada, "tasks"), adaMail))
+			if err != nil || !strings.Contains(back.RawQuery, "%2F") {
+				t.Fatalf("%s, %v", back, err)
+			}
+			before := r.em.SignIns()
+			text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, Chat: "chat of " + ada, Direct: true, Args: tc.args(back)})
+			if err != nil || !strings.Contains(text, adaMail+" is connected") {
+				t.Errorf("%q, %v", text, err)
+			}
+			if n := r.em.SignIns() - before; n != 1 {
+				t.Errorf("the code was exchanged %d times", n)
+			}
+			if _, err := r.g.Disconnect(t.Context(), ada); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What is pasted by someone else or elsewhere connects nothing.
+func TestPasteIsBound(t *testing.T) {
+	r := newRig(t, Config{})
+	back := r.consent(t, r.ask(t, ada, "tasks"), adaMail)
+	for _, req := range []ConnectRequest{
+		{User: grace, Chat: "chat of " + grace, Direct: true, Args: back},
+		{User: ada, Chat: "another", Direct: true, Args: back},
+		{User: ada, Chat: "chat of " + ada, Args: back},
+	} {
+		if text, err := r.g.Connect(t.Context(), req); err != nil || strings.Contains(text, "is connected") {
+			t.Errorf("%+v: %q, %v", req, text, err)
+		}
+	}
+}
+
+// B-13: an address that cannot be looked up keeps nobody from being connected.
+func TestB13AddressIsOptional(t *testing.T) {
+	r := newRig(t, Config{})
+	r.em.Inject(google.Fault{Method: "oauth2.userinfo.get", Status: 500})
+	r.connect(t, ada, adaMail, "tasks")
+	r.em.Reset()
+	if fault := r.list(t, ada); fault != nil {
+		t.Errorf("%+v", fault)
+	}
+}
+
+// The exchange survives a moment of trouble, but a code that was refused is not
+// tried again.
+func TestExchangeIsRetried(t *testing.T) {
+	r := newRig(t, Config{})
+	r.em.Inject(google.Fault{Method: "auth.token", Status: 503, Times: 2})
+	r.connect(t, ada, adaMail, "tasks")
+	if n := r.em.SignIns(); n != 1 {
+		t.Errorf("%d tokens", n)
+	}
+}
+
+// Scopes are asked for when a group is first used, and are not lost later.
+func TestScopesStepByStep(t *testing.T) {
+	r := newRig(t, Config{})
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+		t.Fatalf("%+v", fault)
+	}
+	page := r.ask(t, ada, "")
+	if !strings.Contains(page, url.QueryEscape(scopePrefix+"tasks")) || strings.Contains(page, "gmail") {
+		t.Errorf("the first link asks for other things: %s", page)
+	}
+	r.visit(t, r.consent(t, page, adaMail))
+	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"x"}`))
+	if codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "gmail.modify") || !strings.Contains(fault.Message, "/connect google") {
+		t.Errorf("%+v", fault)
+	}
+	r.visit(t, r.consent(t, r.ask(t, ada, ""), adaMail))
+	if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"x"}`)); fault != nil {
+		t.Errorf("after the second link: %+v", fault)
+	}
+	if fault := r.list(t, ada); fault != nil {
+		t.Errorf("what was granted first: %+v", fault)
+	}
+	text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c", Direct: true})
+	if err != nil || !strings.Contains(text, adaMail+" is connected") {
+		t.Errorf("%q, %v", text, err)
+	}
+	_, fault = r.run(t.Context(), ada, t.TempDir(), "gmail_settings_add_forwarding", json.RawMessage(`{"forwarding_email":"a@b.example"}`))
+	if codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "domain-wide delegation") {
+		t.Errorf("%+v", fault)
+	}
+}
+
+// D-36: only Google's word that the consent has ended signs out.
+func TestD36TroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
+	broken := &breakable{base: &http.Transport{}}
+	t.Cleanup(broken.base.CloseIdleConnections)
+	r := newRig(t, Config{Transport: broken})
+	r.connect(t, ada, adaMail, "tasks")
+	for name, trouble := range map[string]func(){
+		"no network": func() { broken.down.Store(true) },
+		"503":        func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 503}) },
+		"500":        func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 500}) },
+		"nonsense":   func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 418}) },
+	} {
+		r.em.ExpireTokens()
+		trouble()
+		if fault := r.list(t, ada); fault == nil || fault.Code == CodeNotConnected {
+			t.Errorf("%s: %+v", name, fault)
+		}
+		broken.down.Store(false)
+		r.em.Reset()
+		if fault := r.list(t, ada); fault != nil {
+			t.Errorf("after %s: %+v", name, fault)
+		}
+	}
+	r.em.Revoke(adaMail)
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected || !strings.Contains(fault.Message, "withdrawn") {
+		t.Errorf("after the consent was withdrawn: %+v", fault)
+	}
+	if page := r.ask(t, ada, ""); !strings.Contains(page, url.QueryEscape(scopePrefix+"tasks")) {
+		t.Errorf("the link forgot what was granted: %s", page)
+	}
+}
+
+// breakable is a network that can go down.
+type breakable struct {
+	base *http.Transport
+	down atomic.Bool
+}
+
+func (b *breakable) RoundTrip(req *http.Request) (*http.Response, error) {
+	if b.down.Load() {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return b.base.RoundTrip(req)
+}
+
+// Many calls with an old token make one new one.
+func TestRefreshIsShared(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "tasks")
+	r.em.ExpireTokens()
+	before := r.em.SignIns()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if fault := r.list(t, ada); fault != nil {
+				t.Errorf("%+v", fault)
+			}
+		})
+	}
+	wg.Wait()
+	if n := r.em.SignIns() - before; n != 1 {
+		t.Errorf("%d new tokens", n)
+	}
+}
+
+// One user's token never serves another, in a shared chat or a scheduled task
+// either.
+func TestTokensStayWithTheirUser(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "tasks")
+	r.connect(t, grace, graceMail, "tasks")
+	r.em.Reset()
+	for user, account := range map[string]string{ada: adaMail, grace: graceMail} {
+		for _, scope := range []toolgroups.Scope{
+			{User: user, Owner: user, Direct: true},
+			{User: user, Owner: "telegram:-100", Chat: "telegram:-100"},
+			{User: user, Owner: "telegram:-100", Chat: "telegram:-100", Scheduled: true},
+		} {
+			if _, fault := toolgroups.Run(t.Context(), nil, r.tools["tasks_list_tasklists"], toolgroups.Call{Name: "tasks_list_tasklists", Scope: scope}); fault != nil {
+				t.Errorf("%+v: %+v", scope, fault)
+			}
+			if seen := r.em.Requests(); seen[len(seen)-1].Account != account {
+				t.Errorf("%+v was served by %s", scope, seen[len(seen)-1].Account)
+			}
+		}
+	}
+	for _, user := range []string{"", "telegram:3", "telegram:-100"} {
+		_, fault := toolgroups.Run(t.Context(), nil, r.tools["tasks_list_tasklists"], toolgroups.Call{Scope: toolgroups.Scope{User: user, Owner: ada, Chat: "telegram:-100"}})
+		if codeOf(fault) != CodeNotConnected {
+			t.Errorf("user %q: %+v", user, fault)
+		}
+	}
+}
+
+// Tokens are unreadable in the store, and useless under another user's name.
+func TestTokensAreEncrypted(t *testing.T) {
+	kv := openKV(t)
+	r := newRig(t, Config{KV: kv})
+	r.connect(t, ada, adaMail, "tasks")
+	r.ask(t, ada, "forms")
+	var sealed []byte
+	for entry, err := range kv.List(t.Context(), storage.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entry.Key == accountPrefix+ada {
+			sealed = entry.Value
+		}
+		for _, secret := range []string{"ya29", "1//", adaMail, "verifier"} {
+			if strings.Contains(string(entry.Value), secret) {
+				t.Errorf("%s shows %q", entry.Key, secret)
+			}
+		}
+	}
+	if _, err := kv.Put(t.Context(), accountPrefix+grace, sealed, storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if fault := r.list(t, grace); fault == nil || fault.Code == "" {
+		t.Errorf("a copied token was used: %+v", fault)
+	}
+}
+
+// D-19: tokens never appear in logs or errors, whatever Google answers.
+func TestD19TokensAreNotLogged(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "tasks")
+	a, _, err := r.g.load(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, f := range []google.Fault{
+		{Status: 403, Message: "token " + a.Access + " is bad"}, {Status: 500, Message: a.Refresh}, {Method: "auth.token", Status: 400, Message: a.Refresh},
+	} {
+		r.em.Reset()
+		r.em.ExpireTokens()
+		r.em.Inject(f)
+		fault := r.list(t, ada)
+		if fault == nil {
+			t.Errorf("%+v: no error", f)
+			continue
+		}
+		said = append(said, fault.Message)
+	}
+	r.em.Reset()
+	text, err := r.g.Disconnect(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := r.logs.String() + strings.Join(said, "\n") + text
+	for _, secret := range []string{a.Access, a.Refresh, "top-secret", "ya29.", "4/0"} {
+		if strings.Contains(all, secret) {
+			t.Errorf("%q is shown in:\n%s", secret, all)
+		}
+	}
+}
+
+func TestDisconnect(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "tasks")
+	text, err := r.g.Disconnect(t.Context(), ada)
+	if err != nil || !strings.Contains(text, "withdrawn") || r.em.Granted(adaMail) {
+		t.Errorf("%q, %v, still granted: %v", text, err, r.em.Granted(adaMail))
+	}
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+		t.Errorf("%+v", fault)
+	}
+	if text, err := r.g.Disconnect(t.Context(), ada); err != nil || !strings.Contains(text, "No Google account") {
+		t.Errorf("again: %q, %v", text, err)
+	}
+	r.connect(t, ada, adaMail, "tasks")
+	r.em.Inject(google.Fault{Method: "auth.revoke", Status: 503})
+	text, err = r.g.Disconnect(t.Context(), ada)
+	if err != nil || !strings.Contains(text, "myaccount.google.com/permissions") {
+		t.Errorf("with trouble: %q, %v", text, err)
+	}
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+		t.Errorf("%+v", fault)
+	}
+}
+
+func TestConnectNeedsADirectChatAndAClient(t *testing.T) {
+	r := newRig(t, Config{})
+	if text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c"}); err != nil || !strings.Contains(text, "direct chat") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c", Direct: true, Args: "fax"}); err != nil || !strings.Contains(text, "calendar") {
+		t.Errorf("%q, %v", text, err)
+	}
+	bare, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bare.Connect(t.Context(), ConnectRequest{User: ada, Chat: "c", Direct: true}); err != nil || !strings.Contains(text, "GOOGLE_CLIENT_ID") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// The operator connects an account on the bot's own machine.
+func TestLogin(t *testing.T) {
+	r := newRig(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	visited := make(chan error, 1)
+	email, err := r.g.Login(ctx, ada, []string{"tasks"}, func(page string) {
+		back := r.consent(t, page, adaMail)
+		go func() { visited <- r.get(ctx, back) }()
+	})
+	if err != nil || email != adaMail {
+		t.Errorf("%q, %v", email, err)
+	}
+	if err := <-visited; err != nil {
+		t.Error(err)
+	}
+	if fault := r.list(t, ada); fault != nil {
+		t.Errorf("%+v", fault)
+	}
+	_, err = r.g.Login(ctx, grace, nil, func(string) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+}
+
+// get fetches a page as a browser does.
+func (r *rig) get(ctx context.Context, page string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := r.client.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+// A service account acts for the users that the operator names, and for nobody else.
+func TestServiceAccount(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "bot@project.example", "private_key_id": "1", "token_uri": tokenURL,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Config{ServiceAccount: file, Subjects: map[string]string{ada: adaMail}})
+	if fault := r.list(t, ada); codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "administrator of the domain") {
+		t.Errorf("before the domain trusts it: %+v", fault)
+	}
+	r.em.TrustServiceAccount("bot@project.example", &key.PublicKey)
+	for range 3 {
+		if fault := r.list(t, ada); fault != nil {
+			t.Errorf("%+v", fault)
+		}
+	}
+	if n := r.em.SignIns(); n != 1 {
+		t.Errorf("%d tokens for three calls", n)
+	}
+	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_settings_add_forwarding", json.RawMessage(`{"forwarding_email":"a@b.example"}`))
+	if fault != nil {
+		t.Errorf("what only delegation allows: %+v", fault)
+	}
+	if fault := r.list(t, grace); codeOf(fault) != CodeNotConnected {
+		t.Errorf("grace: %+v", fault)
+	}
+	if _, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ServiceAccount: []byte("{")}); err == nil {
+		t.Error("a key file that is none was accepted")
+	}
+}
+
+// check my email, then delete the spam ones: 61 letters are one request.
+func TestSpamIsOneBatch(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam","max_results":100}`))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	var found gmailHits
+	if err := json.Unmarshal([]byte(res.Text), &found); err != nil || len(found.Messages) != 61 || found.Total != 61 {
+		t.Fatalf("%d of %d, %v", len(found.Messages), found.Total, err)
+	}
+	var ids []string
+	for _, m := range found.Messages {
+		ids = append(ids, m.ID)
+	}
+	for _, tool := range []string{"gmail_trash", "gmail_batch_modify"} {
+		r.em.Reset()
+		args, err := json.Marshal(map[string]any{"message_ids": ids, "add_labels": []string{"TRASH"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, fault := r.run(t.Context(), ada, t.TempDir(), tool, args); fault != nil {
+			t.Fatal(fault)
+		}
+		seen := r.em.Requests()
+		if len(seen) != 1 || seen[0].Method != "gmail.users.messages.batchModify" {
+			t.Errorf("%s sent %+v", tool, seen)
+		}
+		res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam"}`))
+		if fault != nil || res.Text != `{"messages":[],"total":0}` {
+			t.Errorf("after %s: %s %+v", tool, res.Text, fault)
+		}
+	}
+}

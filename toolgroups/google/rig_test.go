@@ -1,0 +1,177 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/google"
+	"oneclaw/toolgroups"
+)
+
+// Two people, each with an account.
+const (
+	ada   = "telegram:1"
+	grace = "slack:U2"
+
+	adaMail   = "ada@example.com"
+	graceMail = "grace@example.com"
+)
+
+// rig is the family in front of the emulator.
+type rig struct {
+	em     *google.Server
+	server *httptest.Server
+	g      *Google
+	tools  map[string]toolgroups.Tool
+	groups []toolgroups.Group
+	logs   *logs
+	client *http.Transport
+}
+
+// logs keeps what was logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newRig(t *testing.T, cfg Config) *rig {
+	t.Helper()
+	em, err := google.New(google.Config{
+		ClientID: "client", ClientSecret: "top-secret", Accounts: []string{adaMail, graceMail}, Now: cfg.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{em: em, server: httptest.NewServer(em), logs: &logs{}, tools: map[string]toolgroups.Tool{}, client: &http.Transport{}}
+	t.Cleanup(func() { r.client.CloseIdleConnections(); r.server.Close() })
+	cfg.ClientID, cfg.ClientSecret, cfg.SecretKey = "client", "top-secret", []byte("0123456789abcdef")
+	cfg.APIURL, cfg.Pause = r.server.URL, time.Millisecond
+	if cfg.Transport == nil {
+		cfg.Transport = r.client
+	}
+	if cfg.KV == nil {
+		cfg.KV = openKV(t)
+	}
+	cfg.Logger = slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if r.g, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if r.groups, err = r.g.Groups(); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range r.groups {
+		for _, tool := range group.Tools {
+			r.tools[tool.Name] = tool
+		}
+	}
+	return r
+}
+
+var link = regexp.MustCompile(`\]\((http[^)]+)\)`)
+
+// ask sends /connect google and returns the link of the answer.
+func (r *rig) ask(t *testing.T, user, args string) string {
+	t.Helper()
+	text, err := r.g.Connect(t.Context(), ConnectRequest{User: user, Chat: "chat of " + user, Direct: true, Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := link.FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("no link in %q", text)
+	}
+	return found[1]
+}
+
+// consent presses the button and returns where the browser is sent.
+func (r *rig) consent(t *testing.T, page, account string) string {
+	t.Helper()
+	back, err := r.em.Consent(page, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// visit has the browser come back, and returns the page.
+func (r *rig) visit(t *testing.T, back string) (int, string) {
+	t.Helper()
+	u, err := url.Parse(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r.g.Callback().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, CallbackPath+"?"+u.RawQuery, nil))
+	return w.Code, w.Body.String()
+}
+
+// connect connects an account with services, all of them if none is named.
+func (r *rig) connect(t *testing.T, user, account string, services ...string) {
+	t.Helper()
+	if len(services) == 0 {
+		services = serviceNames()
+	}
+	if status, page := r.visit(t, r.consent(t, r.ask(t, user, strings.Join(services, " ")), account)); status != http.StatusOK {
+		t.Fatalf("callback: %d %s", status, page)
+	}
+}
+
+// run runs a tool in the direct chat of a user.
+func (r *rig) run(ctx context.Context, user, dir, tool string, args json.RawMessage) (toolgroups.Result, *toolgroups.Error) {
+	return toolgroups.Run(ctx, nil, r.tools[tool], toolgroups.Call{Name: tool, Arguments: args, Scope: toolgroups.Scope{
+		User: user, Owner: user, Direct: true, Chat: "chat of " + user, Workspace: dir,
+	}})
+}
+
+// calls are the examples of calls, by tool.
+func calls(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	out := map[string]json.RawMessage{}
+	files, err := filepath.Glob("testdata/calls/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		var some map[string]json.RawMessage
+		load(t, file, &some)
+		for name, args := range some {
+			out[name] = args
+		}
+	}
+	return out
+}
+
+func load(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
