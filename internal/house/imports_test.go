@@ -25,7 +25,8 @@ var layers = []layer{
 	{"slack", []string{"bridge", "internal/markdown"}},
 	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard"}},
 	{"storage/*", []string{"storage"}},
-	{"internal/emulator/*", nil},
+	{"internal/emulator/wire", nil},
+	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/demo", []string{"bridge", "agent", "internal/emulator/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }

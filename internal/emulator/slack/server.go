@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Defaults of [Config].
@@ -153,6 +155,8 @@ type Server struct {
 	done    chan struct{}
 	log     *slog.Logger
 
+	connections wire.Watch
+
 	mu      sync.Mutex
 	closed  bool
 	active  sync.WaitGroup
@@ -232,7 +236,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("slack emulator: listen on %s: %w", at, err)
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connections.Follow, ConnContext: s.connections.Attach}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -296,6 +300,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
+		s.connections.Note(r, path == "/api/chat.postMessage")
 		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
 	case path == socketPath:
 		s.serveSocket(w, r)

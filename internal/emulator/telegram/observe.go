@@ -217,3 +217,6 @@ func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
 		}
 	}
 }
+
+// CutOff counts the sends that were cut off, as Watch.CutOff of the package wire defines it.
+func (st State) CutOff() int { return st.s.connections.CutOff() }

@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Defaults of [Config].
@@ -68,8 +69,7 @@ type Server struct {
 	done    chan struct{}
 	log     *slog.Logger
 
-	connections sync.Map // of net.Conn to *connection
-	cutOff      atomic.Int64
+	connections wire.Watch
 
 	mu      sync.Mutex
 	closed  bool
@@ -139,7 +139,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("telegram emulator: listen on %s: %w", at, err)
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow, ConnContext: s.attach}
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connections.Follow, ConnContext: s.connections.Attach}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -176,7 +176,13 @@ func (s *Server) Close() error {
 		errs = append(errs, hs.Close())
 	}
 	s.active.Wait()
+	s.connections.Wait()
 	return errors.Join(errs...)
+}
+
+// isSend says which methods make a message.
+func isSend(method string) bool {
+	return method == "sendmessage" || method == "sendphoto" || method == "senddocument"
 }
 
 // enter counts a request in, unless the server is closed.
@@ -211,7 +217,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeError(w, err)
 			return
 		}
-		note(r, strings.ToLower(name))
+		s.connections.Note(r, isSend(strings.ToLower(name)))
 		s.serveMethod(w, r, strings.ToLower(name))
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+)
+
+// withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
+func (w *town) withSlack(t *testing.T, people ...string) (server *slack.Server, channel string, members []string) {
+	t.Helper()
+	server, err := slack.New(slack.Config{AckTimeout: patience, Retry: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	url, err := server.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range people {
+		members = append(members, server.AddUser(slack.User{Name: name, RealName: name}).ID)
+	}
+	if channel, err = server.AddChannel(slack.ChannelSpec{Name: "general", Members: members}); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.env, "TELEGRAM_BOT_TOKEN")
+	for name, value := range map[string]string{
+		"SLACK_BOT_TOKEN": server.BotToken(), "SLACK_APP_TOKEN": server.AppToken(), "SLACK_API_URL": url, "ONECLAW_ALLOW": "slack:*",
+	} {
+		w.env[name] = value
+	}
+	return server, channel, members
+}
+
+func waitSlack(t *testing.T, server *slack.Server, what string, cond func(slack.State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := server.WaitFor(ctx, cond); err != nil {
+		t.Fatalf("no %s: %v", what, err)
+	}
+}
+
+func sayTo(t *testing.T, server *slack.Server, channel, who, text, thread string) slack.Sent {
+	t.Helper()
+	sent, err := server.Say(channel, who, text, &slack.SayOptions{Thread: thread})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
+	meeting := newMeeting(3)
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		meeting.join(ctx)
+		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
+	}))
+	server, channel, people := w.withSlack(t, "ann", "bob", "cleo")
+	start(t, w.env, "run")
+	var roots []string
+	for _, who := range people {
+		roots = append(roots, sayTo(t, server, channel, who, "<@"+server.BotUser()+"> hello from "+who, "").TS)
+	}
+	waitSlack(t, server, "three answers", func(s slack.State) bool { return s.CountAnswers(channel) >= 3 })
+	server.View(func(s slack.State) {
+		for n, root := range roots {
+			thread := s.Thread(channel, root)
+			if len(thread) != 2 || !thread[1].FromBot || !strings.Contains(thread[1].Text, "hello from "+people[n]) {
+				t.Errorf("the thread of %s holds %v", people[n], thread)
+			}
+		}
+	})
+}
+
+// TestKilledInAFloodOnSlack kills the program while people write into threads. Every
+// envelope that was acknowledged must be answered in the end, in its thread.
+func TestKilledInAFloodOnSlack(t *testing.T) {
+	const perRound = 3
+	w := newTown(t, openai.BrainFunc(repeating))
+	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")
+	bot := start(t, w.env, "run")
+	roots := make([]string, len(people))
+	said := 0
+	for round := range rounds() {
+		waitSlack(t, server, "socket", func(s slack.State) bool { return s.Sockets() > 0 })
+		for range perRound {
+			said++
+			for n, who := range people {
+				text := fmt.Sprint("message ", said)
+				if roots[n] == "" {
+					roots[n] = sayTo(t, server, channel, who, "<@"+server.BotUser()+"> "+text, "").TS
+				} else {
+					sayTo(t, server, channel, who, text, roots[n])
+				}
+			}
+		}
+		// The moment of the kill is what is random here; nothing depends on it.
+		<-time.After(time.Duration(rand.IntN(150)) * time.Millisecond)
+		signal := syscall.SIGKILL
+		if round%4 == 3 {
+			signal = syscall.SIGTERM
+		}
+		bot.kill(signal)
+		bot = start(t, w.env, "run")
+	}
+	answers := make([][]string, len(people))
+	waitSlack(t, server, "answer to everything", func(s slack.State) bool {
+		done := true
+		for n, root := range roots {
+			answers[n] = nil
+			for _, m := range s.Thread(channel, root) {
+				if m.FromBot {
+					answers[n] = append(answers[n], m.Text)
+				}
+			}
+			done = done && different(answers[n]) == said
+		}
+		return done && s.Undelivered() == 0
+	})
+	bot.kill(syscall.SIGTERM)
+	marks := 0
+	for _, texts := range answers {
+		marks += checkOnce(t, texts, said)
+	}
+	cut := 0
+	server.View(func(s slack.State) { cut = s.CutOff() })
+	t.Logf("%d messages in %d threads, %d kills: %d answers marked as possible repeats, %d sends cut off",
+		said*len(people), len(people), rounds(), marks, cut)
+	if marks > cut {
+		t.Errorf("%d answers are marked as possible repeats, but only %d sends were cut off", marks, cut)
+	}
+}
+
+// different counts the different answers, marks aside.
+func different(answers []string) int {
+	seen := map[string]bool{}
+	for _, answer := range answers {
+		text, _, _ := strings.Cut(answer, "\n")
+		seen[text] = true
+	}
+	return len(seen)
+}
+
+// checkOnce checks that every message of a thread was answered, without a mark at most
+// once, and counts the marks. The order is not checked: what Slack has to deliver again
+// comes behind what was said meanwhile.
+func checkOnce(t *testing.T, answers []string, said int) (marks int) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, answer := range answers {
+		text, _, marked := strings.Cut(answer, "\n")
+		if marked {
+			marks++
+		} else {
+			seen[text]++
+		}
+	}
+	for text, n := range seen {
+		if n > 1 {
+			t.Errorf("%q came %d times without a mark", text, n)
+		}
+	}
+	if got := different(answers); got != said {
+		t.Errorf("%d of %d messages were answered", got, said)
+	}
+	return marks
+}
