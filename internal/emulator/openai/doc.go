@@ -1,4 +1,4 @@
-// Package openai is a model server that speaks Chat Completions, for tests, the demo
+// Package openai is a model server that speaks Chat Completions and the Responses API, for tests, the demo
 // and benchmarks. It checks requests as strictly as the hosted service does, keeps
 // them for inspection, counts tokens and finds out how much of a prompt a cache
 // would have known.

@@ -17,6 +17,11 @@ type Request struct {
 	// Model, Stream and IncludeUsage are what was asked for.
 	Model                string
 	Stream, IncludeUsage bool
+	// Responses says that the request came over the Responses API. Its items are shown
+	// as the messages they stand for.
+	Responses bool
+	// Reasoning is how many reasoning items were given back.
+	Reasoning int
 	// Key says whether a key was sent. The key itself is not kept.
 	Key bool
 	// CacheKey is prompt_cache_key, or else user.

@@ -166,7 +166,7 @@ func (s *Server) enter() bool {
 	return true
 }
 
-// ServeHTTP answers POST /v1/chat/completions and GET /v1/models.
+// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses and GET /v1/models.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -180,6 +180,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "POST /v1/chat/completions":
 		s.chat(w, r)
+	case "POST /v1/responses":
+		s.responses(w, r)
 	case "GET /v1/models":
 		s.models(w)
 	default:
@@ -215,8 +217,15 @@ func (s *Server) models(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-// chat reads, checks and records a request and lets the brain answer it.
+// chat answers a request to Chat Completions.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	s.serve(w, r, s.decode, s.answer)
+}
+
+// serve reads, checks and records a request and lets the brain answer it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byte) (Request, *Error),
+	answer func(http.ResponseWriter, *http.Request, Request, Reply),
+) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
 		var tooLarge *http.MaxBytesError
@@ -225,7 +234,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	req, refused := s.decode(body)
+	req, refused := decode(body)
 	req.Key = r.Header.Get("Authorization") != ""
 	if refused == nil && !slices.Contains(s.cfg.Models, req.Model) {
 		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", req.Model), Code: "model_not_found"}
@@ -251,7 +260,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		writeError(w, reply.Err)
 		return
 	}
-	s.answer(w, r, req, reply)
+	answer(w, r, req, reply)
 }
 
 // sleep waits for d, or without end where d is 0. It reports false where the client

@@ -1,0 +1,146 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// respond sends a reply over the Responses API, streamed or whole.
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, reply Reply, encrypted bool) {
+	output := outputItems(req, reply, encrypted)
+	status, whole := "completed", map[string]any{
+		"id": fmt.Sprintf("resp_emulator%d", req.Seq), "object": "response", "created_at": req.At.Unix(), "model": req.Model,
+		"output": output, "error": nil, "incomplete_details": nil,
+	}
+	if reply.Finish == "length" || reply.Finish == "content_filter" {
+		reason := map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}[reply.Finish]
+		status, whole["incomplete_details"] = "incomplete", map[string]any{"reason": reason}
+	}
+	done := completionTokens(reply)
+	whole["usage"] = map[string]any{
+		"input_tokens": req.Usage.Prompt, "input_tokens_details": map[string]int{"cached_tokens": req.Usage.Cached},
+		"output_tokens": done, "output_tokens_details": map[string]int{"reasoning_tokens": 0}, "total_tokens": req.Usage.Prompt + done,
+	}
+	if !req.Stream {
+		if reply.End == EndStall {
+			s.sleep(r.Context(), 0)
+		}
+		if reply.End != EndProperly {
+			panic(http.ErrAbortHandler)
+		}
+		whole["status"] = status
+		writeJSON(w, http.StatusOK, whole)
+		return
+	}
+	st := &eventStream{stream: stream{s: s, w: w, r: r, words: s.cfg.ChunkWords}, left: -1}
+	if reply.End != EndProperly {
+		st.left = max(reply.Chunks, 0)
+	}
+	st.run(reply, whole, output, status)
+}
+
+// outputItems are the items of a reply: reasoning where it was asked for, the text, the
+// calls.
+func outputItems(req Request, reply Reply, encrypted bool) []map[string]any {
+	var output []map[string]any
+	if encrypted {
+		output = append(output, map[string]any{
+			"type": "reasoning", "id": fmt.Sprintf("rs_%d", req.Seq), "encrypted_content": encryptedContent, "summary": []any{},
+		})
+	}
+	if reply.Text != "" || len(reply.Calls) == 0 {
+		output = append(output, map[string]any{
+			"type": "message", "id": fmt.Sprintf("msg_%d", req.Seq), "role": "assistant", "status": "completed",
+			"content": []map[string]any{{"type": "output_text", "text": reply.Text, "annotations": []any{}}},
+		})
+	}
+	for i, c := range reply.Calls {
+		output = append(output, map[string]any{
+			"type": "function_call", "id": fmt.Sprintf("fc_%d_%d", req.Seq, i), "status": "completed",
+			"call_id": cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", req.Seq, i)), "name": c.Name, "arguments": c.Arguments,
+		})
+	}
+	return output
+}
+
+// eventStream writes a reply as the events of the Responses API.
+type eventStream struct {
+	stream
+	sequence int
+	// left is how many deltas are sent before the stream breaks off; -1 for all.
+	left int
+}
+
+func (st *eventStream) run(reply Reply, whole map[string]any, output []map[string]any, status string) {
+	h := st.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	began := map[string]any{"id": whole["id"], "object": "response", "model": whole["model"], "status": "in_progress", "output": []any{}}
+	st.emit("response.created", map[string]any{"response": began})
+	for i, it := range output {
+		if !st.item(i, it, reply) {
+			st.breakOff(reply.End)
+			return
+		}
+	}
+	if reply.End != EndProperly {
+		st.breakOff(reply.End)
+		return
+	}
+	whole["status"] = status
+	st.emit("response."+status, map[string]any{"response": whole})
+}
+
+// item sends one item; false where the stream is to break off in it.
+func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
+	at := func(more map[string]any) map[string]any {
+		more["output_index"], more["item_id"] = i, it["id"]
+		return more
+	}
+	st.emit("response.output_item.added", at(map[string]any{"item": map[string]any{"type": it["type"], "id": it["id"], "status": "in_progress"}}))
+	var deltas []string
+	kind := ""
+	switch it["type"] {
+	case "message":
+		kind = "response.output_text.delta"
+		for _, d := range textDeltas(reply.Text, st.words) {
+			deltas = append(deltas, *d.Content)
+		}
+	case "function_call":
+		kind = "response.function_call_arguments.delta"
+		arguments, _ := it["arguments"].(string)
+		deltas = append(deltas, arguments)
+	}
+	for _, d := range deltas {
+		if st.left == 0 {
+			return false
+		}
+		st.left--
+		st.emit(kind, at(map[string]any{"delta": d, "content_index": 0}))
+	}
+	st.emit("response.output_item.done", at(map[string]any{"item": it}))
+	return true
+}
+
+// emit sends an event under its name.
+func (st *eventStream) emit(kind string, fields map[string]any) {
+	fields["type"], fields["sequence_number"] = kind, st.sequence
+	st.sequence++
+	body, err := json.Marshal(fields)
+	if err != nil {
+		panic(err) // only our own maps come here
+	}
+	_, _ = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", kind, body)
+	st.flush()
+}
+
+// breakOff ends the stream as it should not end.
+func (st *eventStream) breakOff(end Ending) {
+	if end == EndError {
+		st.emit("error", map[string]any{"code": "server_error", "message": Failed(500).Err.Message, "param": nil})
+		return
+	}
+	st.stream.breakOff(end)
+}

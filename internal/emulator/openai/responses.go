@@ -1,0 +1,237 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+type responsesRequest struct {
+	Model        string          `json:"model"`
+	Instructions string          `json:"instructions"`
+	Input        json.RawMessage `json:"input"`
+	Tools        json.RawMessage `json:"tools"`
+	Stream       bool            `json:"stream"`
+	Store        *bool           `json:"store"`
+	Include      []string        `json:"include"`
+	CacheKey     string          `json:"prompt_cache_key"`
+}
+
+// inputItem is one of the items of an input.
+type inputItem struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments *string         `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	ID        string          `json:"id"`
+	Encrypted string          `json:"encrypted_content"`
+	Summary   json.RawMessage `json:"summary"`
+}
+
+// encryptedContent is what is given for reasoning and the only one that is taken back.
+const encryptedContent = "gAAAAemulated-reasoning"
+
+// responses answers a request to the Responses API.
+func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
+	encrypted := false
+	s.serve(w, r, func(body []byte) (Request, *Error) {
+		req, in, err := s.decodeResponses(body)
+		encrypted = slices.Contains(in.Include, "reasoning.encrypted_content")
+		return req, err
+	}, func(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
+		s.respond(w, r, req, reply, encrypted)
+	})
+}
+
+// decodeResponses reads a request and refuses what the service refuses.
+func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error) {
+	req := Request{At: s.cfg.Now(), Responses: true}
+	var in responsesRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return req, in, invalid("", "", "We could not parse the JSON body of your request.")
+	}
+	req.Model, req.Stream, req.IncludeUsage, req.CacheKey = in.Model, in.Stream, true, in.CacheKey
+	req.ToolsJSON, req.MessagesJSON = in.Tools, in.Input
+	if in.Model == "" {
+		return req, in, invalid("model", "missing_required_parameter", "Missing required parameter: 'model'.")
+	}
+	if err := req.readFlatTools(s.cfg.MaxTools); err != nil {
+		return req, in, err
+	}
+	if in.Instructions != "" {
+		req.Messages = append(req.Messages, Message{Role: "system", Content: in.Instructions})
+	}
+	if err := req.readInput(in.Store == nil || *in.Store); err != nil {
+		return req, in, err
+	}
+	if n := (len(in.Tools) + len(in.Input)) / bytesPerToken; n > s.cfg.Context {
+		return req, in, invalid("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
+	}
+	return req, in, nil
+}
+
+// readFlatTools checks the tools as Chat Completions does, in whose form they are
+// nested one deeper.
+func (r *Request) readFlatTools(limit int) *Error {
+	if len(r.ToolsJSON) == 0 {
+		return nil
+	}
+	var flat []map[string]json.RawMessage
+	if err := json.Unmarshal(r.ToolsJSON, &flat); err != nil {
+		return invalid("tools", "invalid_type", "Invalid type for 'tools': expected an array of objects.")
+	}
+	nested := make([]map[string]any, len(flat))
+	for i, t := range flat {
+		if _, has := t["function"]; has || t["name"] == nil {
+			path := fmt.Sprintf("tools[%d].name", i)
+			return invalid(path, "missing_required_parameter", "Missing required parameter: '%s'.", path)
+		}
+		if string(t["strict"]) != "false" {
+			return invalid(fmt.Sprintf("tools[%d].parameters", i), "invalid_function_parameters",
+				"Invalid schema for function %s: In context=(), 'additionalProperties' is required to be supplied and to be false.", t["name"])
+		}
+		nested[i] = map[string]any{"type": t["type"], "function": t}
+	}
+	raw, err := json.Marshal(nested)
+	if err != nil {
+		return invalid("tools", "invalid_type", "Invalid type for 'tools'.")
+	}
+	whole := r.ToolsJSON
+	r.ToolsJSON = raw
+	defer func() { r.ToolsJSON = whole }()
+	return r.readTools(limit)
+}
+
+// inputReader turns items into messages.
+type inputReader struct {
+	req    *Request
+	stored bool
+	open   []string // calls that wait for their output
+	// reasoning is the id of a reasoning item that waits for what follows it.
+	reasoning string
+}
+
+func (r *Request) readInput(stored bool) *Error {
+	var text string
+	if json.Unmarshal(r.MessagesJSON, &text) == nil {
+		r.Messages = append(r.Messages, Message{Role: "user", Content: text})
+		return nil
+	}
+	var items []inputItem
+	if err := json.Unmarshal(r.MessagesJSON, &items); err != nil || len(items) == 0 {
+		return invalid("input", "invalid_type", "Invalid type for 'input': expected a string or a non-empty array of items.")
+	}
+	in := inputReader{req: r, stored: stored}
+	for i := range items {
+		if err := in.item(i, &items[i]); err != nil {
+			return err
+		}
+	}
+	if in.reasoning != "" {
+		return in.alone()
+	}
+	if len(in.open) > 0 {
+		return invalid("input", "", "No tool output found for function call %s.", in.open[0])
+	}
+	return nil
+}
+
+func (in *inputReader) alone() *Error {
+	return invalid("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", in.reasoning)
+}
+
+func (in *inputReader) item(i int, it *inputItem) *Error {
+	follows := it.Type == "function_call" || it.Role == "assistant" || it.Type == "reasoning"
+	if in.reasoning != "" && !follows {
+		return in.alone()
+	}
+	if it.Type != "reasoning" {
+		in.reasoning = ""
+	}
+	switch it.Type {
+	case "", "message":
+		return in.message(i, it)
+	case "function_call":
+		return in.call(i, it)
+	case "function_call_output":
+		return in.output(i, it)
+	case "reasoning":
+		if it.Encrypted == "" && !in.stored {
+			return &Error{Status: 404, Param: "input", Message: fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is set to false.", it.ID)}
+		}
+		if it.Encrypted != encryptedContent {
+			return invalid("", "invalid_encrypted_content", "The encrypted content for item %s could not be verified.", it.ID)
+		}
+		if len(it.Summary) == 0 || it.Summary[0] != '[' {
+			return invalid(fmt.Sprintf("input[%d].summary", i), "missing_required_parameter", "Missing required parameter: 'input[%d].summary'.", i)
+		}
+		in.reasoning = it.ID
+		in.req.Reasoning++
+		return nil
+	}
+	return invalid(fmt.Sprintf("input[%d]", i), "invalid_value", "Invalid value: '%s'.", it.Type)
+}
+
+func (in *inputReader) message(i int, it *inputItem) *Error {
+	switch it.Role {
+	case "system", "developer", "user", "assistant":
+	default:
+		return invalid(fmt.Sprintf("input[%d].role", i), "invalid_value", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
+	}
+	if it.Role == "user" && len(in.open) > 0 {
+		return invalid("input", "", "No tool output found for function call %s.", in.open[0])
+	}
+	var text string
+	if err := json.Unmarshal(it.Content, &text); err != nil {
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(it.Content, &parts); err != nil {
+			return invalid(fmt.Sprintf("input[%d].content", i), "invalid_type", "Invalid type for 'input[%d].content'.", i)
+		}
+		for _, p := range parts {
+			text += p.Text
+		}
+	}
+	in.req.Messages = append(in.req.Messages, Message{Role: it.Role, Content: text})
+	return nil
+}
+
+func (in *inputReader) call(i int, it *inputItem) *Error {
+	path := fmt.Sprintf("input[%d]", i)
+	switch {
+	case it.CallID == "" || it.Name == "" || it.Arguments == nil:
+		return invalid(path, "missing_required_parameter", "Missing required parameter: '%s.call_id', name or arguments.", path)
+	case !toolName.MatchString(it.Name) || len(it.Name) > maxToolName:
+		return invalid(path+".name", "invalid_value", "Invalid '%s.name': string does not match pattern. Expected a string that matches the pattern '%s'.", path, toolName)
+	case slices.Contains(in.open, it.CallID):
+		return invalid(path+".call_id", "", "Duplicate function call with call_id %s.", it.CallID)
+	}
+	in.open = append(in.open, it.CallID)
+	messages := in.req.Messages
+	if len(messages) == 0 || messages[len(messages)-1].Role != "assistant" {
+		in.req.Messages = append(messages, Message{Role: "assistant"})
+	}
+	last := &in.req.Messages[len(in.req.Messages)-1]
+	last.ToolCalls = append(last.ToolCalls, ToolCall{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments})
+	return nil
+}
+
+func (in *inputReader) output(i int, it *inputItem) *Error {
+	at := slices.Index(in.open, it.CallID)
+	if at < 0 {
+		return invalid("input", "", "No tool call found for function call output with call_id %s.", it.CallID)
+	}
+	in.open = slices.Delete(in.open, at, at+1)
+	var text string
+	if err := json.Unmarshal(it.Output, &text); err != nil {
+		return invalid(fmt.Sprintf("input[%d].output", i), "invalid_type", "Invalid type for 'input[%d].output': expected a string.", i)
+	}
+	in.req.Messages = append(in.req.Messages, Message{Role: "tool", ToolCallID: it.CallID, Content: strings.Clone(text)})
+	return nil
+}
