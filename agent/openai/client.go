@@ -1,5 +1,6 @@
 // Package openai speaks to language models over the Chat Completions API, which
-// most servers have beside OpenAI's own: hosted ones, gateways, and local ones.
+// most servers have beside OpenAI's own: hosted ones, gateways, and local ones; and
+// over the Responses API where a model takes tools over that one alone.
 //
 // Servers differ in what they make of that API, so a reply counts only when it is
 // whole: a stream that ends without a finish reason, stalls, or carries an error is
@@ -14,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -39,9 +39,13 @@ const (
 
 // Config is what a [Client] is made of.
 type Config struct {
-	// BaseURL is the address in front of /chat/completions. Empty means
-	// [DefaultBaseURL].
+	// BaseURL is the address in front of /chat/completions or /responses. Empty means
+	// that of the dialect, [DefaultBaseURL] if it has none of its own.
 	BaseURL string
+	// Dialect is whose peculiarities the server has. Empty means what its host tells.
+	Dialect Dialect
+	// API is which of the two APIs is spoken. Empty means [APIAuto].
+	API API
 	// APIKey may be empty for servers that want none.
 	APIKey string
 	// Model is the name of the model. It is required.
@@ -79,6 +83,10 @@ type Client struct {
 	cfg    Config
 	log    *slog.Logger
 	hosted bool // by OpenAI itself
+	// responses says that the Responses API is spoken.
+	responses bool
+	// origin stands in what is carried back to the server, so that it gets only its own.
+	origin string
 	arrays arrays
 	capped sync.Once
 }
@@ -91,10 +99,12 @@ var (
 // New makes a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
-	cfg.BaseURL = strings.TrimRight(cmp.Or(strings.TrimSpace(cfg.BaseURL), DefaultBaseURL), "/")
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("openai: the base URL must look like https://host/v1")
+	u, err := cfg.address()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.API, err = parseAPI(cfg.API); err != nil {
+		return nil, err
 	}
 	if cfg.Model == "" {
 		return nil, errors.New("openai: no model is named")
@@ -116,8 +126,9 @@ func New(cfg Config) (*Client, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	host := u.Hostname()
-	return &Client{cfg: cfg, log: log, hosted: host == "openai.com" || strings.HasSuffix(host, ".openai.com")}, nil
+	c := &Client{cfg: cfg, log: log, hosted: hostedByOpenAI(u), origin: originOf(cfg)}
+	c.responses = c.wantsResponses()
+	return c, nil
 }
 
 // ContextTokens returns the size of the model's context; 0 if unknown.
@@ -185,12 +196,12 @@ func (c *Client) try(ctx context.Context, p payload, onDelta func(agent.Delta)) 
 	// Comment lines that keep a connection alive count as empty messages. The size
 	// of a reply is bounded instead.
 	cfg.EmptyMessagesLimit = maxReply
-	stream, err := api.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, c.skeleton(p))
+	stream, err := c.open(ctx, api.NewClientWithConfig(cfg), p)
 	if err != nil {
 		return agent.Reply{}, false, c.judge(ctx, err, d)
 	}
 	defer func() { _ = stream.Close() }()
-	a := accumulator{onDelta: onDelta}
+	a := c.collector(onDelta)
 	for {
 		raw, err := stream.RecvRaw()
 		if err == nil {
@@ -199,11 +210,42 @@ func (c *Client) try(ctx context.Context, p payload, onDelta func(agent.Delta)) 
 		if err != nil {
 			reply, err = a.end(err)
 			if err != nil {
-				return agent.Reply{}, a.streamed, c.judge(ctx, err, d)
+				return agent.Reply{}, a.shown(), c.judge(ctx, err, d)
 			}
-			return reply, a.streamed, nil
+			return reply, a.shown(), nil
 		}
 	}
+}
+
+// stream is the events of a reply as they come.
+type stream interface {
+	RecvRaw() ([]byte, error)
+	Close() error
+}
+
+// collector puts the events of a reply together.
+type collector interface {
+	// add takes an event. io.EOF says that none is needed any more.
+	add(raw []byte) error
+	// end returns the reply when there are no more events because of err.
+	end(err error) (agent.Reply, error)
+	// shown reports whether anything was given to onDelta.
+	shown() bool
+}
+
+// open sends the request over the API that is spoken.
+func (c *Client) open(ctx context.Context, library *api.Client, p payload) (stream, error) {
+	if c.responses {
+		return library.CreateResponseStream(ctx, c.responseSkeleton())
+	}
+	return library.CreateChatCompletionStream(ctx, c.skeleton(p))
+}
+
+func (c *Client) collector(onDelta func(agent.Delta)) collector {
+	if c.responses {
+		return &responseCollector{onDelta: onDelta, origin: c.origin}
+	}
+	return &accumulator{onDelta: onDelta, origin: c.origin}
 }
 
 // skeleton is the request without the parts that the payload holds encoded.

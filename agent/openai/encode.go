@@ -14,6 +14,14 @@ import (
 type encoder struct {
 	buf  []byte
 	some bool
+	to   dialogue
+}
+
+// dialogue says whom messages are encoded for.
+type dialogue struct {
+	origin string
+	// signed servers want a signature with the first call of each reply of the turn.
+	signed bool
 }
 
 func (e *encoder) raw(s string) { e.buf = append(e.buf, s...) }
@@ -49,8 +57,12 @@ func (e *encoder) assistant(m *agent.Message, reasoning bool) {
 	if m.Text != "" || len(m.Calls) == 0 {
 		e.field("content", orEmpty(m.Text))
 	}
-	if reasoning && m.Reasoning != "" {
-		e.field("reasoning_content", m.Reasoning)
+	var back carried
+	if reasoning {
+		back = unpack(m.Reasoning, e.to.origin)
+	}
+	if back.Text != "" {
+		e.field("reasoning_content", back.Text)
 	}
 	for i := range m.Calls {
 		if i == 0 {
@@ -63,7 +75,11 @@ func (e *encoder) assistant(m *agent.Message, reasoning bool) {
 		e.raw(`,"function":{"name":`)
 		e.buf = appendString(e.buf, functionName(m.Calls[i].Name))
 		e.field("arguments", arguments(m.Calls[i].Arguments))
-		e.raw(`}}`)
+		e.raw(`}`)
+		if reasoning {
+			e.extra(back, i)
+		}
+		e.raw(`}`)
 	}
 	if len(m.Calls) > 0 {
 		e.raw(`]`)

@@ -41,8 +41,8 @@ func (c *Client) judge(ctx context.Context, err error, d *doer) *fault {
 	switch {
 	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
 		kind, passing = agent.KindRejected, false
-		text = fmt.Sprintf("model %s takes tools together with reasoning only over the Responses API, which is not spoken here: "+
-			"choose another model, or set the reasoning effort to none where the model allows it", c.cfg.Model)
+		text = fmt.Sprintf("model %s takes tools together with reasoning only over the Responses API, which is switched off here: "+
+			"switch it on, choose another model, or set the reasoning effort to none where the model allows it", c.cfg.Model)
 	case refusedHere(err), errors.Is(err, errFiltered):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):

@@ -19,6 +19,8 @@ import (
 // parts, which would be encoded several times over, and byte for byte as
 // toolgroups has them; and a field that the library does not know.
 type payload struct {
+	// list is the name of the field with the messages.
+	list     string
 	messages []byte
 	tools    []byte
 	cacheKey string
@@ -33,9 +35,14 @@ func (c *Client) payload(req agent.Request) payload {
 		})
 		tools = tools[:c.cfg.MaxTools]
 	}
-	p := payload{messages: encodeMessages(req.System, req.Messages)}
+	p := payload{list: "messages"}
+	if c.responses {
+		p.list, p.messages = "input", encodeInput(c.origin, req.System, req.Messages)
+	} else {
+		p.messages = encodeMessages(dialogue{origin: c.origin, signed: c.signs()}, req.System, req.Messages)
+	}
 	if len(tools) > 0 {
-		p.tools = c.arrays.encode(tools)
+		p.tools = c.arrays.encode(tools, c.encodeTools)
 	}
 	if c.hosted && req.CacheKey != "" {
 		// OpenAI bounds the key to 64 characters, and needs not know our ids.
@@ -53,7 +60,7 @@ func (p payload) fill(skeleton []byte) ([][]byte, error) {
 	if err := json.Unmarshal(skeleton, &fields); err != nil {
 		return nil, fmt.Errorf("decode the request: %w", err)
 	}
-	delete(fields, "messages")
+	delete(fields, p.list)
 	delete(fields, "tools")
 	if p.cacheKey != "" {
 		fields["prompt_cache_key"] = json.RawMessage(`"` + p.cacheKey + `"`)
@@ -66,7 +73,7 @@ func (p payload) fill(skeleton []byte) ([][]byte, error) {
 	if len(p.tools) > 0 {
 		parts = append(parts, []byte(`,"tools":`), p.tools)
 	}
-	return append(parts, []byte(`,"messages":`), p.messages, []byte(`}`)), nil
+	return append(parts, []byte(`,"`+p.list+`":`), p.messages, []byte(`}`)), nil
 }
 
 // arrays remembers how the last few tools arrays are encoded.
@@ -83,7 +90,7 @@ type array struct {
 // maxArrays is how many are remembered.
 const maxArrays = 16
 
-func (a *arrays) encode(tools []toolgroups.Tool) []byte {
+func (a *arrays) encode(tools []toolgroups.Tool, encode func([]toolgroups.Tool) json.RawMessage) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.last {
@@ -91,7 +98,7 @@ func (a *arrays) encode(tools []toolgroups.Tool) []byte {
 			return a.last[i].encoded
 		}
 	}
-	encoded := toolgroups.EncodeTools(tools)
+	encoded := encode(tools)
 	if len(a.last) == maxArrays {
 		a.last = slices.Delete(a.last, 0, 1)
 	}
@@ -106,12 +113,9 @@ func sameTool(a, b toolgroups.Tool) bool {
 // encodeMessages encodes the system prompt and the messages. User messages that
 // follow each other become one, because some servers insist that the roles
 // alternate.
-func encodeMessages(system string, messages []agent.Message) []byte {
-	size := len(system) + 64
-	for i := range messages {
-		size += len(messages[i].Text) + len(messages[i].Text)/16 + 96
-	}
-	e := encoder{buf: make([]byte, 0, size)}
+func encodeMessages(to dialogue, system string, messages []agent.Message) []byte {
+	e := newEncoder(system, messages)
+	e.to = to
 	e.raw(`[`)
 	if system != "" {
 		e.message("system", system)
@@ -135,6 +139,15 @@ func encodeMessages(system string, messages []agent.Message) []byte {
 	}
 	e.raw(`]`)
 	return e.buf
+}
+
+// newEncoder makes an encoder with room for the messages.
+func newEncoder(system string, messages []agent.Message) encoder {
+	size := len(system) + 64
+	for i := range messages {
+		size += len(messages[i].Text) + len(messages[i].Text)/16 + 96
+	}
+	return encoder{buf: make([]byte, 0, size)}
 }
 
 func lastUser(messages []agent.Message) int {

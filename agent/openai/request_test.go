@@ -184,7 +184,7 @@ func TestPromptCacheKey(t *testing.T) {
 
 // Models that the library refuses to send tools to over this API.
 func TestModelsThatNeedAnotherAPI(t *testing.T) {
-	c, p := client(t, openai.Config{Model: "gpt-6-sol"}, stream(hello, stop))
+	c, p := client(t, openai.Config{Model: "gpt-6-sol", API: openai.APIChat}, stream(hello, stop))
 	req := question()
 	req.Tools = tools(1)
 	_, err := c.Complete(t.Context(), req, nil)

@@ -49,12 +49,19 @@ type delta struct {
 	Refusal          string
 	ReasoningContent string `json:"reasoning_content"`
 	Reasoning        string
-	ToolCalls        []api.ToolCall `json:"tool_calls"`
+	ToolCalls        []toolCall `json:"tool_calls"`
+}
+
+// toolCall is a piece of a call with what some servers want back with it.
+type toolCall struct {
+	api.ToolCall
+	Extra json.RawMessage `json:"extra_content"`
 }
 
 // accumulator puts the pieces of a reply together.
 type accumulator struct {
 	onDelta   func(agent.Delta)
+	origin    string
 	streamed  bool
 	text      strings.Builder
 	refusal   strings.Builder
@@ -69,7 +76,10 @@ type call struct {
 	index     int
 	id, name  string
 	arguments strings.Builder
+	extra     json.RawMessage
 }
+
+func (a *accumulator) shown() bool { return a.streamed }
 
 // add takes one event.
 func (a *accumulator) add(raw []byte) error {
@@ -120,7 +130,7 @@ func (a *accumulator) addDelta(d *delta) {
 	}
 }
 
-func (a *accumulator) addCall(t *api.ToolCall) {
+func (a *accumulator) addCall(t *toolCall) {
 	c := a.find(t)
 	if c == nil {
 		if len(a.calls) >= maxCalls {
@@ -139,12 +149,15 @@ func (a *accumulator) addCall(t *api.ToolCall) {
 		c.name = t.Function.Name
 	}
 	c.arguments.WriteString(t.Function.Arguments)
+	if len(t.Extra) > 0 && len(t.Extra) <= maxExtra && string(t.Extra) != "null" {
+		c.extra = t.Extra
+	}
 }
 
 // find returns the call that a piece continues, or nil for the first piece of one.
 // The index decides, but some servers leave it out and send whole calls, and some
 // give every call the index 0: a piece with a name and another id is a new call.
-func (a *accumulator) find(t *api.ToolCall) *call {
+func (a *accumulator) find(t *toolCall) *call {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := a.calls[i]
 		if t.Index != nil && c.index != *t.Index {
@@ -176,7 +189,7 @@ func (a *accumulator) end(err error) (agent.Reply, error) {
 		return agent.Reply{}, errBroken
 	}
 	r := agent.Reply{
-		Text: a.text.String(), Reasoning: a.reasoning.String(), Model: a.model,
+		Text: a.text.String(), Reasoning: a.carry(), Model: a.model,
 		Truncated: a.finish == string(api.FinishReasonLength) || a.finish == string(api.FinishReasonContentFilter),
 	}
 	if r.Text == "" {

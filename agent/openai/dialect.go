@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	api "github.com/sashabaranov/go-openai"
+)
+
+// Dialect says whose peculiarities a server has.
+type Dialect string
+
+// The dialects. The servers of Anthropic and Google are spoken to at the addresses
+// where they take OpenAI's requests.
+const (
+	DialectOpenAI    Dialect = "openai"
+	DialectAnthropic Dialect = "anthropic"
+	DialectGemini    Dialect = "gemini"
+)
+
+// Hosts and base URLs, as the makers document them for OpenAI's clients:
+// platform.claude.com/docs/en/api/openai-sdk, ai.google.dev/gemini-api/docs/openai.
+const (
+	anthropicHost    = "api.anthropic.com"
+	anthropicBaseURL = "https://" + anthropicHost + "/v1"
+	geminiHost       = "generativelanguage.googleapis.com"
+	geminiBaseURL    = "https://" + geminiHost + "/v1beta/openai"
+)
+
+// API is one of the two APIs for asking a model.
+type API string
+
+// The APIs.
+const (
+	// APIAuto speaks the Responses API where a model takes tools over that one alone.
+	APIAuto API = "auto"
+	// APIChat speaks Chat Completions.
+	APIChat API = "chat"
+	// APIResponses speaks the Responses API.
+	APIResponses API = "responses"
+)
+
+func parseAPI(a API) (API, error) {
+	switch a = cmp.Or(a, APIAuto); a {
+	case APIAuto, APIChat, APIResponses:
+		return a, nil
+	}
+	return "", fmt.Errorf("openai: the API must be %s, %s or %s", APIAuto, APIChat, APIResponses)
+}
+
+// address sets the base URL and the dialect from each other.
+func (cfg *Config) address() (*url.URL, error) {
+	base := strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
+	switch cfg.Dialect {
+	case "", DialectOpenAI:
+		base = cmp.Or(base, DefaultBaseURL)
+	case DialectAnthropic:
+		base = cmp.Or(base, anthropicBaseURL)
+	case DialectGemini:
+		base = cmp.Or(base, geminiBaseURL)
+	default:
+		return nil, fmt.Errorf("openai: the dialect must be %s, %s or %s", DialectOpenAI, DialectAnthropic, DialectGemini)
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("openai: the base URL must look like https://host/v1")
+	}
+	if cfg.Dialect == "" {
+		cfg.Dialect = dialectOf(u.Hostname())
+	}
+	cfg.BaseURL = base + missingPath(cfg.Dialect, u.Path)
+	return u, nil
+}
+
+func dialectOf(host string) Dialect {
+	switch strings.ToLower(host) {
+	case anthropicHost:
+		return DialectAnthropic
+	case geminiHost:
+		return DialectGemini
+	}
+	return DialectOpenAI
+}
+
+// missingPath completes the addresses that people know from the makers' own APIs.
+func missingPath(d Dialect, path string) string {
+	switch path = strings.TrimRight(path, "/"); {
+	case d == DialectAnthropic && path == "":
+		return "/v1"
+	case d == DialectGemini && path == "":
+		return "/v1beta/openai"
+	case d == DialectGemini && (path == "/v1beta" || path == "/v1"):
+		return "/openai"
+	}
+	return ""
+}
+
+func hostedByOpenAI(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	return host == "openai.com" || strings.HasSuffix(host, ".openai.com")
+}
+
+var (
+	// sixth are the generations of models that refuse tools beside reasoning over Chat
+	// Completions.
+	sixth = regexp.MustCompile(`^(ft:)?gpt-([6-9]|[1-9][0-9])([.-]|$)`)
+	// responsesOnly are families that never were on Chat Completions.
+	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
+	// reasoners are the models that reason, and return it encrypted if asked to.
+	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.-]|$)`)
+)
+
+// wantsResponses decides which API is spoken.
+func (c *Client) wantsResponses() bool {
+	if c.cfg.API != APIAuto {
+		return c.cfg.API == APIResponses
+	}
+	if c.hosted && responsesOnly.MatchString(c.cfg.Model) {
+		return true
+	}
+	if c.hosted && sixth.MatchString(c.cfg.Model) {
+		return c.cfg.ReasoningEffort != api.ReasoningEffortNone
+	}
+	// Wherever they are hosted, the library refuses some models by name.
+	err := api.NewReasoningValidator().Validate(api.ChatCompletionRequest{
+		Model: c.cfg.Model, ReasoningEffort: c.cfg.ReasoningEffort, Tools: []api.Tool{{Type: api.ToolTypeFunction}},
+	})
+	return errors.Is(err, api.ErrReasoningToolsRequireResponses)
+}
+
+// reasons reports whether a model of OpenAI reasons.
+func reasons(model string) bool {
+	return reasoners.MatchString(model) && !strings.Contains(model, "-chat")
+}
+
+// signs reports whether the model wants signatures with calls: Gemini's do from the
+// third generation on.
+func (c *Client) signs() bool {
+	name := strings.TrimPrefix(c.cfg.Model, "models/")
+	return c.cfg.Dialect == DialectGemini && !strings.HasPrefix(name, "gemini-1") && !strings.HasPrefix(name, "gemini-2")
+}

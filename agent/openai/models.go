@@ -1,0 +1,158 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+)
+
+// Bounds of a list of models.
+const (
+	maxModelList   = 8 << 20
+	maxModelNumber = 5000
+	listTimeout    = 25 * time.Second
+)
+
+// anthropicVersion is the version of the one request that Anthropic's server does not
+// take in OpenAI's form.
+const anthropicVersion = "2023-06-01"
+
+// ModelInfo is a model that a server offers.
+type ModelInfo struct {
+	ID   string
+	Name string
+	// ContextTokens is the size of its context; 0 where the server does not say.
+	ContextTokens int
+}
+
+// ListModels asks a server which models it offers. Of the configuration the model is
+// not needed. The text of an error says what the matter is and holds no secret and
+// nothing that the server sent.
+func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
+	cfg.Model = cmp.Or(cfg.Model, "any")
+	c, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithTimeout(ctx, listTimeout)
+	defer end()
+	address := c.cfg.BaseURL + "/models"
+	if c.cfg.Dialect == DialectAnthropic {
+		address += "?limit=1000"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, errors.New("openai: the base URL can not be used")
+	}
+	if c.cfg.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
+	}
+	if c.cfg.Dialect == DialectAnthropic {
+		req.Header.Del("Authorization")
+		req.Header.Set("X-Api-Key", c.cfg.APIKey)
+		req.Header.Set("Anthropic-Version", anthropicVersion)
+	}
+	resp, err := c.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New(c.clean(withoutAddress(err)))}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		kind, _ := classify(resp.StatusCode, "", "")
+		return nil, &agent.ModelError{Kind: kind, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header), Err: errors.New("no list of models")}
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList+1))
+	if err != nil || len(data) > maxModelList {
+		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("the list of models broke off or is too large")}
+	}
+	models, err := decodeModels(data)
+	if err != nil {
+		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: err}
+	}
+	return models, nil
+}
+
+// withoutAddress is the text of an error of the HTTP client without the address.
+func withoutAddress(err error) string {
+	var address *url.Error
+	if errors.As(err, &address) {
+		return address.Err.Error()
+	}
+	return err.Error()
+}
+
+// decodeModels reads a list, in whose entries servers have names of their own for the
+// size of the context.
+func decodeModels(data []byte) ([]ModelInfo, error) {
+	var list struct {
+		Data []struct {
+			ID            string  `json:"id"`
+			Name          string  `json:"name"`
+			DisplayName   string  `json:"display_name"`
+			ContextLength float64 `json:"context_length"`
+			ContextWindow float64 `json:"context_window"`
+			MaxModelLen   float64 `json:"max_model_len"`
+			MaxInput      float64 `json:"max_input_tokens"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(data, &list) != nil || list.Data == nil {
+		return nil, errors.New("the answer is no list of models")
+	}
+	var models []ModelInfo
+	for _, m := range list.Data {
+		id := strings.TrimPrefix(m.ID, "models/")
+		if id == "" {
+			continue
+		}
+		if len(models) == maxModelNumber {
+			break
+		}
+		size := max(cmp.Or(m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput), 0)
+		models = append(models, ModelInfo{ID: id, Name: cmp.Or(m.DisplayName, m.Name), ContextTokens: int(min(size, 1e9))})
+	}
+	return models, nil
+}
+
+// maxClients is how many clients are kept.
+const maxClients = 64
+
+// Clients keeps clients, so that a turn that names its model need not make one anew.
+// It may be used concurrently. The zero value is empty and ready.
+type Clients struct {
+	mu    sync.Mutex // guards what follows
+	known map[Config]*Client
+	order []Config // the least recently made first
+}
+
+// Client returns the client of a configuration.
+func (c *Clients) Client(cfg Config) (*Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client, ok := c.known[cfg]; ok {
+		return client, nil
+	}
+	client, err := New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", cfg.Model, err)
+	}
+	if c.known == nil {
+		c.known = map[Config]*Client{}
+	}
+	if len(c.order) == maxClients {
+		delete(c.known, c.order[0])
+		c.order = c.order[1:]
+	}
+	c.known[cfg] = client
+	c.order = append(c.order, cfg)
+	return client, nil
+}

@@ -1,0 +1,172 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"oneclaw/toolgroups"
+)
+
+// encodeTools encodes a tools array for the API and the dialect. The bytes depend on
+// nothing but the tools, and a list that begins with another encodes like it.
+func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
+	if c.cfg.Dialect != DialectOpenAI {
+		adapted := make([]toolgroups.Tool, len(tools))
+		for i, t := range tools {
+			t.Parameters = adapt(c.cfg.Dialect, t.Parameters)
+			adapted[i] = t
+		}
+		tools = adapted
+	}
+	if c.responses {
+		return flatTools(tools)
+	}
+	return toolgroups.EncodeTools(tools)
+}
+
+// flatTools is the array as the Responses API takes it. It would hold schemas to its
+// strict mode if not told otherwise.
+func flatTools(tools []toolgroups.Tool) json.RawMessage {
+	b := []byte{'['}
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"type":"function","name":`...), t.Name)
+		b = appendString(append(b, `,"description":`...), t.Description)
+		b = append(b, `,"parameters":`...)
+		if len(t.Parameters) == 0 {
+			b = append(b, `{"type":"object","properties":{}}`...)
+		} else {
+			b = append(b, t.Parameters...)
+		}
+		b = append(b, `,"strict":false}`...)
+	}
+	return append(b, ']')
+}
+
+// adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
+func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
+	var value any
+	if json.Unmarshal(schema, &value) != nil {
+		return schema
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return schema
+	}
+	switch d {
+	case DialectAnthropic:
+		// Claude refuses these at the top, and only there.
+		changed := false
+		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+			_, has := object[key]
+			changed = changed || has
+			delete(object, key)
+		}
+		if !changed {
+			return schema
+		}
+	case DialectGemini:
+		object = geminiSchema(object, 0)
+	default:
+		return schema
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(object) != nil {
+		return schema
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// maxSchemaDepth bounds how deep a schema is followed.
+const maxSchemaDepth = 32
+
+// geminiSchema keeps of a schema what Google's Schema type has
+// (ai.google.dev/api/caching#Schema); its server refuses a request with anything else.
+func geminiSchema(in map[string]any, depth int) map[string]any {
+	out := map[string]any{}
+	if depth > maxSchemaDepth {
+		return map[string]any{"type": "string"}
+	}
+	for key, v := range in {
+		switch key {
+		case "title", "description", "nullable", "required", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern":
+			out[key] = v
+		case "items":
+			out[key] = geminiSchema(asObject(v), depth+1)
+		case "properties":
+			properties := map[string]any{}
+			for name, p := range asObject(v) {
+				properties[name] = geminiSchema(asObject(p), depth+1)
+			}
+			out[key] = properties
+		case "anyOf", "oneOf":
+			list, _ := v.([]any)
+			var variants []any
+			for _, variant := range list {
+				variants = append(variants, geminiSchema(asObject(variant), depth+1))
+			}
+			if len(variants) > 0 {
+				out["anyOf"] = variants
+			}
+		}
+	}
+	geminiType(in, out)
+	return out
+}
+
+// geminiType sets the one type that a schema can have, and its values, which Gemini
+// takes of strings alone.
+func geminiType(in, out map[string]any) {
+	kind, _ := in["type"].(string)
+	if list, ok := in["type"].([]any); ok {
+		for _, t := range list {
+			if t == "null" {
+				out["nullable"] = true
+			} else if kind == "" {
+				kind = fmt.Sprint(t)
+			}
+		}
+	}
+	if kind == "" && out["anyOf"] == nil {
+		kind = impliedType(out)
+	}
+	if kind != "" {
+		out["type"] = kind
+	}
+	if values := valuesOf(in); kind == "string" && len(values) > 0 {
+		out["enum"] = values
+	}
+	if kind == "array" && out["items"] == nil {
+		out["items"] = map[string]any{"type": "string"}
+	}
+}
+
+// impliedType is the type of a schema that names none.
+func impliedType(schema map[string]any) string {
+	if schema["properties"] != nil || schema["required"] != nil {
+		return "object"
+	}
+	return "string"
+}
+
+// valuesOf are the only values that a schema allows; none means all.
+func valuesOf(schema map[string]any) []any {
+	if values, ok := schema["enum"].([]any); ok {
+		return values
+	}
+	if value, ok := schema["const"]; ok {
+		return []any{value}
+	}
+	return nil
+}
+
+// asObject is the schema that a value is; of true, false and others nothing is known.
+func asObject(v any) map[string]any {
+	object, _ := v.(map[string]any)
+	return object
+}
