@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/readable"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -62,7 +63,7 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	var text string
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
-		if text, err = markdown(ctx, p); err != nil {
+		if text, err = p.markdown(ctx); err != nil {
 			if ctx.Err() != nil {
 				return toolgroups.Result{}, ctx.Err()
 			}
@@ -140,9 +141,13 @@ func (p page) kind() string {
 	return kind
 }
 
-// reader decodes the page into UTF-8.
-func (p page) reader() (io.Reader, error) {
-	return charset.NewReader(bytes.NewReader(p.data), p.contentType)
+// markdown is the main content of the page.
+func (p page) markdown(ctx context.Context) (string, error) {
+	reader, err := charset.NewReader(bytes.NewReader(p.data), p.contentType)
+	if err != nil {
+		return "", fmt.Errorf("unknown encoding: %w", err)
+	}
+	return readable.Markdown(ctx, reader, p.url)
 }
 
 // download keeps what is no text in the workspace, where other tools can use it.

@@ -1,8 +1,14 @@
-package core
+// Package readable turns web pages into Markdown for a reader of text.
+//
+// What surrounds the content of a page (menus, scripts, forms) is left out, links
+// become absolute. A page comes from anybody, so what its conversion may cost is
+// bounded.
+package readable
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -34,13 +40,10 @@ const (
 	maxEffort = 200_000_000
 )
 
-// markdown returns the main content of a page.
-func markdown(ctx context.Context, p page) (string, error) {
-	reader, err := p.reader()
-	if err != nil {
-		return "", fmt.Errorf("unknown encoding: %w", err)
-	}
-	doc, err := html.Parse(reader)
+// Markdown returns the main content of a page in UTF-8, which was found at an
+// address; "" if it has no text. The error says why the page can not be converted.
+func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) {
+	doc, err := html.Parse(page)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +57,7 @@ func markdown(ctx context.Context, p page) (string, error) {
 		return "", err
 	}
 	title := strings.Join(strings.Fields(text(find(doc, func(n *html.Node) bool { return n.DataAtom == atom.Title }))), " ")
-	content := article(doc, p.url)
+	content := article(doc, at)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}

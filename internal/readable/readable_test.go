@@ -1,0 +1,41 @@
+package readable_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/readable"
+)
+
+func TestMarkdownKeepsTheContentAlone(t *testing.T) {
+	at := &url.URL{Scheme: "https", Host: "example.org", Path: "/a/b"}
+	page := `<title>Tea</title><nav>Menu</nav><main><h2>Boil</h2><p>Use <a href="../water">water</a>.</p>
+<script>alert(1)</script></main><footer>Imprint</footer>`
+	got, err := readable.Markdown(t.Context(), strings.NewReader(page), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Tea\n\n## Boil\n\nUse [water](https://example.org/water)."; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestMarkdownRefusesWhatCostsTooMuch(t *testing.T) {
+	at := &url.URL{Scheme: "https", Host: "example.org"}
+	if _, err := readable.Markdown(t.Context(), strings.NewReader(strings.Repeat("<p>x", 200_001)), at); err == nil {
+		t.Error("a page of too many parts was converted")
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	f.Add("<title>a</title><article><h1>b</h1><table><tr><td colspan=99>|</table></article>")
+	f.Add("<ul><li><blockquote><pre><code>x</code></pre></blockquote></ul>")
+	f.Fuzz(func(t *testing.T, page string) {
+		at := &url.URL{Scheme: "https", Host: "example.org"}
+		got, err := readable.Markdown(t.Context(), strings.NewReader(page), at)
+		if err == nil && got != strings.TrimSpace(got) {
+			t.Errorf("space around %q", got)
+		}
+	})
+}
