@@ -133,6 +133,19 @@ func TestDescribeSeveral(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
+func TestSchemasAreComplete(t *testing.T) {
+	tools := search.Tools(desk())
+	lines := strings.Split(search.Schemas(tools), "\n")
+	if len(lines) != len(tools) {
+		t.Fatalf("%d lines for %d tools", len(lines), len(tools))
+	}
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "- "+tools[i].Name+": ") || !strings.HasSuffix(line, string(tools[i].Parameters)) {
+			t.Errorf("got %s", line)
+		}
+	}
+}
+
 func TestAcceptance104CallRunsTheHandler(t *testing.T) {
 	text, fault := use(t, bridge(t), search.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || text != `github_star ran with {"repo":"a/b"}` {

@@ -115,21 +115,21 @@ func (x *Index) similar(term string) []int {
 // slip reports whether two words differ by one letter missing, added, changed or
 // swapped with the next, behind the first.
 func slip(a, b string) bool {
-	if len(b) < minSimilar || len(a)-len(b) > 1 || len(b)-len(a) > 1 || a[0] != b[0] {
+	if len(b) < minSimilar || a[0] != b[0] {
 		return false
 	}
 	i := 0
-	for i < len(a) && i < len(b) && a[i] == b[i] {
+	for i < min(len(a), len(b)) && a[i] == b[i] {
 		i++
 	}
 	a, b = a[i:], b[i:]
-	switch {
-	case a == "" || b == "":
-		return true
-	case len(a) > len(b):
+	switch len(a) - len(b) {
+	case 1:
 		return a[1:] == b
-	case len(a) < len(b):
+	case -1:
 		return a == b[1:]
+	case 0:
+		return a == "" || a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
 	}
-	return a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+	return false
 }
