@@ -53,14 +53,15 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		s.hung(l)
 		return nil, timed.Err()
 	}
+	if errors.Is(err, sdk.ErrSessionMissing) {
+		s.forget(l)
+		return nil, err
+	}
 	cause := l.cause(err)
 	s.drop(l, cause)
 	if unsent(err) {
 		return nil, toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %s. The call of '%s' did not reach it.",
 			s.name, s.redact.line(reason(err).Error()), clean(tool, maxName))
-	}
-	if errors.Is(err, sdk.ErrSessionMissing) {
-		return nil, err
 	}
 	return nil, cause
 }

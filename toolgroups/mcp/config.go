@@ -157,6 +157,19 @@ func (s Server) faults() []error {
 	default:
 		errs = append(errs, s.urlFaults()...)
 	}
+	errs = append(errs, s.offerFaults()...)
+	for field, d := range map[string]time.Duration{"timeout": s.Timeout, "start_timeout": s.StartTimeout} {
+		if d < 0 || d > maxTime {
+			errs = append(errs, fmt.Errorf("%s: %s is not between 0 and %s", field, d, maxTime))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+// offerFaults looks at what is offered, to whom, and how it counts.
+func (s Server) offerFaults() []error {
+	var errs []error
 	for field, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude, "read_only": s.ReadOnly} {
 		for _, p := range patterns {
 			if _, err := path.Match(p, ""); err != nil || p == "" {
@@ -170,12 +183,6 @@ func (s Server) faults() []error {
 	if !slices.Contains([]string{"", TrustHints, TrustNone, TrustFull}, s.Trust) {
 		errs = append(errs, fmt.Errorf("trust: %q is none of hints, none, full", s.Trust))
 	}
-	for field, d := range map[string]time.Duration{"timeout": s.Timeout, "start_timeout": s.StartTimeout} {
-		if d < 0 || d > maxTime {
-			errs = append(errs, fmt.Errorf("%s: %s is not between 0 and %s", field, d, maxTime))
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 

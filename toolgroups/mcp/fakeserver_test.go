@@ -45,6 +45,13 @@ func newFake() *fake {
 	return f
 }
 
+// endSessions ends what a client could not: it was refused, or forgotten.
+func (f *fake) endSessions() {
+	for session := range f.Sessions() {
+		_ = session.Close()
+	}
+}
+
 func hints(name string) *sdk.ToolAnnotations {
 	no := false
 	switch name {

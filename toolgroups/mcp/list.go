@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,18 +35,24 @@ type list struct {
 
 // entry is a tool as the server describes it.
 type entry struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"`
-	ReadOnly    bool            `json:"read_only,omitempty"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Parameters is the schema as it is offered; Fault is why there is none.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Fault      string          `json:"fault,omitempty"`
+	ReadOnly   bool            `json:"read_only,omitempty"`
 	// Harmless is the server's word that the tool destroys nothing.
 	Harmless bool `json:"harmless,omitempty"`
 }
+
+// format is raised when lists of an earlier program are no good any more.
+const format = "1"
 
 // fingerprint tells servers apart by what is started or reached, not by what is
 // made of it here nor by secrets.
 func fingerprint(s Server) string {
 	h := sha256.New()
+	_, _ = h.Write([]byte(format))
 	for _, part := range append([]string{s.URL, s.Command, s.Dir}, s.Args...) {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
@@ -90,9 +95,12 @@ func newEntry(t *sdk.Tool) entry {
 	if e.Description == "" {
 		e.Description = t.Title
 	}
-	// What does not encode is seen as no schema, which is no object either.
-	if raw, err := json.Marshal(t.InputSchema); err == nil {
-		e.Schema = raw
+	raw, err := json.Marshal(t.InputSchema)
+	if err == nil {
+		e.Parameters, err = parameters(raw)
+	}
+	if err != nil {
+		e.Fault = clean(err.Error(), maxReason)
 	}
 	if a := t.Annotations; a != nil {
 		e.ReadOnly = a.ReadOnlyHint
@@ -101,10 +109,8 @@ func newEntry(t *sdk.Tool) entry {
 	return e
 }
 
-func encodeList(l list) (string, error) {
-	data, err := json.Marshal(l)
-	return string(data), err
-}
+// digest tells lists apart without keeping them.
+type digest [sha256.Size]byte
 
 // cache keeps the list of one server in a file.
 type cache struct {
@@ -112,28 +118,30 @@ type cache struct {
 	fingerprint string
 }
 
-// read returns the list that is kept, and false where there is none for the server
-// as it is configured now.
-func (c cache) read() (l list, ok bool, err error) {
+// read returns the list that is kept and its digest, and false where there is none
+// for the server as it is configured now.
+func (c cache) read() (l list, sum digest, ok bool, err error) {
 	if c.path == "" {
-		return list{}, false, nil
+		return list{}, digest{}, false, nil
 	}
-	f, err := os.Open(c.path)
+	data, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return list{}, false, nil
+		return list{}, digest{}, false, nil
 	}
 	if err != nil {
-		return list{}, false, fmt.Errorf("read the tool list: %w", err)
+		return list{}, digest{}, false, fmt.Errorf("read the tool list: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := json.NewDecoder(io.LimitReader(f, maxCache)).Decode(&l); err != nil {
-		return list{}, false, fmt.Errorf("read the tool list %s: %w", c.path, err)
+	if err := json.Unmarshal(data, &l); err != nil {
+		return list{}, digest{}, false, fmt.Errorf("read the tool list %s: %w", c.path, err)
 	}
-	return l, l.Fingerprint == c.fingerprint && len(l.Tools) <= maxTools, nil
+	if l.Fingerprint != c.fingerprint {
+		return list{}, digest{}, false, nil
+	}
+	return l, sha256.Sum256(data), true, nil
 }
 
 // write replaces the file in one step, so that a crash leaves the old or the new.
-func (c cache) write(data string) (err error) {
+func (c cache) write(data []byte) (err error) {
 	if c.path == "" || len(data) > maxCache {
 		return nil
 	}
@@ -145,7 +153,7 @@ func (c cache) write(data string) (err error) {
 	if err != nil {
 		return fmt.Errorf("keep the tool list: %w", err)
 	}
-	_, err = f.WriteString(data)
+	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), c.path)
 	}

@@ -3,12 +3,10 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"maps"
+	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +34,9 @@ func child(t testing.TB, mode string) mcp.Server {
 	self, err := os.Executable()
 	must(t, err)
 	return mcp.Server{
-		Command: self, Env: map[string]mcp.Secret{modeVariable: mcp.Secret(mode)},
+		Command: self,
+		// The race detector would have every child wait a second before it ends.
+		Env:     map[string]mcp.Secret{modeVariable: mcp.Secret(mode), "GORACE": "atexit_sleep_ms=0"},
 		Timeout: 10 * time.Second, StartTimeout: 10 * time.Second,
 	}
 }
@@ -191,4 +191,12 @@ func alive(pid string) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-func sortedKeys[V any](m map[string]V) string { return fmt.Sprint(slices.Sorted(maps.Keys(m))) }
+// freePort returns a port that nobody listens on. Only a server that cannot be told
+// to choose one needs it.
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { must(t, l.Close()) }()
+	return l.Addr().(*net.TCPAddr).Port
+}

@@ -21,10 +21,10 @@ func TestResults(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		"first",
-		"[picture saved as mcp/x/content-899e5a33.png, 16 bytes]",
-		"[audio saved as mcp/x/content-d3d4d2f5.wav, 4 bytes]",
+		"[picture saved as mcp/x/content-02a3e298.png, 16 bytes]",
+		"[audio saved as mcp/x/content-a40ff3d5.wav, 4 bytes]",
 		"[resource file:///a.txt]\ninner text",
-		"[resource file:///a.pdf saved as mcp/x/content-0e1e5b5f.pdf, 8 bytes]",
+		"[resource file:///a.pdf saved as mcp/x/content-86edbaa2.pdf, 8 bytes]",
 		"[resource b: file:///b ]",
 		"last",
 	}, "\n\n")

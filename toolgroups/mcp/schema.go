@@ -26,7 +26,7 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
 	if s := string(bytes.TrimSpace(raw)); s == "" || s == "null" || s == "true" {
-		return toolgroups.NormalizeParameters(nil)
+		raw = json.RawMessage("{}")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

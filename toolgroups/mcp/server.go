@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"oneclaw/toolgroups"
 )
 
@@ -41,7 +43,7 @@ type server struct {
 
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
-	listed   string // that list
+	listed   digest // of that list
 	old      bool   // speak oldProtocol at the next attempt
 	group    toolgroups.Group
 	link     *link
@@ -77,13 +79,12 @@ func newServer(cfg Config, name string) (*server, error) {
 	if err := s.prepare(cfg); err != nil {
 		return nil, fmt.Errorf("mcp: server %q: %w", name, err)
 	}
-	l, ok, err := s.cache.read()
+	l, sum, ok, err := s.cache.read()
 	if err != nil {
 		s.log.Warn("tool list of an MCP server is asked for anew", "err", err)
 	}
-	s.known, s.group, s.old = ok, s.build(l, ok), l.Old
-	// Where it does not encode, the next list differs from it, which does no harm.
-	s.listed, _ = encodeList(l)
+	s.known, s.listed, s.old = ok, sum, l.Old
+	s.group = s.build(l, ok)
 	return s, nil
 }
 
@@ -292,6 +293,16 @@ func (s *server) drop(l *link, err error) {
 	}
 }
 
+// forget ends a connection that the server has forgotten. That is no failure: it
+// may be made again at once.
+func (s *server) forget(l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == l && !s.closed {
+		s.end(l)
+	}
+}
+
 // watch waits for the end of a connection, and reads the list again when the server
 // says so.
 func (s *server) watch(l *link) {
@@ -309,18 +320,6 @@ func (s *server) watch(l *link) {
 	}
 }
 
-// reload reads the list again.
-func (s *server) reload(l *link) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
-	defer cancel()
-	known, err := fetch(ctx, l.session)
-	if err != nil {
-		s.log.Warn("changed tool list of an MCP server was not read", "err", s.redact.line(reason(err).Error()))
-		return
-	}
-	s.learn(known)
-}
-
 // lost notes the end of a connection that nobody here has ended. One that served a
 // call before may be made again at once.
 func (s *server) lost(l *link, err error) {
@@ -330,63 +329,9 @@ func (s *server) lost(l *link, err error) {
 		return
 	}
 	s.link = nil
-	served := l.served
 	s.fail(l.cause(err))
-	if served {
+	if l.served || errors.Is(err, sdk.ErrSessionMissing) {
 		s.failures, s.next = 0, time.Time{}
-	}
-}
-
-// learn takes a list: it is kept, and whoever asked is told if the group differs.
-func (s *server) learn(l list) {
-	l.Fingerprint = s.cache.fingerprint
-	data, err := encodeList(l)
-	if err != nil {
-		s.log.Warn("tool list of an MCP server was not kept", "err", err)
-		return
-	}
-	s.mu.Lock()
-	if s.known && s.listed == data {
-		s.mu.Unlock()
-		return
-	}
-	g := s.build(l, true)
-	differs := !s.known || !sameTools(s.group, g)
-	s.listed, s.known, s.group, s.old = data, true, g, l.Old
-	s.mu.Unlock()
-	if err := s.cache.write(data); err != nil {
-		s.log.Warn("tool list of an MCP server was not kept", "err", err)
-	}
-	if !differs {
-		return
-	}
-	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools))
-	if s.changed != nil {
-		s.changed()
-	}
-}
-
-// discover connects until the list is known.
-func (s *server) discover(ctx context.Context, slots chan struct{}) {
-	for range discoverTries {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		l, err := s.acquire(ctx)
-		if err == nil {
-			s.release(l, true)
-		}
-		<-slots
-		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
-			return
-		}
-		select {
-		case <-time.After(time.Until(s.status().Retry)):
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

@@ -57,7 +57,7 @@ func TestTheEnvironmentIsMinimal(t *testing.T) {
 	}
 	want := map[string]string{
 		"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"), modeVariable: "fake",
-		"WANTED": "wanted-value", "EXPLICIT": "before part-value after",
+		"GORACE": "atexit_sleep_ms=0", "WANTED": "wanted-value", "EXPLICIT": "before part-value after",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,14 +113,13 @@ func namesOf(tools []entry, cfg Server) []string {
 
 // tool makes one tool out of an entry.
 func (s *server) tool(e entry) (toolgroups.Tool, error) {
-	params, err := parameters(e.Schema)
-	if err != nil {
-		return toolgroups.Tool{}, err
+	if e.Fault != "" {
+		return toolgroups.Tool{}, errors.New(e.Fault)
 	}
 	return toolgroups.Tool{
 		Name:        s.naming.name(e.Name),
 		Description: cmp.Or(clean(e.Description, maxDescription), "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
-		Parameters:  params,
+		Parameters:  e.Parameters,
 		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
 		Effect:      s.effect(e),
 		Run:         s.handler(e.Name),

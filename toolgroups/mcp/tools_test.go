@@ -18,8 +18,8 @@ func raw(t testing.TB, tools string) mcp.Server {
 }
 
 func TestIncludeExcludeAndTrust(t *testing.T) {
-	const tools = `[{"name":"get_a","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"get_b","inputSchema":{}},
-		{"name":"set_a","inputSchema":{},"annotations":{"destructiveHint":false}},{"name":"del_a","inputSchema":{}}]`
+	const tools = `[{"name":"get_a","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"get_b","inputSchema":{}},` +
+		`{"name":"set_a","inputSchema":{},"annotations":{"destructiveHint":false}},{"name":"del_a","inputSchema":{}}]`
 	ro, ch, co := toolgroups.ReadOnly, toolgroups.Changes, toolgroups.Consequential
 	for name, tc := range map[string]struct {
 		change func(*mcp.Server)
@@ -64,7 +64,7 @@ func TestNamesNeverClash(t *testing.T) {
 		got = append(got, g.Name+": "+strings.Join(toolNames(g), " "))
 	}
 	want := []string{
-		"mcp_x: x_a_b_86d5bd4a x_a_c_1177e5cc x_a_c_e8dcd2d7 x_connect_9dd8eeb3 x_info_a0ebd6a2",
+		"mcp_x: x_a_b_44a8d47c x_a_c_3d225049 x_a_c_886a5e2c x_connect_938247db x_info_f0441af7",
 		"mcp_x_a: x_a_b",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -75,8 +75,8 @@ func TestNamesNeverClash(t *testing.T) {
 func TestOddSchemas(t *testing.T) {
 	const empty = `{"properties":{},"type":"object"}`
 	for name, tc := range map[string]struct{ schema, want string }{
-		"none":               {`null`, `{"type":"object","properties":{}}`},
-		"true":               {`true`, `{"type":"object","properties":{}}`},
+		"none":               {`null`, empty},
+		"true":               {`true`, empty},
 		"no type":            {`{"properties":{"a":{"type":"string"}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
 		"type among others":  {`{"type":["null","object"]}`, empty},
 		"a list of nothing":  {`{"type":"object","properties":[],"required":null}`, empty},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +29,7 @@ func served(t testing.TB, f *fake, wrap func(http.Handler) http.Handler, options
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	t.Cleanup(srv.CloseClientConnections)
+	t.Cleanup(f.endSessions)
 	return srv, mcp.Server{URL: srv.URL + "/mcp", Timeout: 10 * time.Second, StartTimeout: 10 * time.Second}
 }
 
@@ -100,6 +103,7 @@ func TestAForgottenSessionIsMadeAgain(t *testing.T) {
 	var inner atomic.Pointer[http.Handler]
 	fresh := func() {
 		f := newFake()
+		t.Cleanup(f.endSessions)
 		h := http.Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return f.Server }, nil))
 		inner.Store(&h)
 	}
@@ -134,7 +138,7 @@ func TestHTTPServerGoesAndComes(t *testing.T) {
 	must(t, c.Close())
 }
 
-func TestTheGuardAndRedirects(t *testing.T) {
+func TestRedirectsStayOnTheHost(t *testing.T) {
 	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a redirect was followed to another host, with %v", r.Header)
 	}))
@@ -145,8 +149,6 @@ func TestTheGuardAndRedirects(t *testing.T) {
 	s.Headers = map[string]mcp.Secret{"X-Key": "some-secret-key"}
 	c := client(t, mcp.Config{Servers: map[string]mcp.Server{
 		"x": s,
-		// A public name whose address is inside: as a host that changes its mind.
-		"y": {URL: "http://localtest.example.com:1/mcp", AllowPrivate: false},
 	}})
 	fails(t, c, "x_connect", mcp.CodeUnavailable, "redirects to another host")
 }
@@ -203,4 +205,34 @@ func TestOAuth(t *testing.T) {
 	}}, s)
 	call(t, c, "x_echo", nil)
 	must(t, c.Close())
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	for _, tc := range []struct {
+		host    string
+		allowed bool
+		want    string // an address that may be reached besides the public ones
+		not     string // one that may not
+	}{
+		{"mcp.example.com", false, "", "127.0.0.1"},
+		{"mcp.example.com", true, "192.168.1.2", "169.254.169.254"},
+		{"localhost", false, "::1", "169.254.169.254"},
+		{"files", false, "172.18.0.3", "169.254.169.254"},
+		{"mcp.internal.", false, "10.0.0.1", "0.0.0.0"},
+		{"10.1.2.3", false, "10.1.2.3", "10.1.2.4"},
+		{"10.1.2.3", true, "10.1.2.3", "127.0.0.1"},
+		{"::ffff:10.1.2.3", false, "10.1.2.3", "10.1.2.4"},
+	} {
+		may := func(address string) bool {
+			return slices.ContainsFunc(mcp.PrivateRanges(tc.host, tc.allowed), func(p netip.Prefix) bool {
+				return p.Contains(netip.MustParseAddr(address))
+			})
+		}
+		if tc.want != "" && !may(tc.want) {
+			t.Errorf("%s (%t) may not reach %s", tc.host, tc.allowed, tc.want)
+		}
+		if may(tc.not) {
+			t.Errorf("%s (%t) may reach %s", tc.host, tc.allowed, tc.not)
+		}
+	}
 }

@@ -1,0 +1,87 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"oneclaw/toolgroups/mcp"
+)
+
+func TestConfigurationOfServers(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		server string
+		yaml   string
+		want   string // part of the error
+	}{
+		{"neither", "x", "{}", `mcp: server "x": command or url: give one of them`},
+		{"both", "x", "{command: a, url: 'http://a'}", `mcp: server "x": command and url: keep one of them`},
+		{"name", "x y", "{command: a}", `mcp: server "x y": the name must match`},
+		{"long name", strings.Repeat("x", 33), "{command: a}", "the name must match"},
+		{"scheme", "x", "{url: 'ftp://a'}", `mcp: server "x": url: not a usable URL: it must begin with http:// or https://`},
+		{"password in url", "x", "{url: 'http://u:p@a'}", "url: not a usable URL: a user name or password must not stand in it"},
+		{"args for url", "x", "{url: 'http://a', args: [b]}", "args, env, pass_env and dir: they need command"},
+		{"headers for command", "x", "{command: a, headers: {A: b}}", "headers and allow_private: they need url"},
+		{"header name", "x", "{url: 'http://a', headers: {'A B': b}}", `headers: "A B" is no name of a header`},
+		{"header value", "x", `{url: 'http://a', headers: {A: "b\nC: d"}}`, "headers: the value of A must be one line"},
+		{"variable", "x", "{command: a, pass_env: ['A=B']}", `env and pass_env: "A=B" is no name of a variable`},
+		{"pattern", "x", "{command: a, include: ['[']}", `include: "[" is no pattern such as get_*`},
+		{"role", "x", "{command: a, role: boss}", `role: "boss" is none of user, admin, owner`},
+		{"trust", "x", "{command: a, trust: some}", `trust: "some" is none of hints, none, full`},
+		{"timeout", "x", "{command: a, timeout: 1h}", "timeout: 1h0m0s is not between 0 and 10m0s"},
+		{"start timeout", "x", "{command: a, start_timeout: -1s}", "start_timeout: -1s is not between 0 and 10m0s"},
+		{"unset variable", "x", "{command: a, env: {A: '${ONECLAW_TEST_NOT_SET}'}}", `mcp: server "x": env: A names ${ONECLAW_TEST_NOT_SET}, which is not set`},
+		{"good command", "x-1_y", "{command: a, args: [b], env: {A: b}, dir: /tmp, include: ['get_*'], timeout: 5s, description: d, role: admin}", ""},
+		{"good url", "x", "{url: 'https://a/mcp?k=v', headers: {Authorization: b}, allow_private: true, trust: full, read_only: ['*']}", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var cfg mcp.Config
+			must(t, yaml.Unmarshal(fmt.Appendf(nil, "servers: {%q: %s}", tc.server, tc.yaml), &cfg))
+			c, err := mcp.New(cfg)
+			if err == nil {
+				must(t, c.Close())
+			}
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryFaultIsNamed(t *testing.T) {
+	err := mcp.Config{Servers: map[string]mcp.Server{
+		"a": {}, "B": {Command: "x"}, "b": {Command: "x", Role: "y", Trust: "z", Timeout: -time.Second},
+	}}.Validate()
+	want := `mcp: server "a": command or url: give one of them
+mcp: server "b": the name differs from "B" only in case
+mcp: server "b": role: "y" is none of user, admin, owner
+mcp: server "b": timeout: -1s is not between 0 and 10m0s
+mcp: server "b": trust: "z" is none of hints, none, full`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	cfg := mcp.Config{Servers: map[string]mcp.Server{
+		"x": {Command: "a", Env: map[string]mcp.Secret{"A": "hidden-1", "B": ""}},
+		"y": {URL: "http://a", Headers: map[string]mcp.Secret{"A": "hidden-2"}},
+	}}
+	asYAML, err := yaml.Marshal(cfg)
+	must(t, err)
+	asJSON, err := json.Marshal(cfg.Servers)
+	must(t, err)
+	for _, text := range []string{string(asYAML), string(asJSON), fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg)} {
+		if strings.Contains(text, "hidden") {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+	if got := strings.Join(cfg.Secrets(), " "); got != "hidden-1 hidden-2" {
+		t.Errorf("secrets %q", got)
+	}
+}

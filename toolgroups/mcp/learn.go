@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// reload reads the list again.
+func (s *server) reload(l *link) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
+	defer cancel()
+	known, err := fetch(ctx, l.session)
+	if err != nil {
+		s.log.Warn("changed tool list of an MCP server was not read", "err", s.redact.line(reason(err).Error()))
+		return
+	}
+	s.learn(known)
+}
+
+// learn takes a list: it is kept, and whoever asked is told if the group differs.
+func (s *server) learn(l list) {
+	l.Fingerprint = s.cache.fingerprint
+	data, err := json.Marshal(l)
+	if err != nil {
+		s.log.Warn("tool list of an MCP server was not kept", "err", err)
+		return
+	}
+	s.mu.Lock()
+	sum := digest(sha256.Sum256(data))
+	if s.known && s.listed == sum {
+		s.mu.Unlock()
+		return
+	}
+	g := s.build(l, true)
+	differs := !s.known || !sameTools(s.group, g)
+	s.listed, s.known, s.group, s.old = sum, true, g, l.Old
+	s.mu.Unlock()
+	if err := s.cache.write(data); err != nil {
+		s.log.Warn("tool list of an MCP server was not kept", "err", err)
+	}
+	if !differs {
+		return
+	}
+	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools))
+	if s.changed != nil {
+		s.changed()
+	}
+}
+
+// discover connects until the list is known.
+func (s *server) discover(ctx context.Context, slots chan struct{}) {
+	for range discoverTries {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		l, err := s.acquire(ctx)
+		if err == nil {
+			s.release(l, true)
+		}
+		<-slots
+		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
+			return
+		}
+		select {
+		case <-time.After(time.Until(s.status().Retry)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

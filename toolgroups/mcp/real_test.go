@@ -1,0 +1,128 @@
+package mcp_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// installed returns the script of a server that testdata/servers/install has
+// installed, and skips the test where it has not.
+func installed(t *testing.T, name string) (node, script string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: the servers of others are not tested")
+	}
+	cache, err := os.UserCacheDir()
+	must(t, err)
+	dir := cmp.Or(os.Getenv("ONECLAW_TEST_MCP_SERVERS"), filepath.Join(cache, "oneclaw", "mcp-servers"))
+	script = filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
+	if _, err := os.Stat(script); err != nil {
+		t.Skipf("%s is not installed: run testdata/servers/install", name)
+	}
+	return node, script
+}
+
+func TestRealServerEverything(t *testing.T) {
+	t.Setenv("TELEGRAM_BOT_TOKEN", "token-of-the-bot")
+	node, script := installed(t, "server-everything")
+	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script}})
+	checkEverything(t, c)
+	if text := call(t, c, "x_get-env", nil); strings.Contains(text, "token-of-the-bot") || !strings.Contains(text, "PATH") {
+		t.Errorf("environment: %s", text)
+	}
+}
+
+func checkEverything(t *testing.T, c *mcp.Client) {
+	t.Helper()
+	registry(t, c)
+	t.Logf("tools: %v", toolNames(c.Groups()[0]))
+	if text := call(t, c, "x_echo", map[string]any{"message": "hello there"}); !strings.Contains(text, "hello there") {
+		t.Errorf("echo: %q", text)
+	}
+	if text := call(t, c, "x_get-sum", map[string]any{"a": 2, "b": "40"}); !strings.Contains(text, "42") {
+		t.Errorf("sum: %q", text)
+	}
+	ws := t.TempDir()
+	res, fault := run(t, t.Context(), c, "x_get-tiny-image", nil, ws)
+	if fault != nil || len(res.Files) != 1 || filepath.Ext(res.Files[0].Path) != ".png" {
+		t.Fatalf("picture: %+v, %v", res, fault)
+	}
+	if info, err := os.Stat(filepath.Join(ws, res.Files[0].Path)); err != nil || info.Size() == 0 {
+		t.Errorf("picture: %v, %v", info, err)
+	}
+	if text := call(t, c, "x_get-structured-content", map[string]any{"location": "Chicago"}); !strings.Contains(text, "temperature") {
+		t.Errorf("structured: %q", text)
+	}
+}
+
+func TestRealServerEverythingOverHTTP(t *testing.T) {
+	node, script := installed(t, "server-everything")
+	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + strconv.Itoa(freePort(t))}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	ready := make(chan bool)
+	go func() {
+		defer close(ready)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "listening") {
+				ready <- true
+			}
+		}
+	}()
+	if !<-ready {
+		t.Fatal("the server did not start")
+	}
+	_, port, _ := strings.Cut(cmd.Env[1], "=")
+	c := discovered(t, mcp.Config{}, mcp.Server{URL: "http://127.0.0.1:" + port + "/mcp"})
+	checkEverything(t, c)
+	must(t, c.Close())
+}
+
+func TestRealServerFilesystem(t *testing.T) {
+	node, script := installed(t, "server-filesystem")
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "note.txt"), []byte("from the disk"), 0o600))
+	c := discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script, dir}, Exclude: []string{"write_*", "edit_*", "move_*"}})
+	registry(t, c)
+	names := strings.Join(toolNames(c.Groups()[0]), " ")
+	if strings.Contains(names, "write_file") {
+		t.Errorf("an excluded tool is offered: %s", names)
+	}
+	if tool := find(t, c, "x_read_text_file"); tool.Effect != toolgroups.ReadOnly {
+		t.Errorf("read_text_file has the effect %v", tool.Effect)
+	}
+	path := filepath.Join(dir, "note.txt")
+	if text := call(t, c, "x_read_text_file", map[string]any{"path": path}); !strings.Contains(text, "from the disk") {
+		t.Errorf("read: %q", text)
+	}
+	_, fault := run(t, t.Context(), c, "x_read_text_file", map[string]any{"path": "/etc/passwd"}, "")
+	if fault == nil || fault.Code != toolgroups.CodeExecution || !strings.Contains(fault.Message, "denied") {
+		t.Errorf("a file outside: %+v", fault)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, fault = run(t, ctx, c, "x_read_text_file", map[string]any{}, ""); fault == nil || fault.Code != toolgroups.CodeInvalid {
+		t.Errorf("without a path: %+v", fault)
+	}
+}
