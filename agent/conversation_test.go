@@ -55,7 +55,7 @@ func play(t *testing.T, said string) string {
 	c := newChat(t, agent.Config{Parallel: 1})
 	var out bytes.Buffer
 	shown := 0
-	for _, turn := range strings.Split(strings.TrimSpace(said), "\n\n") {
+	for turn := range strings.SplitSeq(strings.TrimSpace(said), "\n\n") {
 		lines := strings.Split(turn, "\n")
 		s := c.say(strings.TrimPrefix(lines[0], "user: "), replies(t, lines[1:])...)
 		for i, req := range s.requests {

@@ -194,8 +194,8 @@ func ends(m *Message) bool {
 // lastSpoken is the index of the last message that is neither a result nor a start,
 // or -1: what has to be done next depends on it.
 func lastSpoken(history []Message) int {
-	for i := len(history) - 1; i >= 0; i-- {
-		if r := history[i].Role; r == RoleUser || r == RoleAssistant || r == RoleSummary {
+	for i, h := range slices.Backward(history) {
+		if r := h.Role; r == RoleUser || r == RoleAssistant || r == RoleSummary {
 			return i
 		}
 	}

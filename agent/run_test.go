@@ -289,7 +289,10 @@ func TestHistoryIsLeftAlone(t *testing.T) {
 	turn := c.turn
 	turn.History, turn.Set = backing[:1], c.set(nil)
 	turn.Model = &script{t: t, replies: []agent.Reply{calls("a read_file {}"), says("ok")}}
-	for range c.agent.Run(t.Context(), turn) {
+	for _, err := range c.agent.Run(t.Context(), turn) {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	if slices.ContainsFunc(backing[1:], func(m agent.Message) bool { return m.Role != "" }) {
 		t.Errorf("written to: %+v", backing)

@@ -145,7 +145,9 @@ func TestArrangeKeepsExchangesApart(t *testing.T) {
 	ok := gave("0", "read_file", agent.StatusOK)
 	ok.Text = "second"
 	got := agent.Arrange([]agent.Message{
-		{Role: agent.RoleUser, Text: "x"}, asked("0 exec {}"), {Role: agent.RoleStarted, CallID: "0"},
+		{Role: agent.RoleUser, Text: "x"},
+		asked("0 exec {}"),
+		{Role: agent.RoleStarted, CallID: "0"},
 		asked("0 read_file {}"), ok,
 	})
 	if len(got) != 5 || got[2].Code != agent.CodeInterrupted || got[4].Text != "second" {

@@ -42,9 +42,7 @@ type platform struct {
 	// fail, if not nil, decides about a send: before the commit (nil commit has run
 	// yet) and after it.
 	fail func(n int, committed bool) error
-	// fetch, if not nil, hands out files.
-	files map[string]string
-	run   func(ctx context.Context, in bridge.Inbox) error
+	run  func(ctx context.Context, in bridge.Inbox) error
 }
 
 func newPlatform() *platform { return &platform{changed: make(chan struct{})} }
@@ -62,7 +60,7 @@ func (p *platform) Run(ctx context.Context, in bridge.Inbox) error {
 // Render cuts at form feeds.
 func (p *platform) Render(markdown string) []bridge.Part {
 	var parts []bridge.Part
-	for _, text := range strings.Split(markdown, "\f") {
+	for text := range strings.SplitSeq(markdown, "\f") {
 		parts = append(parts, bridge.Part{Text: text})
 	}
 	return parts

@@ -158,7 +158,7 @@ func safeName(name string, index int) string {
 	for len(name) > maxName {
 		stem := []rune(strings.TrimSuffix(name, ext))
 		if len(stem) < 2 {
-			name, ext = string([]rune(name)[:maxName/4]), ""
+			name = string([]rune(name)[:maxName/4])
 			break
 		}
 		name = string(stem[:len(stem)-1]) + ext

@@ -124,7 +124,7 @@ func (c *historyCache) give(h *history, err error) {
 }
 
 func (c *historyCache) remove(e *list.Element) *history {
-	h := c.recent.Remove(e).(*history) //nolint:errcheck,forcetypeassert // the list holds nothing else
+	h := c.recent.Remove(e).(*history)
 	delete(c.byLog, h.log)
 	c.size -= h.size
 	return h

@@ -44,19 +44,9 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
 func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, bool, error) {
-	at := -1
 	if j.found {
-		if at = indexOf(h.messages, j.Key()); at >= 0 {
-			if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
-				return h.messages[at+i].Text, true, nil
-			}
-		}
-		if j.Resumes >= maxResumes {
-			return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
-		}
-		j.Resumes++
-		if err := b.jobs.save(ctx, j); err != nil || at >= 0 {
-			return "", false, err
+		if text, done, err := b.continued(ctx, j, h); done || err != nil || indexOf(h.messages, j.Key()) >= 0 {
+			return text, done, err
 		}
 	}
 	if h.last == 0 {
@@ -78,6 +68,21 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	return "", false, nil
 }
 
+// continued looks at a job that a restart found: its turn may have its answer already,
+// or may have taken the program down too often.
+func (b *Bridge) continued(ctx context.Context, j *Job, h *history) (string, bool, error) {
+	if at := indexOf(h.messages, j.Key()); at >= 0 {
+		if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
+			return h.messages[at+i].Text, true, nil
+		}
+	}
+	if j.Resumes >= maxResumes {
+		return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
+	}
+	j.Resumes++
+	return "", false, b.jobs.save(ctx, j)
+}
+
 // question is the message as the conversation keeps it.
 func (b *Bridge) question(j *Job, notes []string) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
@@ -92,8 +97,8 @@ func (b *Bridge) question(j *Job, notes []string) agent.Message {
 }
 
 func indexOf(messages []agent.Message, ref string) int {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Ref == ref {
+	for i, message := range slices.Backward(messages) {
+		if message.Ref == ref {
 			return i
 		}
 	}

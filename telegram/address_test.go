@@ -35,8 +35,11 @@ func TestRead(t *testing.T) {
 		"name without entity": {name + " hello", nil, words{text: name + " hello"}},
 		"nothing else":        {name, []entity{at(name, name)}, words{text: name, mentioned: true}},
 		"called twice":        {name + " " + name + " hi", []entity{at(name, name), {Type: "mention", Offset: 13, Length: 12}}, words{text: "hi", mentioned: true}},
-		"text mention": {"Claw: hello", []entity{{Type: "text_mention", Length: 4, User: &user{ID: 42}}},
-			words{text: "hello", mentioned: true}},
+		"text mention": {
+			"Claw: hello",
+			[]entity{{Type: "text_mention", Length: 4, User: &user{ID: 42}}},
+			words{text: "hello", mentioned: true},
+		},
 		"text mention of others": {"Claw: hello", []entity{{Type: "text_mention", Length: 4, User: &user{ID: 43}}}, words{text: "Claw: hello"}},
 		"text mention of nobody": {"Claw: hello", []entity{{Type: "text_mention", Length: 4}}, words{text: "Claw: hello"}},
 		"beyond the end":         {"hi", []entity{{Type: "mention", Offset: 1, Length: 5}, {Type: "mention", Offset: 9, Length: 1}}, words{text: "hi"}},
@@ -49,8 +52,11 @@ func TestRead(t *testing.T) {
 		"command after mention":  {name + " /Clear", []entity{at(name, name)}, words{text: "/Clear", mentioned: true, command: "clear"}},
 		"path":                   {"/usr/bin", nil, words{text: "/usr/bin"}},
 		"link":                   {"see here", []entity{{Type: "text_link", Offset: 4, Length: 4, URL: "https://a.b"}}, words{text: "see here (https://a.b)"}},
-		"mention and link": {name + " see here", []entity{at(name, name), {Type: "text_link", Offset: 17, Length: 4, URL: "https://a.b"}},
-			words{text: "see here (https://a.b)", mentioned: true}},
+		"mention and link": {
+			name + " see here",
+			[]entity{at(name, name), {Type: "text_link", Offset: 17, Length: 4, URL: "https://a.b"}},
+			words{text: "see here (https://a.b)", mentioned: true},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -110,10 +110,10 @@ func (e *callError) Error() string {
 // Unwrap returns the cause, where keeping it is safe.
 func (e *callError) Unwrap() error { return e.err }
 
-// refused reports whether Telegram refused the call with this code and words.
-func refused(err error, code int, words string) bool {
+// refused reports whether Telegram refused the call as a bad request, with these words.
+func refused(err error, words string) bool {
 	var ce *callError
-	return errors.As(err, &ce) && ce.answered && ce.code == code && strings.Contains(strings.ToLower(ce.text), words)
+	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && strings.Contains(strings.ToLower(ce.text), words)
 }
 
 // gate runs the commit of a send, unless the call is over already: a transport may
@@ -207,8 +207,7 @@ type bounded struct {
 
 // explain takes an error of the library apart.
 func (c *client) explain(fault *callError, err error, header http.Header) {
-	var refusal *tgbotapi.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*tgbotapi.Error](err); ok {
 		fault.answered = refusal.Code != 0
 		if fault.answered {
 			fault.code = refusal.Code
@@ -230,8 +229,7 @@ func (c *client) explain(fault *callError, err error, header http.Header) {
 // clean drops the address from an error of net/http, and all but the words of an
 // error that still tells the token.
 func (c *client) clean(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {

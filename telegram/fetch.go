@@ -28,7 +28,7 @@ func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) 
 	var f file
 	err := p.api.call(ctx, "getFile", tgbotapi.Params{"file_id": a.Ref}, &f)
 	switch {
-	case refused(err, http.StatusBadRequest, "file is too big"), err == nil && f.Size > maxFile:
+	case refused(err, "file is too big"), err == nil && f.Size > maxFile:
 		return bridge.ErrTooLarge
 	case err != nil:
 		return err

@@ -3,7 +3,6 @@ package telegram
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -194,13 +193,4 @@ func run(t *testing.T, p *Platform, in bridge.Inbox) (stop func()) {
 		}
 	})
 	return stop
-}
-
-func quote(t *testing.T, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

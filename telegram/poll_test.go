@@ -103,8 +103,10 @@ func TestD13PollsObeyTheServer(t *testing.T) {
 		"not a result":   {func() (int, string, error) { return 200, `{"ok":true,"result":{}}`, nil }, minBackOff, maxBackOff},
 		"empty at once":  {func() (int, string, error) { return ok(`[]`) }, emptyPause, emptyPause},
 		"without any id": {func() (int, string, error) { return ok(`[{},3,"x"]`) }, minBackOff, maxBackOff},
-		"refused": {func() (int, string, error) { return 0, "", errors.New("connection refused") }, minBackOff,
-			maxBackOff},
+		"refused": {
+			func() (int, string, error) { return 0, "", errors.New("connection refused") }, minBackOff,
+			maxBackOff,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 			return strconv.FormatInt(sent.ID, 10), nil
 		case err == nil:
 			return "", &bridge.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
-		case !d.plain && refused(err, http.StatusBadRequest, "can't parse entities"):
+		case !d.plain && refused(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			d.plain = true
 		case !d.moved && to.Chat.Thread != "" && topicGone(err):
@@ -62,8 +62,8 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 }
 
 func topicGone(err error) bool {
-	return refused(err, http.StatusBadRequest, "message thread not found") ||
-		refused(err, http.StatusBadRequest, "topic_deleted")
+	return refused(err, "message thread not found") ||
+		refused(err, "topic_deleted")
 }
 
 func checkAddress(to bridge.Address) error {

@@ -71,7 +71,7 @@ func TestSendOutcomes(t *testing.T) {
 }
 
 func TestSendBeforeAnythingIsOut(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,12 +202,12 @@ func TestD19NoToken(t *testing.T) {
 			defer cancel()
 			polled := false
 			p, logged := newFake(t, func(_ context.Context, method string, _ url.Values) (int, string, error) {
-				switch {
-				case method == "getMe":
+				switch method {
+				case "getMe":
 					return ok(me)
-				case method == "getWebhookInfo":
+				case "getWebhookInfo":
 					return ok(`{}`)
-				case method == "getUpdates":
+				case "getUpdates":
 					if polled {
 						cancel()
 					}

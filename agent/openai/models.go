@@ -84,8 +84,7 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 
 // withoutAddress is the text of an error of the HTTP client without the address.
 func withoutAddress(err error) string {
-	var address *url.Error
-	if errors.As(err, &address) {
+	if address, ok := errors.AsType[*url.Error](err); ok {
 		return address.Err.Error()
 	}
 	return err.Error()

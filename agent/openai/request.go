@@ -125,12 +125,13 @@ func encodeMessages(to dialogue, system string, messages []agent.Message) []byte
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
-			text := userText(m)
+			var text strings.Builder
+			text.WriteString(userText(m))
 			for i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
 				i++
-				text += "\n\n" + userText(&messages[i])
+				text.WriteString("\n\n" + userText(&messages[i]))
 			}
-			e.message("user", text)
+			e.message("user", text.String())
 		case agent.RoleAssistant:
 			e.assistant(m, i > turn)
 		case agent.RoleTool:
@@ -151,8 +152,8 @@ func newEncoder(system string, messages []agent.Message) encoder {
 }
 
 func lastUser(messages []agent.Message) int {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == agent.RoleUser {
+	for i, message := range slices.Backward(messages) {
+		if message.Role == agent.RoleUser {
 			return i
 		}
 	}

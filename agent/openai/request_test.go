@@ -251,7 +251,7 @@ func FuzzStream(f *testing.F) {
 		for _, kind := range []string{"text/event-stream", "application/json"} {
 			c, _ := client(t, openai.Config{MaxAttempts: 1}, respond(200, kind, string(body)))
 			if _, err := c.Complete(t.Context(), question(), func(agent.Delta) {}); err != nil {
-				kindOf(t, err)
+				_ = kindOf(t, err)
 			}
 		}
 	})

@@ -332,7 +332,7 @@ func FuzzResponses(f *testing.F) {
 		c, _ := client(t, openai.Config{API: openai.APIResponses, MaxAttempts: 1}, respond(200, "text/event-stream", body))
 		reply, err := c.Complete(t.Context(), question(), nil)
 		if err != nil {
-			kindOf(t, err)
+			_ = kindOf(t, err)
 			return
 		}
 		if !strings.Contains(lines, "response") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -158,8 +159,8 @@ func (a *accumulator) addCall(t *toolCall) {
 // The index decides, but some servers leave it out and send whole calls, and some
 // give every call the index 0: a piece with a name and another id is a new call.
 func (a *accumulator) find(t *toolCall) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		c := a.calls[i]
+	for _, c := range slices.Backward(a.calls) {
+
 		if t.Index != nil && c.index != *t.Index {
 			continue
 		}

@@ -105,7 +105,7 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // MarshalYAML masks the value.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil } //nolint:unparam // the signature of yaml.Marshaler
 
 func defaultConfig() Config {
 	return Config{
@@ -172,8 +172,7 @@ func decodeConfig(data []byte, cfg *Config) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	var wrong *yaml.TypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return errors.New(strings.ReplaceAll(strings.Join(wrong.Errors, "; "), " in type main.", " in "))
 	}
 	return err
@@ -241,13 +240,8 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for name, address := range map[string]string{
-		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
-		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
-	} {
-		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
-		}
+	if err := c.checkAddresses(); err != nil {
+		return err
 	}
 	if _, err := c.allowPrivate(); err != nil {
 		return err
@@ -265,6 +259,19 @@ func (c Config) check() error {
 		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
 	}
 	return c.unbuilt()
+}
+
+// checkAddresses refuses addresses of services that are none.
+func (c Config) checkAddresses() error {
+	for name, address := range map[string]string{
+		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
+		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
+	} {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
+		}
+	}
+	return nil
 }
 
 // unbuilt refuses what is promised but does not work yet, rather than ignore it.

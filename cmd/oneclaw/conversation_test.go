@@ -19,15 +19,15 @@ func (w *town) lastTools() []string {
 	return requests[len(requests)-1].ToolNames()
 }
 
-// loads counts the calls of load_tool_group since the n-th request.
-func (w *town) loads(since int) int {
+// loads counts the calls of load_tool_group in the conversation.
+func (w *town) loads() int {
 	n := 0
 	requests := w.model.Requests()
 	if len(requests) == 0 {
 		return 0
 	}
 	last := requests[len(requests)-1].Messages
-	for _, m := range last[min(since, len(last)):] {
+	for _, m := range last {
 		for _, c := range m.ToolCalls {
 			if c.Name == "load_tool_group" {
 				n++
@@ -50,15 +50,15 @@ func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
 	if first := w.model.Requests()[0].ToolNames(); slices.Contains(first, "pdf_info") || !slices.Contains(first, "load_tool_group") {
 		t.Errorf("the first request offers %v, want the core alone", first)
 	}
-	if !slices.Contains(w.lastTools(), "pdf_extract_text") || w.loads(0) != 1 {
-		t.Errorf("after %d loads the tools are %v", w.loads(0), w.lastTools())
+	if !slices.Contains(w.lastTools(), "pdf_extract_text") || w.loads() != 1 {
+		t.Errorf("after %d loads the tools are %v", w.loads(), w.lastTools())
 	}
 
 	asked := w.model.Count()
 	answer = w.ask(bot, ann, "How many pages does the PDF have?", nil)
 	wantIn(t, answer, "3")
-	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads(0) != 1 {
-		t.Errorf("the first request of the second message offers %v after %d loads", first, w.loads(0))
+	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads() != 1 {
+		t.Errorf("the first request of the second message offers %v after %d loads", first, w.loads())
 	}
 
 	bot.kill(syscall.SIGTERM)
@@ -66,8 +66,8 @@ func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
 	asked = w.model.Count()
 	answer = w.ask(bot, ann, "What does page 2 of the PDF say?", nil)
 	wantIn(t, answer, "October")
-	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads(0) != 1 {
-		t.Errorf("the first request after the restart offers %v after %d loads", first, w.loads(0))
+	if first := w.model.Requests()[asked].ToolNames(); !slices.Contains(first, "pdf_info") || w.loads() != 1 {
+		t.Errorf("the first request after the restart offers %v after %d loads", first, w.loads())
 	}
 
 	wantIn(t, w.ask(bot, ann, "/clear", nil), "cleared")

@@ -173,7 +173,7 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 
 // modelTransport keeps as many connections to the model as chats talk at a time.
 func modelTransport() *http.Transport {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // documented in net/http
+	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256
 	transport.MaxIdleConns = 256
 	return transport

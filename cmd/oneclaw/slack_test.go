@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -32,11 +33,9 @@ func (w *town) withSlack(t *testing.T, people ...string) (server *slack.Server, 
 		t.Fatal(err)
 	}
 	delete(w.env, "TELEGRAM_BOT_TOKEN")
-	for name, value := range map[string]string{
+	maps.Copy(w.env, map[string]string{
 		"SLACK_BOT_TOKEN": server.BotToken(), "SLACK_APP_TOKEN": server.AppToken(), "SLACK_API_URL": url, "ONECLAW_ALLOW": "slack:*",
-	} {
-		w.env[name] = value
-	}
+	})
 	return server, channel, members
 }
 

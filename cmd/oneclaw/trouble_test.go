@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -33,9 +34,7 @@ func failing(t *testing.T, env map[string]string, args ...string) string {
 
 func with(env map[string]string, changes ...string) map[string]string {
 	changed := map[string]string{}
-	for name, value := range env {
-		changed[name] = value
-	}
+	maps.Copy(changed, env)
 	for i := 0; i < len(changes); i += 2 {
 		changed[changes[i]] = changes[i+1]
 	}

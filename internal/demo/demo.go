@@ -67,7 +67,6 @@ type Demo struct {
 	changed chan struct{}
 	bot     botState
 	calls   map[string]*ledger // by bridge.Chat
-	stop    func()             // ends the bot that runs
 }
 
 type botState string
