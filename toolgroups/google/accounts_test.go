@@ -8,17 +8,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"oneclaw/internal/emulator/google"
-	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -211,163 +207,6 @@ func TestScopesStepByStep(t *testing.T) {
 	}
 }
 
-// D-36: only Google's word that the consent has ended signs out.
-func TestD36TroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
-	broken := &breakable{base: &http.Transport{}}
-	t.Cleanup(broken.base.CloseIdleConnections)
-	r := newRig(t, Config{Transport: broken})
-	r.connect(t, ada, adaMail, "tasks")
-	for name, trouble := range map[string]func(){
-		"no network": func() { broken.down.Store(true) },
-		"503":        func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 503}) },
-		"500":        func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 500}) },
-		"nonsense":   func() { r.em.Inject(google.Fault{Method: "auth.token", Status: 418}) },
-	} {
-		r.em.ExpireTokens()
-		trouble()
-		if fault := r.list(t, ada); fault == nil || fault.Code == CodeNotConnected {
-			t.Errorf("%s: %+v", name, fault)
-		}
-		broken.down.Store(false)
-		r.em.Reset()
-		if fault := r.list(t, ada); fault != nil {
-			t.Errorf("after %s: %+v", name, fault)
-		}
-	}
-	r.em.Revoke(adaMail)
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected || !strings.Contains(fault.Message, "withdrawn") {
-		t.Errorf("after the consent was withdrawn: %+v", fault)
-	}
-	if page := r.ask(t, ada, ""); !strings.Contains(page, url.QueryEscape(scopePrefix+"tasks")) {
-		t.Errorf("the link forgot what was granted: %s", page)
-	}
-}
-
-// breakable is a network that can go down.
-type breakable struct {
-	base *http.Transport
-	down atomic.Bool
-}
-
-func (b *breakable) RoundTrip(req *http.Request) (*http.Response, error) {
-	if b.down.Load() {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return b.base.RoundTrip(req)
-}
-
-// Many calls with an old token make one new one.
-func TestRefreshIsShared(t *testing.T) {
-	r := newRig(t, Config{})
-	r.connect(t, ada, adaMail, "tasks")
-	r.em.ExpireTokens()
-	before := r.em.SignIns()
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if fault := r.list(t, ada); fault != nil {
-				t.Errorf("%+v", fault)
-			}
-		})
-	}
-	wg.Wait()
-	if n := r.em.SignIns() - before; n != 1 {
-		t.Errorf("%d new tokens", n)
-	}
-}
-
-// One user's token never serves another, in a shared chat or a scheduled task
-// either.
-func TestTokensStayWithTheirUser(t *testing.T) {
-	r := newRig(t, Config{})
-	r.connect(t, ada, adaMail, "tasks")
-	r.connect(t, grace, graceMail, "tasks")
-	r.em.Reset()
-	for user, account := range map[string]string{ada: adaMail, grace: graceMail} {
-		for _, scope := range []toolgroups.Scope{
-			{User: user, Owner: user, Direct: true},
-			{User: user, Owner: "telegram:-100", Chat: "telegram:-100"},
-			{User: user, Owner: "telegram:-100", Chat: "telegram:-100", Scheduled: true},
-		} {
-			if _, fault := toolgroups.Run(t.Context(), nil, r.tools["tasks_list_tasklists"], toolgroups.Call{Name: "tasks_list_tasklists", Scope: scope}); fault != nil {
-				t.Errorf("%+v: %+v", scope, fault)
-			}
-			if seen := r.em.Requests(); seen[len(seen)-1].Account != account {
-				t.Errorf("%+v was served by %s", scope, seen[len(seen)-1].Account)
-			}
-		}
-	}
-	for _, user := range []string{"", "telegram:3", "telegram:-100"} {
-		_, fault := toolgroups.Run(t.Context(), nil, r.tools["tasks_list_tasklists"], toolgroups.Call{Scope: toolgroups.Scope{User: user, Owner: ada, Chat: "telegram:-100"}})
-		if codeOf(fault) != CodeNotConnected {
-			t.Errorf("user %q: %+v", user, fault)
-		}
-	}
-}
-
-// Tokens are unreadable in the store, and useless under another user's name.
-func TestTokensAreEncrypted(t *testing.T) {
-	kv := openKV(t)
-	r := newRig(t, Config{KV: kv})
-	r.connect(t, ada, adaMail, "tasks")
-	r.ask(t, ada, "forms")
-	var sealed []byte
-	for entry, err := range kv.List(t.Context(), storage.Range{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if entry.Key == accountPrefix+ada {
-			sealed = entry.Value
-		}
-		for _, secret := range []string{"ya29", "1//", adaMail, "verifier"} {
-			if strings.Contains(string(entry.Value), secret) {
-				t.Errorf("%s shows %q", entry.Key, secret)
-			}
-		}
-	}
-	if _, err := kv.Put(t.Context(), accountPrefix+grace, sealed, storage.Any); err != nil {
-		t.Fatal(err)
-	}
-	if fault := r.list(t, grace); fault == nil || fault.Code == "" {
-		t.Errorf("a copied token was used: %+v", fault)
-	}
-}
-
-// D-19: tokens never appear in logs or errors, whatever Google answers.
-func TestD19TokensAreNotLogged(t *testing.T) {
-	r := newRig(t, Config{})
-	r.connect(t, ada, adaMail, "tasks")
-	a, _, err := r.g.load(t.Context(), ada)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said []string
-	for _, f := range []google.Fault{
-		{Status: 403, Message: "token " + a.Access + " is bad"}, {Status: 500, Message: a.Refresh}, {Method: "auth.token", Status: 400, Message: a.Refresh},
-	} {
-		r.em.Reset()
-		r.em.ExpireTokens()
-		r.em.Inject(f)
-		fault := r.list(t, ada)
-		if fault == nil {
-			t.Errorf("%+v: no error", f)
-			continue
-		}
-		said = append(said, fault.Message)
-	}
-	r.em.Reset()
-	text, err := r.g.Disconnect(t.Context(), ada)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := r.logs.String() + strings.Join(said, "\n") + text
-	for _, secret := range []string{a.Access, a.Refresh, "top-secret", "ya29.", "4/0"} {
-		if strings.Contains(all, secret) {
-			t.Errorf("%q is shown in:\n%s", secret, all)
-		}
-	}
-}
-
 func TestDisconnect(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")
@@ -484,41 +323,5 @@ func TestServiceAccount(t *testing.T) {
 	}
 	if _, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ServiceAccount: []byte("{")}); err == nil {
 		t.Error("a key file that is none was accepted")
-	}
-}
-
-// check my email, then delete the spam ones: 61 letters are one request.
-func TestSpamIsOneBatch(t *testing.T) {
-	r := newRig(t, Config{})
-	r.connect(t, ada, adaMail, "gmail")
-	res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam","max_results":100}`))
-	if fault != nil {
-		t.Fatal(fault)
-	}
-	var found gmailHits
-	if err := json.Unmarshal([]byte(res.Text), &found); err != nil || len(found.Messages) != 61 || found.Total != 61 {
-		t.Fatalf("%d of %d, %v", len(found.Messages), found.Total, err)
-	}
-	var ids []string
-	for _, m := range found.Messages {
-		ids = append(ids, m.ID)
-	}
-	for _, tool := range []string{"gmail_trash", "gmail_batch_modify"} {
-		r.em.Reset()
-		args, err := json.Marshal(map[string]any{"message_ids": ids, "add_labels": []string{"TRASH"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, fault := r.run(t.Context(), ada, t.TempDir(), tool, args); fault != nil {
-			t.Fatal(fault)
-		}
-		seen := r.em.Requests()
-		if len(seen) != 1 || seen[0].Method != "gmail.users.messages.batchModify" {
-			t.Errorf("%s sent %+v", tool, seen)
-		}
-		res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam"}`))
-		if fault != nil || res.Text != `{"messages":[],"total":0}` {
-			t.Errorf("after %s: %s %+v", tool, res.Text, fault)
-		}
 	}
 }

@@ -102,19 +102,22 @@ func bounded(n, def, limit int) int {
 	return min(n, limit)
 }
 
+// maxPages ends a list that does not end by itself.
+const maxPages = 100
+
 // collect follows pages until there are limit items or no more pages. It returns
 // the token of the next page, if the last was not reached. page gets how many items
 // are still wanted.
 func collect[T any](limit int, page func(token string, wanted int64) ([]T, string, error)) ([]T, string, error) {
 	items := []T{}
 	token := ""
-	for {
+	for pages := 1; ; pages++ {
 		more, next, err := page(token, int64(limit-len(items)))
 		if err != nil {
 			return nil, "", err
 		}
 		items = append(items, more...)
-		if next == "" || next == token || len(items) >= limit {
+		if next == "" || next == token || len(items) >= limit || pages == maxPages {
 			return items[:min(len(items), limit)], next, nil
 		}
 		token = next

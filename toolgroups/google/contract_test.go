@@ -229,7 +229,7 @@ func checkShape(t *testing.T, shape, text string) {
 	if shape == "" {
 		t.Fatal("no shape")
 	}
-	for _, path := range strings.Fields(shape) {
+	for path := range strings.FieldsSeq(shape) {
 		if problem := missingIn(v, strings.Split(path, ".")); problem != "" {
 			t.Errorf("%s: %s in %s", path, problem, text)
 		}

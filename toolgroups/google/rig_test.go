@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -158,9 +159,7 @@ func calls(t *testing.T) map[string]json.RawMessage {
 	for _, file := range files {
 		var some map[string]json.RawMessage
 		load(t, file, &some)
-		for name, args := range some {
-			out[name] = args
-		}
+		maps.Copy(out, some)
 	}
 	return out
 }

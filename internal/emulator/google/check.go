@@ -16,34 +16,41 @@ import (
 // is more than text.
 func (c *call) checkQuery() *rejection {
 	for name, values := range c.query {
-		p, ok := c.method.Params[name]
-		if !ok || p.In != "query" {
-			if p, ok = commonParams[name]; !ok {
-				return invalid("Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
-			}
-		}
-		if len(values) > 1 && !p.Repeated {
-			return invalid("Parameter %q is given more than once.", name)
-		}
-		for _, v := range values {
-			if rej := p.check(name, v); rej != nil {
-				return rej
-			}
+		if rej := c.checkParam(name, values); rej != nil {
+			return rej
 		}
 	}
 	for name, p := range c.method.Params {
 		value, inPath := c.vars[name]
-		switch {
-		case inPath:
+		if inPath {
 			if rej := p.check(name, value); rej != nil {
 				return rej
 			}
-		case p.Required && c.query.Get(name) == "":
+		} else if p.Required && c.query.Get(name) == "" {
 			return invalid("Required parameter: %s", name)
 		}
 	}
 	if c.query.Get("alt") == "media" && !c.method.Download {
 		return invalid("alt=media is not supported by %s", c.id)
+	}
+	return nil
+}
+
+// checkParam checks the values of one parameter of the query.
+func (c *call) checkParam(name string, values []string) *rejection {
+	p, ok := c.method.Params[name]
+	if !ok || p.In != "query" {
+		if p, ok = commonParams[name]; !ok {
+			return invalid("Invalid JSON payload received. Unknown name %q: Cannot bind query parameter.", name)
+		}
+	}
+	if len(values) > 1 && !p.Repeated {
+		return invalid("Parameter %q is given more than once.", name)
+	}
+	for _, v := range values {
+		if rej := p.check(name, v); rej != nil {
+			return rej
+		}
 	}
 	return nil
 }
@@ -94,37 +101,43 @@ func (s *service) check(sh shape, v any, where string) *rejection {
 	if sh.Ref != "" {
 		sh = s.Schemas[sh.Ref]
 	}
-	if v == nil {
-		return nil // A null clears a field.
-	}
+	fits := true
 	switch v := v.(type) {
 	case doc:
 		return s.checkObject(sh, v, where)
 	case []any:
-		if sh.Type != "array" {
-			return s.mistyped(sh, where)
-		}
-		for i, item := range v {
-			if rej := s.check(*sh.Items, item, where+"["+strconv.Itoa(i)+"]"); rej != nil {
-				return rej
-			}
-		}
+		return s.checkList(sh, v, where)
 	case string:
-		if sh.Type != "string" && sh.Type != "any" || !formatted(sh.Format, v) {
-			return s.mistyped(sh, where)
-		}
-		if len(sh.Enum) > 0 && v != "" && !slices.Contains(sh.Enum, v) {
+		fits = (sh.Type == "string" || sh.Type == "any") && formatted(sh.Format, v)
+		if fits && len(sh.Enum) > 0 && v != "" && !slices.Contains(sh.Enum, v) {
 			return invalid("Invalid value at '%s' (%s): %q", where, "TYPE_ENUM", v)
 		}
 	case bool:
-		if sh.Type != "boolean" && sh.Type != "any" {
-			return s.mistyped(sh, where)
-		}
+		fits = sh.Type == "boolean" || sh.Type == "any"
 	case float64:
-		whole := v == float64(int64(v))
-		isInt := sh.Type == "integer" || sh.Format == "int64" || sh.Format == "uint64"
-		if !isInt && sh.Type != "number" && sh.Type != "any" || isInt && !whole {
-			return s.mistyped(sh, where)
+		fits = sh.takes(v)
+	}
+	if !fits { // A null clears a field and fits everywhere.
+		return s.mistyped(sh, where)
+	}
+	return nil
+}
+
+// takes reports whether a number fits.
+func (sh shape) takes(v float64) bool {
+	if sh.Type == "integer" || sh.Format == "int64" || sh.Format == "uint64" {
+		return v == float64(int64(v))
+	}
+	return sh.Type == "number" || sh.Type == "any"
+}
+
+func (s *service) checkList(sh shape, list []any, where string) *rejection {
+	if sh.Type != "array" {
+		return s.mistyped(sh, where)
+	}
+	for i, item := range list {
+		if rej := s.check(*sh.Items, item, where+"["+strconv.Itoa(i)+"]"); rej != nil {
+			return rej
 		}
 	}
 	return nil

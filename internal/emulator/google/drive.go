@@ -27,40 +27,45 @@ func fits(file doc, query string) (bool, *rejection) {
 }
 
 func chain(file doc, rest, query string) (bool, string, *rejection) {
-	result, either, begun := true, false, false
-	for {
-		var ok bool
-		var rej *rejection
-		if rest = strings.TrimLeft(rest, " "); strings.HasPrefix(rest, "(") {
-			ok, rest, rej = chain(file, rest[1:], query)
-			if rej == nil && !strings.HasPrefix(rest, ")") {
-				rej = invalid("Invalid Value: q=%s", query)
-			}
-			if rej != nil {
-				return false, "", rej
-			}
-			rest = strings.TrimLeft(rest[1:], " ")
-		} else {
-			m := clause.FindStringSubmatch(rest)
-			if m == nil || m[3] == "" && m[5] == "" && !strings.EqualFold(m[4], "sharedWithMe") {
-				return false, "", invalid("Invalid Value: q=%s", query)
-			}
-			ok, rest = condition(file, m), rest[len(m[0]):]
+	result, either := true, false
+	for first := true; ; first = false {
+		ok, after, rej := link(file, strings.TrimLeft(rest, " "), query)
+		if rej != nil {
+			return false, "", rej
 		}
 		switch {
-		case !begun:
-			result, begun = ok, true
+		case first:
+			result = ok
 		case either:
 			result = result || ok
 		default:
 			result = result && ok
 		}
-		j := joint.FindString(rest)
+		j := joint.FindString(after)
 		if j == "" {
-			return result, rest, nil
+			return result, after, nil
 		}
-		either, rest = strings.EqualFold(strings.TrimSpace(j), "or"), rest[len(j):]
+		either, rest = strings.EqualFold(strings.TrimSpace(j), "or"), after[len(j):]
 	}
+}
+
+// link is one part of a chain: a clause, or a chain in parentheses.
+func link(file doc, rest, query string) (bool, string, *rejection) {
+	if strings.HasPrefix(rest, "(") {
+		ok, after, rej := chain(file, rest[1:], query)
+		if rej == nil && !strings.HasPrefix(after, ")") {
+			rej = invalid("Invalid Value: q=%s", query)
+		}
+		if rej != nil {
+			return false, "", rej
+		}
+		return ok, strings.TrimLeft(after[1:], " "), nil
+	}
+	m := clause.FindStringSubmatch(rest)
+	if m == nil || m[3] == "" && m[5] == "" && !strings.EqualFold(m[4], "sharedWithMe") {
+		return false, "", invalid("Invalid Value: q=%s", query)
+	}
+	return condition(file, m), rest[len(m[0]):], nil
 }
 
 // condition carries out one clause.

@@ -31,3 +31,20 @@ func (s *Server) Grant(account string, scopes ...string) {
 		}
 	}
 }
+
+// Receive puts a message into the inbox of an account. raw is as it travels.
+func (s *Server) Receive(account, id, raw string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.world(account)
+	if err != nil {
+		return err
+	}
+	l, err := w.letterOf([]byte(raw), "", "INBOX", "UNREAD")
+	if err != nil {
+		return err
+	}
+	l.id = id
+	w.deliver(l)
+	return nil
+}

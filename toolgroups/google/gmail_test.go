@@ -1,0 +1,309 @@
+package google
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/internal/emulator/google"
+)
+
+// check my email, then delete the spam ones: 61 letters are one request.
+func TestSpamIsOneBatch(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam","max_results":100}`))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	var found gmailHits
+	if err := json.Unmarshal([]byte(res.Text), &found); err != nil || len(found.Messages) != 61 || found.Total != 61 {
+		t.Fatalf("%d of %d, %v", len(found.Messages), found.Total, err)
+	}
+	var ids []string
+	for _, m := range found.Messages {
+		ids = append(ids, m.ID)
+	}
+	for _, tool := range []string{"gmail_trash", "gmail_batch_modify"} {
+		r.em.Reset()
+		args, err := json.Marshal(map[string]any{"message_ids": ids, "add_labels": []string{"TRASH"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, fault := r.run(t.Context(), ada, t.TempDir(), tool, args); fault != nil {
+			t.Fatal(fault)
+		}
+		seen := r.em.Requests()
+		if len(seen) != 1 || seen[0].Method != "gmail.users.messages.batchModify" {
+			t.Errorf("%s sent %+v", tool, seen)
+		}
+		res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"in:spam"}`))
+		if fault != nil || res.Text != `{"messages":[],"total":0}` {
+			t.Errorf("after %s: %s %+v", tool, res.Text, fault)
+		}
+	}
+}
+
+// parsed is a message as a mail program reads it.
+type parsed struct {
+	header map[string]string
+	body   string
+}
+
+// parse reads the raw message in a request.
+func parse(raw string) (parsed, error) {
+	data, err := base64.URLEncoding.DecodeString(raw)
+	if err != nil {
+		return parsed{}, err
+	}
+	for line := range bytes.SplitSeq(data, []byte("\r\n")) {
+		if len(line) > 998 || bytes.ContainsFunc(line, func(r rune) bool { return r >= 0x7F || r == '\r' || r == '\n' || r == 0 }) {
+			return parsed{}, fmt.Errorf("the line %q is not allowed", line)
+		}
+	}
+	m, err := mail.ReadMessage(bytes.NewReader(data))
+	if err != nil {
+		return parsed{}, err
+	}
+	p := parsed{header: map[string]string{}}
+	for name := range m.Header {
+		if p.header[name], err = new(mime.WordDecoder).DecodeHeader(m.Header.Get(name)); err != nil {
+			return parsed{}, err
+		}
+	}
+	body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+	p.body = string(body)
+	return p, err
+}
+
+// sent is the message in the last request.
+func (r *rig) sent(t *testing.T) (parsed, string) {
+	t.Helper()
+	seen := r.em.Requests()
+	var body struct {
+		Raw    string `json:"raw"`
+		Thread string `json:"threadId"`
+	}
+	if err := json.Unmarshal([]byte(seen[len(seen)-1].Body), &body); err != nil {
+		t.Fatal(err)
+	}
+	p, err := parse(body.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, body.Thread
+}
+
+// Names and subjects in any script arrive, and a subject cannot add a line.
+func TestSendInAnyScript(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(
+		`{"to":"山田太郎 <yamada@example.jp>, \"Müller, Zoë\" <zoe@example.com>","bcc":"b@example.com","subject":"Grüße\r\nBcc: evil@example.com","body":"<p>Schön</p>","html":true}`))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	p, _ := r.sent(t)
+	want := map[string]string{
+		"To": `山田太郎 <yamada@example.jp>, Müller, Zoë <zoe@example.com>`, "Bcc": "<b@example.com>", "Subject": "Grüße Bcc: evil@example.com",
+		"Mime-Version": "1.0", "Content-Type": "text/html; charset=utf-8", "Content-Transfer-Encoding": "quoted-printable",
+	}
+	if diff := cmp.Diff(want, p.header); diff != "" || p.body != "<p>Schön</p>" {
+		t.Errorf("body %q, header (-want +got):\n%s", p.body, diff)
+	}
+	for _, args := range []string{
+		`{"to":"nobody","subject":"x","body":"y"}`, `{"to":" ","subject":"x","body":"y"}`, `{"to":"a@b.example\r\nBcc: c@d.example","subject":"x","body":"y"}`,
+		`{"to":"jürgen@bücher.example","subject":"x","body":"y"}`,
+	} {
+		if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(args)); codeOf(fault) != "validation_error" {
+			t.Errorf("%s: %+v", args, fault)
+		}
+	}
+}
+
+// Whatever is written is read again as it was, and is a message of ASCII lines.
+func TestComposeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := gmailWriteArgs{
+			To: "a@b.example", Subject: rapid.StringN(0, 150, 700).Draw(t, "subject"), Body: rapid.String().Draw(t, "body"),
+		}
+		m, err := compose(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := parse(m.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.NewReplacer("\r\n", "\n", "\r", "\n")
+		if subject := strings.Join(strings.Fields(in.Subject), " "); printable(subject) && p.header["Subject"] != subject {
+			t.Fatalf("subject %q became %q", subject, p.header["Subject"])
+		}
+		if got, want := lines.Replace(p.body), lines.Replace(in.Body); got != want {
+			t.Fatalf("body %q became %q", want, got)
+		}
+	})
+}
+
+// printable reports whether a subject needs no guessing to be compared.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7F || r == 0xFFFD }) && !strings.Contains(s, "=?")
+}
+
+// An answer goes where the sender wants it, into the same conversation.
+func TestReply(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	for _, tc := range []struct{ id, to, subject, thread string }{
+		{"m-4", "Buchhaltung <rechnung@example.com>", "Re: Rechnung für März – bitte prüfen", "t-3"},
+		{"m-3", "<grace@example.com>", "Re: Quarterly report", "t-2"},
+		{"m-1", "Bob Builder <bob@example.com>", "Re: Lunch on Thursday?", "t-1"},
+	} {
+		if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_reply", json.RawMessage(fmt.Sprintf(`{"message_id":%q,"body":"Ja"}`, tc.id))); fault != nil {
+			t.Fatal(fault)
+		}
+		p, thread := r.sent(t)
+		to := strings.ReplaceAll(p.header["To"], `"`, "")
+		id := "<" + tc.id + "@mail.example.com>"
+		if to != tc.to || p.header["Subject"] != tc.subject || thread != tc.thread || p.header["In-Reply-To"] != id || p.header["References"] != id {
+			t.Errorf("%s: %v in thread %s", tc.id, p.header, thread)
+		}
+	}
+}
+
+// The text is found however deep it lies; HTML is read where there is nothing else.
+func TestReadFindsTheText(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	read := func(id string) gmailMessage {
+		res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_read", json.RawMessage(fmt.Sprintf(`{"message_id":%q}`, id)))
+		var m gmailMessage
+		if fault != nil || json.Unmarshal([]byte(res.Text), &m) != nil {
+			t.Fatal(fault, res.Text)
+		}
+		return m
+	}
+	if m := read("m-6"); strings.TrimSpace(m.Body) != "The digest as text." || m.HistoryID == 0 {
+		t.Errorf("%+v", m)
+	}
+	m := read("m-4")
+	want := []gmailAttachment{{Name: "Rechnung März.pdf", Type: "application/pdf", Size: 20, ID: "att-m-4-1"}}
+	if diff := cmp.Diff(want, m.Attachments); diff != "" || strings.TrimSpace(m.Body) != "Anbei die Rechnung." {
+		t.Errorf("body %q, attachments (-want +got):\n%s", m.Body, diff)
+	}
+	raw := "To: a@b.example\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Only <b>HTML</b></p>"
+	if err := r.em.Receive(adaMail, "m-html", raw); err != nil {
+		t.Fatal(err)
+	}
+	if m := read("m-html"); m.Body != "Only **HTML**" {
+		t.Errorf("body %q", m.Body)
+	}
+}
+
+// D-33: what is long reaches the workspace as a whole; attachments are written and
+// delivered.
+func TestD33LongAnswersAndAttachments(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	dir := t.TempDir()
+	long := strings.Repeat("All work and no play. ", 20_000)
+	file := base64.StdEncoding.EncodeToString([]byte(long))
+	raw := "To: a@b.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n" + long +
+		"\r\n--b\r\nContent-Disposition: attachment; filename=x.txt\r\nContent-Transfer-Encoding: base64\r\n\r\n" + file + "\r\n--b--\r\n"
+	if err := r.em.Receive(adaMail, "m-long", raw); err != nil {
+		t.Fatal(err)
+	}
+	res, fault := r.run(t.Context(), ada, dir, "gmail_read", json.RawMessage(`{"message_id":"m-long"}`))
+	if fault != nil || !strings.Contains(res.Text, "read it in google-results/gmail_read.json") {
+		t.Fatalf("%+v %.200s", fault, res.Text)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "google-results/gmail_read.json"))
+	var m gmailMessage
+	if err != nil || json.Unmarshal(data, &m) != nil || strings.TrimSpace(m.Body) != strings.TrimSpace(long) {
+		t.Errorf("the file has %d bytes, %v", len(data), err)
+	}
+	args := fmt.Sprintf(`{"message_id":"m-long","attachment_id":%q,"save_path":"mail/x.txt"}`, m.Attachments[0].ID)
+	res, fault = r.run(t.Context(), ada, dir, "gmail_get_attachment", json.RawMessage(args))
+	if fault != nil || len(res.Files) != 1 || res.Files[0].Path != "mail/x.txt" {
+		t.Fatalf("%+v %+v", fault, res)
+	}
+	if data, err = os.ReadFile(filepath.Join(dir, "mail/x.txt")); err != nil || string(data) != long {
+		t.Errorf("the attachment has %d bytes, %v", len(data), err)
+	}
+	_, fault = r.run(t.Context(), ada, dir, "gmail_get_attachment", json.RawMessage(strings.Replace(args, "mail/x", "../x", 1)))
+	if codeOf(fault) != "permission_denied" {
+		t.Errorf("outside of the workspace: %+v", fault)
+	}
+}
+
+// B-18: an empty answer is a success.
+func TestB18EmptyAnswers(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail", "gmail_settings")
+	for tool, args := range map[string]string{
+		"gmail_delete_label": `{"label_id":"Label_1"}`, "gmail_delete_draft": `{"draft_id":"draft-1"}`,
+		"gmail_settings_delete_filter": `{"filter_id":"filter-1"}`, "gmail_batch_modify": `{"message_ids":["m-1"],"add_labels":["STARRED"]}`,
+	} {
+		res, fault := r.run(t.Context(), ada, t.TempDir(), tool, json.RawMessage(args))
+		if fault != nil || !strings.HasPrefix(res.Text, `{"success":true`) {
+			t.Errorf("%s: %s %+v", tool, res.Text, fault)
+		}
+	}
+}
+
+// More ids than a request takes go in several, and it is said which were refused.
+func TestBatchesAreReported(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	r.em.Reset()
+	ids := make([]string, 2500)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("x%d", i)
+	}
+	args, err := json.Marshal(map[string]any{"message_ids": append(ids, ids[0]), "remove_labels": []string{"INBOX"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.em.Inject(google.Fault{Method: "gmail.users.messages.batchModify", Status: 400, Skip: 1, Times: 1, Message: "bad ids"})
+	res, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_batch_modify", args)
+	var done gmailBatchDone
+	if fault != nil || json.Unmarshal([]byte(res.Text), &done) != nil {
+		t.Fatal(fault, res.Text)
+	}
+	if n := len(r.em.Requests()); n != 3 || done.Success || done.Modified != 1500 || len(done.Failed) != 1000 || done.Failed[0] != "x1000" || !strings.Contains(done.Reason, "bad ids") {
+		t.Errorf("%d requests, modified %d, failed %d, %q", n, done.Modified, len(done.Failed), done.Reason)
+	}
+}
+
+// What a change of settings does not name stays.
+func TestSettingsAreMerged(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail_settings")
+	for _, step := range []struct{ tool, args, want string }{
+		{"gmail_settings_update_vacation", `{"enable_auto_reply":true,"subject":"Weg"}`,
+			`{"enableAutoReply":true,"responseSubject":"Weg","responseBodyHtml":"<p>Back soon.</p>","restrictToContacts":true,"restrictToDomain":false,"startTime":"0","endTime":"0"}`},
+		{"gmail_settings_update_imap", `{"auto_expunge":false}`, `{"enabled":true,"autoExpunge":false,"expungeBehavior":"archive","maxFolderSize":0}`},
+	} {
+		res, fault := r.run(t.Context(), ada, t.TempDir(), step.tool, json.RawMessage(step.args))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		sameJSON(t, step.want, res.Text)
+	}
+	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_settings_update_vacation", json.RawMessage(`{"enable_auto_reply":true,"start_time":"2000","end_time":"1000"}`))
+	if codeOf(fault) != "validation_error" {
+		t.Errorf("%+v", fault)
+	}
+}
