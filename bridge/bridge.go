@@ -36,8 +36,11 @@ type Config struct {
 	Platforms []Platform
 	// Access says who may talk to the bot. Its zero value lets nobody in.
 	Access Access
-	// Prompt is the static part of the system prompt.
-	Prompt string
+	// Persona says what a turn is answered with. It is asked at the beginning of each
+	// turn. Nil means the zero value for all.
+	Persona func(ctx context.Context, scope toolgroups.Scope) (Persona, error)
+	// Commands are understood besides the bridge's own.
+	Commands []Command
 	// DataDir holds the folder of workspaces.
 	DataDir string
 	// AllTools offers every tool from the start instead of those of the groups that
@@ -60,6 +63,14 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+}
+
+// Persona is what a turn is answered with.
+type Persona struct {
+	// Prompt is the static part of the system prompt; Tail stands behind it.
+	Prompt, Tail string
+	// Model answers; nil means the agent's own.
+	Model agent.Model
 }
 
 // Defaults of [Config].
@@ -121,7 +132,7 @@ func New(cfg Config) (*Bridge, error) {
 		store:     cfg.Store,
 		jobs:      jobs{kv: cfg.Store},
 		platforms: make(map[string]Platform),
-		commands:  commandTable(),
+		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),

@@ -22,8 +22,43 @@ type command struct {
 	run    func(ctx context.Context, b *Bridge, l *lane, j *Job, args string) (string, error)
 }
 
-func commandTable() []command {
-	return []command{
+// Command is a command that another part of the program brings.
+type Command struct {
+	CommandInfo
+	// Role is the least role of who may give it. The zero value asks for nothing.
+	Role toolgroups.Role
+	// Run answers in Markdown. An error is retried, for what the person did wrong the
+	// answer says so.
+	Run func(ctx context.Context, call CommandCall) (string, error)
+}
+
+// CommandCall is a command that somebody gave.
+type CommandCall struct {
+	toolgroups.Scope
+	// Args is what stands behind the command.
+	Args string
+}
+
+// bring makes a command of one that another part of the program brings.
+func bring(c Command) command {
+	return command{CommandInfo: c.CommandInfo, run: func(ctx context.Context, b *Bridge, _ *lane, j *Job, args string) (string, error) {
+		session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+		if err != nil {
+			return "", err
+		}
+		scope, err := b.scope(j, session)
+		if err != nil {
+			return "", err
+		}
+		if scope.Role < c.Role {
+			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
+		}
+		return c.Run(ctx, CommandCall{Scope: scope, Args: args})
+	}}
+}
+
+func commandTable(more []Command) []command {
+	table := []command{
 		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
 		{CommandInfo: CommandInfo{"clear", "Forget this conversation and begin a new one"}, run: clearChat},
 		{CommandInfo: CommandInfo{"new", "Begin a new conversation"}, run: clearChat},
@@ -33,6 +68,10 @@ func commandTable() []command {
 		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
 		{CommandInfo: CommandInfo{"start", "Hello"}, hidden: true, run: help},
 	}
+	for _, c := range more {
+		table = append(table, bring(c))
+	}
+	return table
 }
 
 func (b *Bridge) commandInfos() []CommandInfo {

@@ -136,8 +136,14 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	}
 	limited, cancel := context.WithTimeout(ctx, b.cfg.TurnTimeout)
 	defer cancel()
+	var persona Persona
+	if b.cfg.Persona != nil {
+		if persona, err = b.cfg.Persona(limited, scope); err != nil {
+			return b.failed(j, err), h.append(context.WithoutCancel(ctx))
+		}
+	}
 	turn := agent.Turn{
-		Prompt: b.cfg.Prompt, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Scope: scope, CacheKey: h.log,
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Scope: scope, CacheKey: h.log,
 	}
 	if b.cfg.Observe != nil {
 		chat := j.Message.Chat
