@@ -5,9 +5,7 @@ package google
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for email := range s.worlds {
-		s.worlds[email] = newWorld(email, s.cfg.Now)
-	}
+	clear(s.worlds)
 	s.seen, s.faults = nil, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) delegated(assertion string) (grant, bool) {
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(signature)
 	key := s.trusted[claims.Issuer]
-	if err != nil || key == nil || s.worlds[claims.Subject] == nil || claims.Expires < s.cfg.Now().Unix() {
+	if err != nil || key == nil || !slices.Contains(s.cfg.Accounts, claims.Subject) || claims.Expires < s.cfg.Now().Unix() {
 		return grant{}, false
 	}
 	sum := sha256.Sum256([]byte(signed))

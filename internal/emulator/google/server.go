@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,9 +81,6 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, routes: all, worlds: map[string]*world{}, auth: newSignIn(), trusted: map[string]*rsa.PublicKey{}}
-	for _, email := range cfg.Accounts {
-		s.worlds[email] = newWorld(email, cfg.Now)
-	}
 	return s, nil
 }
 
@@ -155,7 +153,10 @@ func (s *Server) handle(r *http.Request, body []byte, seen *Request) (any, *reje
 	if rej := c.readBody(r.Header.Get("Content-Type"), body); rej != nil {
 		return nil, rej
 	}
-	world := s.worlds[token.account]
+	world, err := s.world(token.account)
+	if err != nil {
+		return nil, missing(token.account)
+	}
 	answer, rej := world.answer(c)
 	if rej != nil {
 		return nil, rej
@@ -237,10 +238,15 @@ func (s *Server) Forget() {
 // errNoAccount is an account that the server does not have.
 var errNoAccount = errors.New("emulator: there is no such account")
 
+// world is what an account has; it is made when it is first asked for.
 func (s *Server) world(account string) (*world, error) {
+	if !slices.Contains(s.cfg.Accounts, account) {
+		return nil, fmt.Errorf("%w: %s", errNoAccount, account)
+	}
 	w := s.worlds[account]
 	if w == nil {
-		return nil, fmt.Errorf("%w: %s", errNoAccount, account)
+		w = newWorld(account, s.cfg.Now)
+		s.worlds[account] = w
 	}
 	return w, nil
 }
