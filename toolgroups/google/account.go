@@ -86,6 +86,8 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
+	case errors.Is(err, errUnreadable):
+		return nil, toolgroups.Errorf(CodeNotConnected, "The stored connection cannot be read any more. %s", askToConnect)
 	case err != nil:
 		return nil, wrap("read the Google account", err)
 	}

@@ -119,6 +119,7 @@ func scenes() []scene {
 			}
 			return ""
 		}},
+		{name: "401", before: fails(google.Fault{Status: 401}), code: toolgroups.CodeDenied, text: "/connect google"},
 		{name: "403", before: fails(google.Fault{Status: 403, Reason: "forbidden", Message: "The user may not"}), code: toolgroups.CodeDenied, text: "The user may not"},
 		{name: "404", before: fails(google.Fault{Status: 404, Reason: "notFound", Message: "No such thing"}), code: CodeNotFound, text: "No such thing"},
 		{name: "409", before: fails(google.Fault{Status: 409}), code: CodeConflict},
@@ -262,6 +263,24 @@ func missingIn(v any, path []string) string {
 		}
 	}
 	return ""
+}
+
+// The groups are those of the program, with their names and words.
+func TestGroupsAreBuiltin(t *testing.T) {
+	r := newRig(t, Config{})
+	built, err := toolgroups.BuiltinGroups(r.groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range built {
+		i := slices.IndexFunc(r.groups, func(g toolgroups.Group) bool { return g.Name == b.Name })
+		if i >= 0 && (r.groups[i].DisplayName != b.DisplayName || r.groups[i].Description != b.Description) {
+			t.Errorf("%s: %q, %q", b.Name, r.groups[i].DisplayName, r.groups[i].Description)
+		}
+	}
+	if _, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: built}); err != nil {
+		t.Error(err)
+	}
 }
 
 // The tools with consequences are marked, and stay in the direct chat of the owner.

@@ -8,10 +8,14 @@ import (
 	"io"
 	"mime"
 	"mime/quotedprintable"
+	"net/http"
+	"net/http/httptest"
 	"net/mail"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -305,5 +309,47 @@ func TestSettingsAreMerged(t *testing.T) {
 	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_settings_update_vacation", json.RawMessage(`{"enable_auto_reply":true,"start_time":"2000","end_time":"1000"}`))
 	if codeOf(fault) != "validation_error" {
 		t.Errorf("%+v", fault)
+	}
+}
+
+// The details of a search are fetched side by side, a few at a time.
+func TestSearchIsConcurrent(t *testing.T) {
+	full := make(chan struct{})
+	var mu sync.Mutex
+	open, most := 0, 0
+	l := alone(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		if strings.HasSuffix(req.URL.Path, "/messages") {
+			var ids []string
+			for i := range 100 {
+				ids = append(ids, fmt.Sprintf(`{"id":"m%d"}`, i))
+			}
+			fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(ids, ","))
+			return w.Result(), nil
+		}
+		mu.Lock()
+		if open++; open == parallel && most < parallel {
+			close(full)
+		}
+		most = max(most, open)
+		mu.Unlock()
+		select {
+		case <-full:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+		mu.Lock()
+		open--
+		mu.Unlock()
+		fmt.Fprintf(w, `{"id":%q}`, path.Base(req.URL.Path))
+		return w.Result(), nil
+	}))
+	res, fault := l.call(t.Context(), "gmail_search", `{"query":"x","max_results":500}`)
+	var found gmailHits
+	if fault != nil || json.Unmarshal([]byte(res.Text), &found) != nil {
+		t.Fatal(fault, res.Text)
+	}
+	if most != parallel || len(found.Messages) != 100 || found.Messages[99].ID != "m99" {
+		t.Errorf("%d at once, %d messages", most, len(found.Messages))
 	}
 }

@@ -14,6 +14,9 @@ import (
 // minKey is the least length of a secret key in bytes.
 const minKey = 16
 
+// errUnreadable is what another secret key has encrypted, or what is damaged.
+var errUnreadable = errors.New("it was encrypted with another secret key, or is damaged")
+
 // sealer encrypts what lies in the store, bound to the key under which it lies.
 type sealer struct{ aead cipher.AEAD }
 
@@ -43,7 +46,7 @@ func (s sealer) seal(place string, data []byte) []byte {
 func (s sealer) open(place string, sealed []byte) ([]byte, error) {
 	data, err := s.aead.Open(nil, nil, sealed, []byte(place))
 	if err != nil {
-		return nil, errors.New("it was encrypted with another secret key, or damaged")
+		return nil, errUnreadable
 	}
 	return data, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"strings"
 )
 
 // rejection is an answer that is an error.
@@ -57,8 +58,8 @@ func refuse(w http.ResponseWriter, r *rejection) {
 // Fault makes requests fail before anything else is looked at.
 type Fault struct {
 	// Method is a pattern as of path.Match over the ids of methods, such as gmail.*.
-	// Empty means every method. The sign-in's requests are auth.token, auth.revoke and
-	// auth.userinfo.
+	// Empty means every method, but not the sign-in, whose requests are auth.token and
+	// auth.revoke.
 	Method string
 	// Status is the HTTP status.
 	Status int
@@ -83,7 +84,11 @@ func (s *Server) Inject(f Fault) {
 func (s *Server) fault(id string) *rejection {
 	for i := range s.faults {
 		f := &s.faults[i]
-		if fits, err := path.Match(f.Method, id); f.Method != "" && (err != nil || !fits) || f.Times < 0 {
+		fits, err := path.Match(f.Method, id)
+		if f.Method == "" {
+			fits = !strings.HasPrefix(id, "auth.")
+		}
+		if err != nil || !fits || f.Times < 0 {
 			continue
 		}
 		if f.Skip > 0 {

@@ -37,6 +37,8 @@ type collection struct {
 	mint string
 	// shared is the name under which the documents are kept, the resource's if empty.
 	shared string
+	// check refuses a document that does not hold together.
+	check func(d doc) *rejection
 	// made completes a new document.
 	made func(w *world, c *call, d doc)
 }
@@ -47,7 +49,7 @@ var collections = map[string]collection{
 	"tasks.tasks":                              {key: "task", id: "id", parent: "tasklist", in: "tasks.tasklists", list: "items", mint: "task", made: madeTask},
 	"calendar.calendarList":                    {key: "calendarId", id: "id", list: "items", mint: "calendar", shared: "calendars"},
 	"calendar.calendars":                       {key: "calendarId", id: "id", list: "items", mint: "calendar", shared: "calendars", made: madeCalendar},
-	"calendar.events":                          {key: "eventId", id: "id", parent: "calendarId", in: "calendars", list: "items", mint: "event", made: madeEvent},
+	"calendar.events":                          {key: "eventId", id: "id", parent: "calendarId", in: "calendars", list: "items", mint: "event", check: checkEvent, made: madeEvent},
 	"gmail.users.labels":                       {key: "id", id: "id", list: "labels", mint: "Label_", made: madeLabel},
 	"gmail.users.settings.filters":             {key: "id", id: "id", list: "filter", mint: "filter"},
 	"gmail.users.settings.forwardingAddresses": {key: "forwardingEmail", id: "forwardingEmail", list: "forwardingAddresses", made: madeForwarding},
@@ -171,7 +173,15 @@ func (w *world) keep(c *call, resource string, k collection, verb string) (any, 
 	}
 	switch c.method.HTTP {
 	case http.MethodPatch:
-		merge(old, c.body)
+		changed := clone(old)
+		merge(changed, clone(c.body))
+		if k.check != nil {
+			if rej := k.check(changed); rej != nil {
+				return nil, rej, true
+			}
+		}
+		maps.Copy(old, changed)
+		maps.DeleteFunc(old, func(key string, _ any) bool { return changed[key] == nil })
 		c.move(old)
 	case http.MethodPut:
 		fresh := clone(c.body)
@@ -217,6 +227,11 @@ func (w *world) insert(c *call, resource, parent string, k collection) (any, *re
 	id := fmt.Sprint(d[k.id])
 	if _, taken := w.find(resource, parent, id); taken {
 		return nil, &rejection{status: 409, message: "The requested identifier already exists: " + id, reason: "duplicate"}
+	}
+	if k.check != nil {
+		if rej := k.check(d); rej != nil {
+			return nil, rej
+		}
 	}
 	if k.made != nil {
 		k.made(w, c, d)
