@@ -1,30 +1,47 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"time"
 
+	"oneclaw/internal/javascript"
+	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/jstools"
+	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/pdf"
 )
 
 // catalogue owns the tools of the program: it builds the families and the registry,
-// and is the only one that swaps the registry for a new one.
+// and is the only one that swaps the registry for a new one, when a switch, a user tool
+// or an MCP server changes what there is.
 type catalogue struct {
-	registry atomic.Pointer[toolgroups.Registry]
+	log      *slog.Logger
+	settings *settings.Settings
+	core     []toolgroups.Tool
+	groups   []toolgroups.Group
 	pdf      *pdf.PDF
+	user     *jstools.Tools
+	mcp      *mcp.Client
+
+	building sync.Mutex
+	registry atomic.Pointer[toolgroups.Registry]
 }
 
-// newCatalogue builds every tool. Nothing heavy starts here: PDFium begins with the
-// first call.
-//
-// The store may be nil where tools are only described.
-func newCatalogue(cfg Config, store storage.Store, log *slog.Logger) (*catalogue, error) {
+// newCatalogue builds every tool. Nothing heavy starts here: PDFium, scripts and
+// servers begin with the first call.
+func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Logger) (*catalogue, error) {
 	location, err := cfg.location()
 	if err != nil {
 		return nil, fmt.Errorf("time zone: %w", err)
@@ -33,39 +50,156 @@ func newCatalogue(cfg Config, store storage.Store, log *slog.Logger) (*catalogue
 	if err != nil {
 		return nil, err
 	}
-	coreTools, err := core.New(core.Config{
+	c := &catalogue{log: log, settings: models.settings}
+	if c.core, err = core.New(core.Config{
 		Location: location, AllowPrivate: private, History: historySearch{store}, Logger: log,
-	})
-	if err != nil {
+		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork},
+	}); err != nil {
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
-	c := &catalogue{}
 	if c.pdf, err = pdf.New(pdf.Config{CacheDir: filepath.Join(cfg.DataDir, "cache"), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
-	groups, err := toolgroups.BuiltinGroups(c.pdf.Group())
-	if err != nil {
+	if err := c.addConfig(models); err != nil {
 		return nil, err
 	}
-	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: coreTools, Groups: groups})
-	if err != nil {
+	if err := c.addUserTools(cfg, models.vault, private, location); err != nil {
 		return nil, err
 	}
-	c.registry.Store(registry)
-	return c, nil
+	if err := c.addServers(cfg); err != nil {
+		return nil, err
+	}
+	return c, c.rebuild(context.Background())
+}
+
+func (c *catalogue) addConfig(models *models) error {
+	family, err := config.New(config.Config{
+		Settings: c.settings, Registry: c.Registry, Models: models.list, Switched: c.rebuild,
+	})
+	if err != nil {
+		return fmt.Errorf("config tools: %w", err)
+	}
+	c.groups = append(c.groups, family.Group(), c.pdf.Group())
+	c.core = append(c.core, family.CreateAgent())
+	return nil
+}
+
+func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix, location *time.Location) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("javascript: %w", err)
+	}
+	engine, err := javascript.New(javascript.Config{Command: []string{self, javascript.Argument}, Logger: c.log})
+	if err != nil {
+		return fmt.Errorf("javascript: %w", err)
+	}
+	c.user, err = jstools.New(jstools.Config{
+		Dir: filepath.Join(cfg.DataDir, "tools"), Engine: engine, Reserved: c.reserved, Changed: c.changed,
+		Env: func(ctx context.Context, _ toolgroups.Scope, name string) (string, bool, error) {
+			values, err := vault.Variables(ctx, []string{name})
+			value, ok := values[name]
+			return value, ok, err
+		},
+		AllowPrivate: private, Location: location, Logger: c.log,
+	})
+	if err != nil {
+		return fmt.Errorf("user tools: %w", err)
+	}
+	eval, err := c.user.Eval()
+	if err != nil {
+		return fmt.Errorf("user tools: %w", err)
+	}
+	group, err := c.user.Group()
+	if err != nil {
+		return fmt.Errorf("user tools: %w", err)
+	}
+	c.core = append(c.core, eval)
+	c.groups = append(c.groups, group)
+	return nil
+}
+
+func (c *catalogue) addServers(cfg Config) (err error) {
+	servers := cfg.MCP
+	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
+	if c.mcp, err = mcp.New(servers); err != nil {
+		return fmt.Errorf("mcp: %w", err)
+	}
+	return nil
+}
+
+// reserved are the names that come with the program.
+func (c *catalogue) reserved() []string {
+	names := []string{toolgroups.LoadToolGroup}
+	for _, t := range c.core {
+		names = append(names, t.Name)
+	}
+	for _, g := range c.groups {
+		names = append(names, g.Name)
+		for _, t := range g.Tools {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // Registry returns the present one.
 func (c *catalogue) Registry() *toolgroups.Registry { return c.registry.Load() }
 
-// Close ends what tools have started.
-func (c *catalogue) Close() error { return errors.Join(c.pdf.Close()) }
-
-// describeTools builds the registry without a store, to be looked at and not used.
-func describeTools(cfg Config) (*toolgroups.Registry, error) {
-	tools, err := newCatalogue(cfg, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
+// changed rebuilds the registry after a change that nobody waits for.
+func (c *catalogue) changed() {
+	if c.registry.Load() == nil {
+		return // it is being built for the first time
 	}
-	return tools.Registry(), tools.Close()
+	if err := c.rebuild(context.Background()); err != nil {
+		c.log.Error("tools are left as they were", "err", err)
+	}
 }
+
+// rebuild makes a new registry of what there is now. A group from outside that does not
+// fit to the others is left out; what comes with the program always fits.
+func (c *catalogue) rebuild(ctx context.Context) error {
+	c.building.Lock()
+	defer c.building.Unlock()
+	tools, groups, err := c.settings.Switches(ctx)
+	if err != nil {
+		return fmt.Errorf("read switches: %w", err)
+	}
+	builtin, err := toolgroups.BuiltinGroups(c.groups...)
+	if err != nil {
+		return err
+	}
+	cfg := toolgroups.RegistryConfig{Core: c.core, Groups: builtin, DisabledTools: tools, DisabledGroups: groups}
+	registry, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		return err
+	}
+	for _, outside := range append(c.user.Groups(), c.mcp.Groups()...) {
+		more := cfg
+		more.Groups = append(append([]toolgroups.Group{}, cfg.Groups...), outside)
+		extended, err := toolgroups.NewRegistry(more)
+		if err != nil {
+			c.log.Error("tool group left out", "group", outside.Name, "source", outside.Source, "err", err)
+			continue
+		}
+		cfg, registry = more, extended
+	}
+	c.registry.Store(registry)
+	return nil
+}
+
+// run follows what changes tools from outside until ctx ends.
+func (c *catalogue) run(ctx context.Context) error {
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { c.user.Watch(ctx) })
+	work.Go(func() { c.mcp.Discover(ctx) })
+	return c.settings.Follow(ctx, func(ctx context.Context, change settings.Change) error {
+		if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
+			return c.rebuild(ctx)
+		}
+		return nil
+	})
+}
+
+// Close ends what tools have started.
+func (c *catalogue) Close() error { return errors.Join(c.pdf.Close(), c.mcp.Close()) }

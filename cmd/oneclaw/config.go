@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
+	"oneclaw/toolgroups/mcp"
 )
 
 // Config is every setting. The YAML file gives the values, the environment overrides
@@ -40,6 +41,7 @@ type Config struct {
 	Tools    ToolsConfig    `yaml:"tools"`
 	Log      LogConfig      `yaml:"log"`
 	Google   GoogleConfig   `yaml:"google"`
+	MCP      mcp.Config     `yaml:"mcp"`
 }
 
 // TelegramConfig connects a Telegram bot.
@@ -75,6 +77,12 @@ type ToolsConfig struct {
 	// AllowPrivate lists address ranges that http tools may reach although they are
 	// not public, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
+	// ExecNetwork gives commands of exec the host's network, internal addresses
+	// included.
+	ExecNetwork bool `yaml:"exec_network" env:"ONECLAW_TOOLS_EXEC_NETWORK"`
+	// UnsafeExec lets administrators run commands without a sandbox, as the user of the
+	// bot, where bubblewrap is not installed. A command can then read the bot's secrets.
+	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
 }
 
 // LogConfig says what is logged and how.
@@ -258,6 +266,9 @@ func (c Config) check() error {
 	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
 		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
 	}
+	if err := c.MCP.Validate(); err != nil {
+		return fmt.Errorf("setting mcp: %w", err)
+	}
 	return c.unbuilt()
 }
 
@@ -285,7 +296,6 @@ func (c Config) unbuilt() error {
 		{c.Tools.Routing != "groups" && c.Tools.Routing != "all", "tools.routing (ONECLAW_ROUTING)", "the modes so far are groups and all"},
 		{c.Google.ClientID != "" || c.Google.ClientSecret != "" || c.Google.APIURL != "", "google (GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET, GOOGLE_API_URL)", "the Google tools are not built yet"},
 		{c.PublicURL != "", "public_url (ONECLAW_PUBLIC_URL)", "nothing uses it yet"},
-		{c.SecretKey != "", "secret_key (ONECLAW_SECRET_KEY)", "nothing uses it yet"},
 	} {
 		if s.set {
 			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)
@@ -327,7 +337,7 @@ func (c Config) secrets() []string {
 			values = append(values, string(s))
 		}
 	}
-	return values
+	return append(values, c.MCP.Secrets()...)
 }
 
 func configCommand(load func() (Config, error)) *cobra.Command {

@@ -52,7 +52,7 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 		Bot: func(ctx context.Context, env demo.Environment) error {
 			return serveBot(ctx, demoConfig(cfg, env), log, func(b *bot) error {
 				env.Ready()
-				return b.bridge.Run(ctx)
+				return b.run(ctx)
 			}, env.Observe)
 		},
 	})

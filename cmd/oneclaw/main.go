@@ -14,13 +14,29 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"oneclaw/internal/javascript"
 )
 
 // version is set by the linker in a release.
 var version = "devel"
 
 func main() {
+	if isScriptChild(os.Args) {
+		os.Exit(scriptChild())
+	}
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// isScriptChild reports whether the program was started to run one script of a tool.
+func isScriptChild(args []string) bool { return len(args) == 2 && args[1] == javascript.Argument }
+
+// scriptChild runs that script: nothing else of the program may have begun.
+func scriptChild() int {
+	if err := javascript.Serve(os.Stdin, os.Stdout); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // Main is the program: it returns the exit code, and what went wrong is one line on
@@ -53,7 +69,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&configFile, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
 	load := func() (Config, error) { return loadConfig(configFile, os.Environ()) }
 	root.AddCommand(
-		runCommand(load), demoCommand(load), slackCommand(), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
+		runCommand(load), demoCommand(load), slackCommand(), providerCommand(load), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
 	)
 	return root
 }

@@ -27,6 +27,9 @@ const patience = 90 * time.Second
 const programName = "oneclaw"
 
 func TestMain(m *testing.M) {
+	if isScriptChild(os.Args) {
+		os.Exit(scriptChild())
+	}
 	testscript.Main(m, map[string]func(){
 		programName: func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/slack"
 	"oneclaw/storage"
@@ -62,7 +61,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
-			b.bridge.Run,
+			b.run,
 		)
 	})
 }
@@ -70,6 +69,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 // bot is what a configuration makes.
 type bot struct {
 	bridge *bridge.Bridge
+	tools  *catalogue
 	slack  *slack.Platform // nil without Slack
 }
 
@@ -89,20 +89,51 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	tools, err := newCatalogue(cfg, store, log)
+	b, err := newBot(cfg, store, log, observe)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tools.Close()) }()
-	b, err := newBot(cfg, store, tools, log, observe)
-	if err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	defer func() { err = errors.Join(err, b.tools.Close()) }()
+	if ctx.Err() != nil {
 		return nil
 	}
 	return serve(b)
 }
+
+func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
+	b := &bot{}
+	platforms, err := b.platforms(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	changing, vault, err := openSettings(cfg, store, log)
+	if err != nil {
+		return nil, err
+	}
+	models := newModels(changing, vault, log)
+	if b.tools, err = newCatalogue(cfg, store, models, log); err != nil {
+		return nil, err
+	}
+	answering, err := agent.New(agent.Config{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	b.bridge, err = bridge.New(bridge.Config{
+		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
+		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
+		Persona: models.persona, Commands: chatCommands(models), DataDir: cfg.DataDir,
+		AllTools: cfg.Tools.Routing == "all", Logger: log,
+		Observe: func(chat bridge.Chat, e agent.Event) {
+			for _, f := range observe {
+				f(chat, e)
+			}
+		},
+	})
+	return b, err
+}
+
+// run serves messages until ctx ends.
+func (b *bot) run(ctx context.Context) error { return runAll(ctx, b.bridge.Run, b.tools.run) }
 
 // runAll runs all until one fails or ctx ends, and waits for all.
 func runAll(ctx context.Context, parts ...func(context.Context) error) error {
@@ -111,36 +142,6 @@ func runAll(ctx context.Context, parts ...func(context.Context) error) error {
 		group.Go(func() error { return part(ctx) })
 	}
 	return group.Wait()
-}
-
-func newBot(cfg Config, store storage.Store, tools *catalogue, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
-	model, err := openai.New(openai.Config{
-		BaseURL: cfg.Model.BaseURL, APIKey: string(cfg.Model.APIKey), Model: cfg.Model.Name,
-		HTTPClient: &http.Client{Transport: modelTransport()}, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	answering, err := agent.New(agent.Config{Model: model, Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	b := &bot{}
-	platforms, err := b.platforms(cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, Agent: answering, Tools: tools.Registry, Platforms: platforms,
-		Access: bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
-		Prompt: prompt, DataDir: cfg.DataDir, AllTools: cfg.Tools.Routing == "all", Logger: log,
-		Observe: func(chat bridge.Chat, e agent.Event) {
-			for _, f := range observe {
-				f(chat, e)
-			}
-		},
-	})
-	return b, err
 }
 
 // platforms makes those that have a token.
@@ -169,14 +170,6 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
 	}
 	return all, nil
-}
-
-// modelTransport keeps as many connections to the model as chats talk at a time.
-func modelTransport() *http.Transport {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 256
-	transport.MaxIdleConns = 256
-	return transport
 }
 
 // databaseName is the file of the bolt engine in the data directory.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +27,7 @@ func toolsCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			registry, err := describeTools(cfg)
+			registry, err := describeTools(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -137,4 +141,21 @@ func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
+}
+
+// describeTools builds the registry on an empty store, to be looked at and not used: the
+// bot may be running on the real one.
+func describeTools(ctx context.Context, cfg Config) (registry *toolgroups.Registry, err error) {
+	dir, err := os.MkdirTemp("", "oneclaw-tools-")
+	if err != nil {
+		return nil, fmt.Errorf("describe tools: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.DataDir = dir
+	cfg.Telegram.Token = "1:unused"
+	err = serveBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *bot) error {
+		registry = b.tools.Registry()
+		return nil
+	})
+	return registry, err
 }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/settings"
+)
+
+// chatCommands are the commands in a chat that choose what answers there.
+func chatCommands(m *models) []bridge.Command {
+	return []bridge.Command{
+		{CommandInfo: bridge.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
+		{CommandInfo: bridge.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Run: m.modelCommand},
+	}
+}
+
+func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
+	agents, err := m.settings.AgentsFor(ctx, call.Owner)
+	if err != nil {
+		return "", err
+	}
+	wanted := strings.TrimSpace(call.Args)
+	if wanted == "" {
+		return m.listAgents(ctx, call, agents)
+	}
+	for _, a := range agents {
+		if strings.EqualFold(a.Name, wanted) || a.ID == wanted {
+			if err := m.settings.SetChatAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
+				return refusal(err)
+			}
+			return fmt.Sprintf("**%s** answers here from now on.", a.Name), nil
+		}
+	}
+	return fmt.Sprintf("I know no agent named %q. /agent lists them.", wanted), nil
+}
+
+func (m *models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
+	answer, err := m.settings.Resolve(ctx, call.Chat, call.Owner)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, a := range agents {
+		mark := "○"
+		if a.ID == answer.Agent.ID {
+			mark = "●"
+		}
+		fmt.Fprintf(&text, "%s **%s**", mark, a.Name)
+		if a.Description != "" {
+			text.WriteString(" – " + a.Description)
+		}
+		text.WriteString("\n\n")
+	}
+	text.WriteString("● answers here. `/agent NAME` switches; ask me to create an agent if you want another.")
+	return text.String(), nil
+}
+
+func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
+	wanted := strings.TrimSpace(call.Args)
+	if wanted == "" {
+		return m.listModels(ctx, call)
+	}
+	if strings.EqualFold(wanted, "default") {
+		if err := m.settings.SetChatModel(ctx, call.Chat, settings.Ref{}); err != nil {
+			return refusal(err)
+		}
+		return "The default model answers here again.", nil
+	}
+	ref, err := settings.ParseRef(wanted)
+	if err != nil {
+		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
+	}
+	if err := m.settings.SetChatModel(ctx, call.Chat, ref); err != nil {
+		return refusal(err)
+	}
+	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", ref), nil
+}
+
+// maxListed bounds the models of a provider that a chat is shown.
+const maxListed = 20
+
+func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (string, error) {
+	answer, err := m.settings.Resolve(ctx, call.Chat, call.Owner)
+	if err != nil {
+		return "", err
+	}
+	providers, err := m.settings.Providers(ctx)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if len(answer.Routes) > 0 {
+		first := answer.Routes[0]
+		fmt.Fprintf(&text, "`%s/%s` answers here.\n\n", first.Provider.ID, first.Model.ID)
+	}
+	for _, p := range providers {
+		if !p.Active {
+			continue
+		}
+		all, err := m.settings.Models(ctx, p.ID)
+		if err != nil {
+			return "", err
+		}
+		for i, model := range all {
+			if i == maxListed {
+				fmt.Fprintf(&text, "- … and %d more of %s\n", len(all)-maxListed, p.Name)
+				break
+			}
+			fmt.Fprintf(&text, "- `%s/%s`\n", p.ID, model.ID)
+		}
+	}
+	text.WriteString("\n`/model PROVIDER/MODEL` switches, `/model default` takes it back.")
+	return text.String(), nil
+}
+
+// refusal tells a person what the settings refuse; anything else is tried again.
+func refusal(err error) (string, error) {
+	for _, reason := range []settings.Reason{settings.Invalid, settings.NotFound, settings.Protected, settings.Exists, settings.Full} {
+		if settings.Is(err, reason) {
+			return err.Error(), nil
+		}
+	}
+	return "", err
+}

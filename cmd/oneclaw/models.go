@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/bridge"
+	"oneclaw/internal/settings"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// agents are the ones that come with the program; the first is used where nobody has
+// chosen another.
+func builtinAgents() []settings.Agent {
+	return []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}}
+}
+
+// openSettings opens what administrators change at run time.
+func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
+	key, err := cfg.secretKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	defaults := map[string]string{}
+	if cfg.Timezone != "" {
+		defaults[settings.SettingTimeZone] = cfg.Timezone
+	}
+	return settings.Open(settings.Config{
+		KV: kv, SecretKey: key, Agents: builtinAgents(), Defaults: defaults, Logger: log,
+		Preset: settings.Preset{
+			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
+		},
+	})
+}
+
+// models finds the model of each turn: what the chat has chosen, what its agent
+// prefers, the default, the program's own, one after another where one fails.
+type models struct {
+	settings *settings.Settings
+	vault    *settings.Vault
+	clients  openai.Clients
+	http     *http.Client
+	outages  *agent.Outages
+	log      *slog.Logger
+}
+
+func newModels(s *settings.Settings, v *settings.Vault, log *slog.Logger) *models {
+	return &models{
+		settings: s, vault: v, log: log, http: &http.Client{Transport: modelTransport()},
+		outages: agent.NewOutages(agent.OutagesConfig{}),
+	}
+}
+
+// Patience with a model that has a successor: it should not be tried for minutes first.
+const (
+	attemptsBeforeNext = 2
+	waitBeforeNext     = 5 * time.Second
+)
+
+// persona implements bridge.Config.Persona.
+func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Persona, error) {
+	answer, err := m.settings.Resolve(ctx, scope.Chat, scope.Owner)
+	if err != nil {
+		return bridge.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
+	}
+	persona := bridge.Persona{Prompt: answer.Agent.Prompt}
+	var candidates []agent.Candidate
+	for i, route := range answer.Routes {
+		client, err := m.client(ctx, route, i < len(answer.Routes)-1)
+		if err != nil {
+			m.log.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
+			continue
+		}
+		candidates = append(candidates, agent.Candidate{Name: route.Provider.ID + "/" + route.Model.ID, Model: client})
+	}
+	switch len(candidates) {
+	case 0:
+		return persona, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model can be asked: see the providers and their keys")}
+	case 1:
+		persona.Model = candidates[0].Model
+		return persona, nil
+	}
+	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.log})
+	return persona, err
+}
+
+func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (*openai.Client, error) {
+	cfg, err := m.config(ctx, route.Provider)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Model, cfg.ContextTokens = route.Model.ID, route.Model.ContextTokens
+	if hasSuccessor {
+		cfg.MaxAttempts, cfg.MaxWait = attemptsBeforeNext, waitBeforeNext
+	}
+	return m.clients.Client(cfg)
+}
+
+func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {
+	key, err := m.vault.Key(ctx, p)
+	if err != nil {
+		return openai.Config{}, err
+	}
+	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.http, Logger: m.log}
+	if !p.Preset {
+		cfg.Dialect = openai.Dialect(strings.ToLower(string(p.Type)))
+	}
+	return cfg, nil
+}
+
+// list asks a provider which models it has.
+func (m *models) list(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
+	cfg, err := m.config(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := openai.ListModels(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	var found []settings.Model
+	for _, info := range infos {
+		found = append(found, settings.Model{Provider: p.ID, ID: info.ID, Name: info.Name, ContextTokens: info.ContextTokens})
+	}
+	return found, nil
+}
+
+// modelTransport keeps as many connections to the model as chats talk at a time.
+func modelTransport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 256
+	transport.MaxIdleConns = 256
+	return transport
+}

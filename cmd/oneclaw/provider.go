@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func providerCommand(load func() (Config, error)) *cobra.Command {
+	command := &cobra.Command{Use: "provider", Short: "Keys of model providers"}
+	command.AddCommand(&cobra.Command{
+		Use:   "key ID",
+		Short: "Store the API key of a provider, read from standard input (stop the bot first)",
+		Long: "Store the API key of a provider that was made in a chat. The key is read from standard input, " +
+			"so that it stands in no chat, no history of commands and no list of processes. " +
+			"An empty line says that the provider wants no key.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return storeKey(cmd, cfg, args[0])
+		},
+	})
+	return command
+}
+
+func storeKey(cmd *cobra.Command, cfg Config, id string) (err error) {
+	log := newLogger(io.Discard, cfg)
+	store, err := openStore(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	changing, vault, err := openSettings(cfg, store, log)
+	if err != nil {
+		return err
+	}
+	provider, err := changing.Provider(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	key, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 16<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	if err := vault.SetKey(cmd.Context(), id, strings.TrimSpace(key)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The key of %s is stored, encrypted.\n", provider.Name)
+	return err
+}
