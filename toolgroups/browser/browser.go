@@ -1,0 +1,217 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneclaw/internal/guard"
+)
+
+// Defaults of [Config].
+const (
+	DefaultIdle = 5 * time.Minute
+	DefaultTabs = 2
+)
+
+// Config says what the browser may do.
+type Config struct {
+	// Path is the executable of Chromium. "" means the first that is found on the
+	// PATH.
+	Path string
+	// AllowPrivate are ranges of addresses that pages may reach although they are not
+	// public. The zero value allows none.
+	AllowPrivate []netip.Prefix
+	// Resolver looks up the names of hosts. nil means the host's.
+	Resolver *net.Resolver
+	// Idle is how long Chromium is kept without a call. 0 means [DefaultIdle].
+	Idle time.Duration
+	// Tabs is how many calls run side by side; others wait. 0 means [DefaultTabs].
+	Tabs int
+	// Now tells the time. nil means [time.Now].
+	Now func() time.Time
+	// Logger gets what the model is not told. nil discards it.
+	Logger *slog.Logger
+}
+
+// errClosed is returned by calls after [Browser.Close].
+var errClosed = errors.New("the browser is closed")
+
+// Browser runs at most one Chromium, and only while it is used. It must be closed.
+type Browser struct {
+	cfg    Config
+	dialer *net.Dialer
+	log    *slog.Logger
+	now    func() time.Time
+	tabs   chan struct{} // one for each running call
+	launch chan struct{} // taken while Chromium starts or is replaced
+	done   chan struct{}
+
+	mu      sync.Mutex
+	running *chromium
+	users   int
+	idle    *time.Timer
+	closed  bool
+	closing sync.WaitGroup
+}
+
+// New makes a browser. Nothing is started before the first call.
+func New(cfg Config) (*Browser, error) {
+	if cfg.Idle < 0 || cfg.Tabs < 0 {
+		return nil, errors.New("browser: Idle and Tabs must not be negative")
+	}
+	b := &Browser{
+		cfg:    cfg,
+		dialer: guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
+		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		now:    cfg.Now,
+		tabs:   make(chan struct{}, cmp.Or(cfg.Tabs, DefaultTabs)),
+		launch: make(chan struct{}, 1),
+		done:   make(chan struct{}),
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	return b, nil
+}
+
+// Close ends Chromium and waits for the calls, which fail. Calling it again is
+// harmless.
+func (b *Browser) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	close(b.done)
+	c := b.running
+	b.running = nil
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	b.mu.Unlock()
+	var err error
+	if c != nil {
+		err = c.close()
+	}
+	for range cap(b.tabs) {
+		b.tabs <- struct{}{}
+	}
+	b.closing.Wait()
+	return err
+}
+
+// acquire waits for a free tab and a running Chromium. What it returns must be
+// released.
+func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
+	if err := b.take(ctx, b.tabs); err != nil {
+		return nil, err
+	}
+	c, err := b.chromium(ctx)
+	if err != nil {
+		<-b.tabs
+	}
+	return c, err
+}
+
+func (b *Browser) take(ctx context.Context, from chan struct{}) error {
+	select {
+	case <-b.done:
+		return errClosed
+	default:
+	}
+	select {
+	case from <- struct{}{}:
+		return nil
+	case <-b.done:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// chromium returns the running one, or starts it.
+func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
+	if err := b.take(ctx, b.launch); err != nil {
+		return nil, err
+	}
+	defer func() { <-b.launch }()
+	c, dead := b.join()
+	if dead != nil {
+		b.log.Warn("browser ended by itself")
+		b.end(dead)
+	}
+	if c != nil {
+		return c, nil
+	}
+	c, err := launch(ctx, b.cfg.Path)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, errors.Join(errClosed, c.close())
+	}
+	b.running = c
+	b.users++
+	return c, nil
+}
+
+// join counts a call in if Chromium runs, and takes one out that has ended.
+func (b *Browser) join() (c, dead *chromium) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running == nil {
+		return nil, nil
+	}
+	if b.running.lost() {
+		dead, b.running, b.users = b.running, nil, 0
+		return nil, dead
+	}
+	b.users++
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	return b.running, nil
+}
+
+// release gives a tab back. The last one to do so starts the time until Chromium is
+// ended.
+func (b *Browser) release(c *chromium) {
+	b.mu.Lock()
+	if c == b.running {
+		if b.users--; b.users == 0 && !b.closed {
+			b.idle = time.AfterFunc(cmp.Or(b.cfg.Idle, DefaultIdle), b.expire)
+		}
+	}
+	b.mu.Unlock()
+	<-b.tabs
+}
+
+// expire ends a Chromium that nobody uses.
+func (b *Browser) expire() {
+	b.mu.Lock()
+	c := b.running
+	if c == nil || b.users > 0 || b.closed {
+		b.mu.Unlock()
+		return
+	}
+	b.running = nil
+	b.closing.Add(1)
+	b.mu.Unlock()
+	defer b.closing.Done()
+	b.end(c)
+}
+
+func (b *Browser) end(c *chromium) {
+	if err := c.close(); err != nil {
+		b.log.Warn("browser was not ended cleanly", "err", err)
+	}
+}

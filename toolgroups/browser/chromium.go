@@ -1,0 +1,118 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	// startPatience bounds the start of Chromium.
+	startPatience = 20 * time.Second
+	// nowhere is a proxy that does not answer. It is that of the browser itself: only
+	// the contexts of calls have another, so that Chromium's own services reach
+	// nothing.
+	nowhere = "http://127.0.0.1:1"
+	// throughProxy has addresses of this machine go through the proxy too.
+	throughProxy = "<-loopback>"
+)
+
+// errMissing is returned where no Chromium is found.
+var errMissing = errors.New("there is no Chromium on the bot's machine; the operator can install the package chromium")
+
+// chromium is a running browser.
+type chromium struct {
+	ctx    context.Context //nolint:containedctx // chromedp keeps its browser in a context
+	cancel context.CancelFunc
+	stop   context.CancelFunc
+	home   string
+}
+
+// find returns the path of the executable.
+func find(path string) (string, error) {
+	if path != "" {
+		return exec.LookPath(path)
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			return found, nil
+		}
+	}
+	return "", errMissing
+}
+
+// launch starts Chromium. The process outlives ctx, which only bounds the start.
+func launch(ctx context.Context, path string) (*chromium, error) {
+	path, err := find(path)
+	if err != nil {
+		return nil, errMissing
+	}
+	home, err := os.MkdirTemp("", "oneclaw-browser-")
+	if err != nil {
+		return nil, fmt.Errorf("start Chromium: %w", err)
+	}
+	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	limited, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	awaited := context.AfterFunc(limited, giveUp)
+	allocator, stop := chromedp.NewExecAllocator(base, options(path, home)...)
+	c := &chromium{home: home, stop: func() { giveUp(); stop() }}
+	c.ctx, c.cancel = chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
+	if err = chromedp.Do(c.ctx); !awaited() {
+		err = fmt.Errorf("start Chromium: %w", limited.Err())
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func quiet(string, ...any) {}
+
+// options are the flags of Chromium, and its environment: nothing of the bot's.
+func options(path, home string) []chromedp.ExecAllocatorOption {
+	return append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.NoInheritEnv,
+		chromedp.Env("HOME="+home, "PATH="+os.Getenv("PATH"), "LANG=C.UTF-8", "TZ="+os.Getenv("TZ")),
+		chromedp.ProxyServer(nowhere),
+		chromedp.Flag("proxy-bypass-list", throughProxy),
+		// Names are resolved by the proxy, and nothing is dialled but the proxy.
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-popup-blocking", false),
+		chromedp.Flag("disable-features", "Translate,MediaRouter,DialMediaRouteProvider,OptimizationHints,AutofillServerCommunication"),
+		chromedp.Flag("mute-audio", true),
+		chromedp.DisableGPU,
+	)
+}
+
+// lost reports whether the process has ended.
+func (c *chromium) lost() bool {
+	select {
+	case <-c.ctx.Done():
+		return true
+	case <-chromedp.FromContext(c.ctx).Browser.LostConnection:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the process and removes what it wrote.
+func (c *chromium) close() error {
+	c.stop()
+	c.cancel()
+	if err := os.RemoveAll(c.home); err != nil {
+		return fmt.Errorf("remove the browser's files: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"oneclaw/internal/guard"
+)
+
+const (
+	// maxTraffic is how many bytes a call may receive.
+	maxTraffic = 64 << 20
+	// maxConns is how many connections a page may have open.
+	maxConns       = 128
+	maxHeader      = 64 << 10
+	headerPatience = 10 * time.Second
+)
+
+var errTraffic = fmt.Errorf("the page has loaded more than %d MiB", maxTraffic>>20)
+
+// proxy is the only way of one call to the network. It has a goroutine that accepts
+// connections and one or more for each; close ends them all.
+type proxy struct {
+	dialer   *net.Dialer
+	listener net.Listener
+	server   *http.Server
+	forward  *httputil.ReverseProxy
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]bool
+	left   int64
+	failed error
+}
+
+// newProxy starts a proxy that connects with dialer.
+func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the proxy of a page: %w", err)
+	}
+	p := &proxy{dialer: dialer, listener: listener, conns: map[net.Conn]bool{}, left: maxTraffic}
+	quiet := log.New(io.Discard, "", 0)
+	p.forward = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = r.In.URL, r.In.Host },
+		Transport: &http.Transport{
+			DialContext: p.dial, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: headerPatience,
+		},
+		FlushInterval: -1,
+		ErrorLog:      quiet,
+		// A page of ours in place of the one that was asked for would look like it.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	p.server = &http.Server{
+		Handler: p, ErrorLog: quiet, ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
+	p.work.Go(func() { _ = p.server.Serve(netutil.LimitListener(listener, maxConns)) })
+	return p, nil
+}
+
+// url is what the browser is told.
+func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
+
+// failure is why the latest connection could not be made, or nil.
+func (p *proxy) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// close cuts all connections and waits for what serves them.
+func (p *proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	open := slices.Collect(maps.Keys(p.conns))
+	p.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+	p.cancel()
+	_ = p.server.Close()
+	p.work.Wait()
+}
+
+// enter counts a handler in, unless the proxy is closed.
+func (p *proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.work.Add(1)
+	}
+	return !p.closed
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer p.work.Done()
+	switch {
+	case r.Method == http.MethodConnect:
+		p.tunnel(w, r)
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		p.forward.ServeHTTP(w, r)
+	default:
+		http.Error(w, "this is a proxy", http.StatusBadRequest)
+	}
+}
+
+// tunnel joins a connection of the browser with one to the host it names.
+func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	there, err := p.dial(r.Context(), "tcp", r.Host)
+	if err != nil {
+		http.Error(w, "not connected", http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = there.Close() }()
+	hijacker, ok := w.(http.Hijacker)
+	if !ok {
+		http.Error(w, "not connected", http.StatusBadGateway)
+		return
+	}
+	here, buffered, err := hijacker.Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = here.Close() }()
+	if !p.keep(here) {
+		return
+	}
+	defer p.forget(here)
+	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var up sync.WaitGroup
+	up.Go(func() {
+		_, _ = io.Copy(there, buffered) // what the browser sent early is in there
+		_ = there.Close()
+	})
+	_, _ = io.Copy(here, there)
+	_ = here.Close()
+	up.Wait()
+}
+
+// dial connects to a public address and remembers why it could not.
+func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := p.dialer.DialContext(ctx, network, address)
+	if err == nil {
+		counted := &countedConn{Conn: conn, proxy: p}
+		if p.keep(counted) {
+			return counted, nil
+		}
+		err = errors.Join(net.ErrClosed, conn.Close())
+	}
+	p.fail(guard.Reason(err))
+	return nil, err
+}
+
+func (p *proxy) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.failed = err
+	}
+}
+
+func (p *proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.conns[c] = true
+	return true
+}
+
+func (p *proxy) forget(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// spend takes what was received from what a call may receive.
+func (p *proxy) spend(n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left -= int64(n); p.left < 0 {
+		p.failed = errTraffic
+		return errTraffic
+	}
+	return nil
+}
+
+// countedConn is a connection to a server.
+type countedConn struct {
+	net.Conn
+	proxy *proxy
+}
+
+// Read implements [io.Reader].
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if over := c.proxy.spend(n); over != nil {
+		return 0, over
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (c *countedConn) Close() error {
+	c.proxy.forget(c)
+	return c.Conn.Close()
+}

@@ -1,0 +1,236 @@
+package browser
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/internal/guard"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of the browser tool.
+const (
+	CodeScreenshot = "screenshot_error"
+	CodeExtraction = "extraction_error"
+)
+
+// Limits and defaults of a call.
+const (
+	defaultWidth  = 412
+	defaultHeight = 915
+	minSide       = 100
+	maxSide       = 2_560
+	maxFullHeight = 10_000
+	maxPicture    = 20 << 20
+	defaultWait   = 2 * time.Second
+	maxWait       = 20 * time.Second
+	maxScript     = 50_000
+	// inline is how much text a result holds; the rest of what dispatch lets through
+	// is for notices.
+	inline = toolgroups.MaxText - 1_000
+)
+
+//go:embed browser.json
+var manifest []byte
+
+// Tool makes the core tool browser.
+func (b *Browser) Tool() (toolgroups.Tool, error) {
+	handlers := map[string]toolgroups.Handler{"browser": toolgroups.Typed(b.run)}
+	m, errs := toolgroups.ParseManifest("browser", manifest, handlers, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return toolgroups.Tool{}, fmt.Errorf("browser: %w", errors.Join(errs...))
+	}
+	return *m.Tool, nil
+}
+
+// args are the arguments of the tool.
+type args struct {
+	URL       string   `json:"url"`
+	Mode      string   `json:"mode"`
+	Width     int64    `json:"width"`
+	Height    int64    `json:"height"`
+	Wait      *float64 `json:"wait_seconds"`
+	FullPage  bool     `json:"full_page"`
+	MaxLength int      `json:"max_length"`
+	Script    string   `json:"javascript"`
+}
+
+// side clamps a length of the viewport.
+func side(asked, otherwise int64) int64 {
+	if asked == 0 {
+		return otherwise
+	}
+	return min(max(asked, minSide), maxSide)
+}
+
+func (a *args) wait() time.Duration {
+	if a.Wait == nil {
+		return defaultWait
+	}
+	seconds := min(max(*a.Wait, 0), maxWait.Seconds())
+	return time.Duration(seconds * float64(time.Second))
+}
+
+func (b *Browser) run(ctx context.Context, call toolgroups.Call, in args) (toolgroups.Result, error) {
+	u, err := guard.ParseURL(strings.TrimSpace(in.URL))
+	switch {
+	case err != nil:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The page was not opened: %v.", err)
+	case in.Mode != "screenshot" && in.Mode != "extract":
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'mode' must be screenshot or extract.")
+	case len(in.Script) > maxScript:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'javascript' is longer than %d bytes.", maxScript)
+	}
+	code := CodeExtraction
+	if in.Mode == "screenshot" {
+		code = CodeScreenshot
+	}
+	result, err := b.look(ctx, call, u.String(), in)
+	return result, b.explain(ctx, code, err)
+}
+
+// explain turns a failure into what the model is told.
+func (b *Browser) explain(ctx context.Context, code string, err error) error {
+	fault := (*toolgroups.Error)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &fault):
+		return fault
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errMissing):
+		return toolgroups.Errorf(code, "No page can be opened: %v. Pages that need no JavaScript can be read with webfetch.", err)
+	case errors.Is(err, context.Canceled), errors.Is(err, errClosed):
+		b.log.Error("browser ended during a call", "err", err)
+		return toolgroups.Errorf(code, "The browser has ended. Try again.")
+	}
+	b.log.Debug("page was not read", "err", err)
+	return toolgroups.Errorf(code, "The page was not read: %v.", err)
+}
+
+// look opens the page and does what is asked for.
+func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string, in args) (toolgroups.Result, error) {
+	c, err := b.acquire(ctx)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer b.release(c)
+	width, height := side(in.Width, defaultWidth), side(in.Height, defaultHeight)
+	v, err := b.visit(ctx, c, address, width, height)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	defer v.close()
+	if err := v.wait(in.wait()); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if in.Mode == "screenshot" {
+		return b.screenshot(call, v, width, height, in.FullPage)
+	}
+	text, err := "", error(nil)
+	if strings.TrimSpace(in.Script) != "" {
+		text, err = v.script(in.Script)
+	} else if text, err = v.text(ctx); err == nil && strings.TrimSpace(text) == "" {
+		err = toolgroups.Errorf(CodeExtraction, "The page has no text. A screenshot may show what it has.")
+	}
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	return b.shorten(call, v.notes(), text, in.MaxLength)
+}
+
+// picture is what a screenshot answers.
+type picture struct {
+	Path   string `json:"image_path"`
+	URL    string `json:"url"`
+	Width  int64  `json:"width"`
+	Height int64  `json:"height"`
+	Status int    `json:"http_status,omitempty"`
+	Note   string `json:"note"`
+}
+
+// screenshot keeps a picture of the page and has it sent to the chat.
+func (b *Browser) screenshot(call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
+	data, height, err := v.picture(width, height, full)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if len(data) > maxPicture {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeScreenshot, "The picture has more than %d MiB. Ask for a smaller part.", maxPicture>>20)
+	}
+	name, err := b.keep(call, "screenshots/", ".png", data)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	shown := picture{
+		Path: name, URL: head(v.url.Redacted(), maxScriptError), Width: width, Height: height,
+		Note: "The picture is sent to the chat with your answer.",
+	}
+	if v.status >= 400 {
+		shown.Status = v.status
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
+	}
+	caption := v.url.Hostname()
+	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: caption}}}, nil
+}
+
+// shorten cuts a text to what was asked for and what a result holds. The whole is
+// kept in a file.
+func (b *Browser) shorten(call toolgroups.Call, notes, text string, asked int) (toolgroups.Result, error) {
+	limit := inline
+	if asked > 0 {
+		limit = min(asked, limit)
+	}
+	first := cut(text, limit)
+	if first == text {
+		return toolgroups.Result{Text: notes + text}, nil
+	}
+	name, err := b.keep(call, "tool-output/browser-", ".md", []byte(text))
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	return toolgroups.Text("%s%s\n\n[cut: the limit is %d characters; the whole is in the file %s]", notes, first, limit, name)
+}
+
+// keep writes a file into the workspace.
+func (b *Browser) keep(call toolgroups.Call, prefix, suffix string, data []byte) (name string, err error) {
+	root, err := workspace.Open(call.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name = fmt.Sprintf("%s%s-%s%s", prefix, b.now().UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
+	if err := root.WriteFile(name, data, false); err != nil {
+		return "", fmt.Errorf("keep the output in the workspace: %w", err)
+	}
+	return name, nil
+}
+
+// cut is the beginning of a text, n characters at most.
+func cut(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// head is the beginning of a text, marked where it was cut.
+func head(text string, n int) string {
+	if first := cut(text, n); first != text {
+		return first + "…"
+	}
+	return text
+}

@@ -1,0 +1,248 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"oneclaw/internal/readable"
+)
+
+const (
+	// loadPatience is how long a page may take to load; then it is looked at as it is.
+	loadPatience = 25 * time.Second
+	// maxHTML is how much of a page is converted, in characters.
+	maxHTML = 5 << 20
+	// maxScriptError is how much of an exception is repeated, in characters.
+	maxScriptError = 1_000
+)
+
+// visit is one page in a context of its own.
+type visit struct {
+	ctx     context.Context //nolint:containedctx // chromedp keeps its tab in a context
+	proxy   *proxy
+	cancel  context.CancelFunc
+	dialogs sync.WaitGroup
+	// unfinished is true where the page was still loading when it was looked at.
+	unfinished bool
+	status     int
+	url        *url.URL
+}
+
+// visit opens a page. Everything that belongs to it is gone after close.
+func (b *Browser) visit(ctx context.Context, c *chromium, address string, width, height int64) (*visit, error) {
+	way, err := newProxy(ctx, b.dialer)
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{proxy: way}
+	parent, leave := context.WithCancel(c.ctx)
+	stop := context.AfterFunc(ctx, leave)
+	tab, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
+		p.ProxyServer, p.ProxyBypassList = way.url(), throughProxy
+	}))
+	v.ctx = tab
+	v.cancel = func() { stop(); closeTab(); leave() }
+	if err = v.prepare(width, height); err == nil {
+		err = v.open(address)
+	}
+	if err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// close forgets the page with its cookies and storage.
+func (v *visit) close() {
+	v.cancel()
+	v.dialogs.Wait()
+	v.proxy.close()
+}
+
+// prepare makes the tab before it shows anything.
+func (v *visit) prepare(width, height int64) error {
+	if err := chromedp.Do(v.ctx, chromedp.EmulateViewport(width, height)); err != nil {
+		return err
+	}
+	opened := chromedp.Events(v.ctx, page.JavascriptDialogOpening)
+	v.dialogs.Go(func() {
+		for _, err := range opened {
+			if err != nil {
+				return
+			}
+			_, _ = chromedp.Call(v.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
+		}
+	})
+	_, err := chromedp.CallBrowser(v.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior:         cdpbrowser.SetDownloadBehaviorBehaviorDeny,
+		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
+	})
+	return err
+}
+
+// open goes to an address and waits until the page is there.
+func (v *visit) open(address string) error {
+	limited, cancel := context.WithTimeout(v.ctx, loadPatience)
+	defer cancel()
+	response, err := chromedp.Run(limited, chromedp.NavigateResponse(address))
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && v.ctx.Err() == nil {
+		if err = v.locate(); err == nil {
+			v.unfinished = true
+			return nil
+		}
+		return fmt.Errorf("it did not load within %s", loadPatience)
+	}
+	if err != nil {
+		return v.reason(err)
+	}
+	if response != nil {
+		v.status = int(response.Status)
+	}
+	return v.locate()
+}
+
+// locate asks the browser, not the page, where the page is.
+func (v *visit) locate() error {
+	history, err := chromedp.Call(v.ctx, page.GetNavigationHistory, cdp.Empty{})
+	if err != nil {
+		return err
+	}
+	at := int(history.CurrentIndex)
+	if at < 0 || at >= len(history.Entries) {
+		return errors.New("the browser shows no page")
+	}
+	u, err := url.Parse(history.Entries[at].URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("it led to something that is no web page")
+	}
+	v.url = u
+	return nil
+}
+
+// reason says why a page did not load, as far as the proxy knows.
+func (v *visit) reason(err error) error {
+	load, ok := errors.AsType[*chromedp.LoadError](err)
+	if !ok {
+		return err
+	}
+	if cause := v.proxy.failure(); cause != nil {
+		return cause
+	}
+	if strings.Contains(load.ErrorText, "ERR_ABORTED") {
+		return errors.New("the address is a download, not a page: use webfetch")
+	}
+	return fmt.Errorf("the browser says %s", strings.TrimPrefix(load.ErrorText, "net::"))
+}
+
+// wait lets the scripts of the page finish, and looks where they have led.
+func (v *visit) wait(d time.Duration) error {
+	if err := chromedp.Do(v.ctx, chromedp.Sleep(d)); err != nil {
+		return err
+	}
+	return v.locate()
+}
+
+// text is the content of the page as Markdown, or all its text where there is none.
+func (v *visit) text(ctx context.Context) (string, error) {
+	tree, err := chromedp.Call(v.ctx, page.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		return "", err
+	}
+	// The page's scripts cannot change what is called in a world of our own.
+	world, err := chromedp.Call(v.ctx, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{
+		FrameID: tree.FrameTree.Frame.ID, WorldName: "reader",
+	})
+	if err != nil {
+		return "", err
+	}
+	read := func(expression string) (string, error) {
+		expression = fmt.Sprintf("(%s || '').slice(0, %d)", expression, maxHTML)
+		return chromedp.Run(v.ctx, chromedp.Evaluate[string](expression, func(p *runtime.EvaluateParams) {
+			p.ContextID = world.ExecutionContextID
+		}))
+	}
+	source, err := read("document.documentElement && document.documentElement.outerHTML")
+	if err != nil {
+		return "", err
+	}
+	text, err := readable.Markdown(ctx, strings.NewReader(source), v.url)
+	if err != nil || strings.TrimSpace(text) != "" {
+		return text, err
+	}
+	return read("document.body && document.body.innerText")
+}
+
+// script runs the body of a function in the page. A value that is no string comes as
+// JSON, an exception as text. What comes back is cut in the page, by means that the
+// page cannot replace.
+func (v *visit) script(body string) (string, error) {
+	source, err := json.Marshal(body)
+	if err != nil {
+		return "", fmt.Errorf("encode the script: %w", err)
+	}
+	expression := fmt.Sprintf(`(async () => {
+	const run = new (async () => {}).constructor(%s);
+	let value = await run();
+	if (typeof value !== "string") value = value === undefined ? "" : JSON.stringify(value);
+	if (typeof value !== "string") return "";
+	if (value.length <= %[2]d) return value;
+	let cut = "";
+	for (let i = 0; i < %[2]d; i++) cut += value[i];
+	return cut;
+})()`, source, maxHTML)
+	text, err := chromedp.Run(v.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+	if thrown, ok := errors.AsType[*chromedp.ExceptionError](err); ok {
+		what := thrown.Text
+		if thrown.Exception != nil && thrown.Exception.Description != "" {
+			what, _, _ = strings.Cut(thrown.Exception.Description, "\n")
+		} else if thrown.Exception != nil && len(thrown.Exception.Value) > 0 {
+			what = string(thrown.Exception.Value)
+		}
+		return "JavaScript error: " + head(what, maxScriptError), nil
+	}
+	return text, err
+}
+
+// picture takes a screenshot, of the viewport or of the page from its top.
+func (v *visit) picture(width, height int64, full bool) ([]byte, int64, error) {
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if full {
+		layout, err := chromedp.Call(v.ctx, page.GetLayoutMetrics, cdp.Empty{})
+		if err != nil {
+			return nil, 0, err
+		}
+		if layout.CSSContentSize != nil {
+			height = min(max(height, int64(layout.CSSContentSize.Height)), maxFullHeight)
+		}
+		params.CaptureBeyondViewport = new(true)
+		params.Clip = &page.Viewport{Width: float64(width), Height: float64(height), Scale: 1}
+	}
+	res, err := chromedp.Call(v.ctx, page.CaptureScreenshot, params)
+	return res.Data, height, err
+}
+
+// notes tell what is unusual about the page.
+func (v *visit) notes() string {
+	notes := ""
+	if v.status >= http.StatusBadRequest {
+		notes += fmt.Sprintf("[the server answered HTTP %d %s]\n\n", v.status, http.StatusText(v.status))
+	}
+	if v.unfinished {
+		notes += "[the page was still loading]\n\n"
+	}
+	return notes
+}
