@@ -43,8 +43,10 @@ func TestConnectByCallback(t *testing.T) {
 	if status, body := r.visit(t, back); status != http.StatusOK || !strings.Contains(body, adaMail) || !strings.Contains(body, ada) {
 		t.Errorf("page %d %s", status, body)
 	}
-	if status, body := r.visit(t, back); status != http.StatusBadRequest || !strings.Contains(body, "used already") {
-		t.Errorf("the second time: %d %s", status, body)
+	for _, again := range []string{back, r.consent(t, page, adaMail)} {
+		if status, body := r.visit(t, again); status != http.StatusBadRequest || !strings.Contains(body, "used already") {
+			t.Errorf("the second time: %d %s", status, body)
+		}
 	}
 	if fault := r.list(t, ada); fault != nil {
 		t.Errorf("after the connection: %+v", fault)
@@ -77,6 +79,7 @@ func TestStateIsBound(t *testing.T) {
 	second := r.ask(t, ada, "")
 	for name, back := range map[string]string{
 		"an older link":     r.consent(t, first, adaMail),
+		"an older state":    swap(r.consent(t, second, adaMail), stateOf(first)),
 		"invented":          swap(r.consent(t, second, adaMail), "AAAA"),
 		"none":              swap(r.consent(t, second, adaMail), ""),
 		"of someone else":   swap(r.consent(t, second, adaMail), stateOf(hers)),
@@ -86,8 +89,8 @@ func TestStateIsBound(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
-	back := r.consent(t, second, adaMail)
 	now = now.Add(pendingTime)
+	back := r.consent(t, second, adaMail) // With a fresh code, so that only the link is old.
 	if status, _ := r.visit(t, back); status != http.StatusBadRequest {
 		t.Errorf("after ten minutes: %d", status)
 	}
