@@ -18,6 +18,7 @@ import (
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/jstools"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/pdf"
@@ -34,6 +35,7 @@ type catalogue struct {
 	pdf      *pdf.PDF
 	user     *jstools.Tools
 	mcp      *mcp.Client
+	google   *google.Google
 
 	building sync.Mutex
 	registry atomic.Pointer[toolgroups.Registry]
@@ -64,6 +66,9 @@ func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Log
 		return nil, err
 	}
 	if err := c.addUserTools(cfg, models.vault, private, location); err != nil {
+		return nil, err
+	}
+	if err := c.addGoogle(cfg, store); err != nil {
 		return nil, err
 	}
 	if err := c.addServers(cfg); err != nil {
@@ -115,6 +120,18 @@ func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []ne
 	}
 	c.core = append(c.core, eval)
 	c.groups = append(c.groups, group)
+	return nil
+}
+
+func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
+	if c.google, err = openGoogle(cfg, store, c.log); err != nil {
+		return err
+	}
+	groups, err := c.google.Groups()
+	if err != nil {
+		return fmt.Errorf("google tools: %w", err)
+	}
+	c.groups = append(c.groups, groups...)
 	return nil
 }
 

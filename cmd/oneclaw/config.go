@@ -96,6 +96,10 @@ type GoogleConfig struct {
 	ClientID     string `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
 	ClientSecret Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
 	APIURL       string `yaml:"api_url" env:"GOOGLE_API_URL"`
+	// ServiceAccount is the key file of a service account with domain-wide delegation;
+	// Subjects are the addresses for which it acts, by user (telegram:123).
+	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
+	Subjects       map[string]string `yaml:"subjects"`
 }
 
 // Secret is a setting that is never shown.
@@ -274,10 +278,16 @@ func (c Config) check() error {
 
 // checkAddresses refuses addresses of services that are none.
 func (c Config) checkAddresses() error {
-	for name, address := range map[string]string{
+	addresses := map[string]string{
 		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
 		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
-	} {
+	}
+	for name, address := range map[string]string{"google.api_url (GOOGLE_API_URL)": c.Google.APIURL, "public_url (ONECLAW_PUBLIC_URL)": c.PublicURL} {
+		if address != "" {
+			addresses[name] = address
+		}
+	}
+	for name, address := range addresses {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
 		}
@@ -294,8 +304,6 @@ func (c Config) unbuilt() error {
 	}{
 		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
 		{c.Tools.Routing != "groups" && c.Tools.Routing != "all", "tools.routing (ONECLAW_ROUTING)", "the modes so far are groups and all"},
-		{c.Google.ClientID != "" || c.Google.ClientSecret != "" || c.Google.APIURL != "", "google (GOOGLE_CLIENT_ID, GOOGLE_CLIENT_SECRET, GOOGLE_API_URL)", "the Google tools are not built yet"},
-		{c.PublicURL != "", "public_url (ONECLAW_PUBLIC_URL)", "nothing uses it yet"},
 	} {
 		if s.set {
 			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)

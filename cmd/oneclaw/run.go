@@ -19,6 +19,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/telegram"
+	"oneclaw/toolgroups/google"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -79,6 +80,7 @@ func (b *bot) handler() http.Handler {
 	if b.slack != nil {
 		mux.Handle("POST /slack/", b.slack.Events())
 	}
+	mux.Handle(google.CallbackPath, b.tools.google.Callback())
 	return mux
 }
 
@@ -121,7 +123,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
-		Persona: models.persona, Commands: chatCommands(models), DataDir: cfg.DataDir,
+		Persona: models.persona, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		AllTools: cfg.Tools.Routing == "all", Logger: log,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {

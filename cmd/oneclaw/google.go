@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups/google"
+)
+
+func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
+	key, err := cfg.secretKey()
+	if err != nil {
+		return nil, err
+	}
+	location, err := cfg.location()
+	if err != nil {
+		return nil, fmt.Errorf("time zone: %w", err)
+	}
+	var account []byte
+	if cfg.Google.ServiceAccount != "" {
+		if account, err = os.ReadFile(cfg.Google.ServiceAccount); err != nil {
+			return nil, fmt.Errorf("setting google.service_account (GOOGLE_SERVICE_ACCOUNT): %w", err)
+		}
+	}
+	g, err := google.New(google.Config{
+		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
+		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: location, Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("google: %w", err)
+	}
+	return g, nil
+}
+
+// accountCommands connect and disconnect a user's account.
+func accountCommands(g *google.Google) []bridge.Command {
+	return []bridge.Command{
+		{
+			CommandInfo: bridge.CommandInfo{Name: "connect", Description: "Connect your Google account: /connect google"},
+			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+				args, ok := forGoogle(call.Args)
+				if !ok {
+					return "I can connect a Google account: `/connect google`.", nil
+				}
+				return g.Connect(ctx, google.ConnectRequest{User: call.User, Chat: call.Chat, Direct: call.Direct, Args: args})
+			},
+		},
+		{
+			CommandInfo: bridge.CommandInfo{Name: "disconnect", Description: "Disconnect your Google account: /disconnect google"},
+			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+				if _, ok := forGoogle(call.Args); !ok {
+					return "I can disconnect your Google account: `/disconnect google`.", nil
+				}
+				return g.Disconnect(ctx, call.User)
+			},
+		},
+	}
+}
+
+// forGoogle returns what stands behind the word google.
+func forGoogle(args string) (string, bool) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(args), " ")
+	return strings.TrimSpace(rest), strings.EqualFold(word, "google")
+}
+
+func googleCommand(load func() (Config, error)) *cobra.Command {
+	command := &cobra.Command{Use: "google", Short: "Google accounts"}
+	command.AddCommand(&cobra.Command{
+		Use:   "login USER [SERVICE…]",
+		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return loginGoogle(cmd, cfg, args[0], args[1:])
+		},
+	})
+	return command
+}
+
+func loginGoogle(cmd *cobra.Command, cfg Config, user string, services []string) (err error) {
+	if _, err := bridge.ParseChat(user); err != nil {
+		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)
+	}
+	log := newLogger(io.Discard, cfg)
+	store, err := openStore(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	g, err := openGoogle(cfg, store, log)
+	if err != nil {
+		return err
+	}
+	email, err := g.Login(cmd.Context(), user, services, func(link string) {
+		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Open this address in a browser on this machine:\n\n  %s\n\n", link)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is connected for %s.\n", email, user)
+	return err
+}
