@@ -77,9 +77,12 @@ func TestStateIsBound(t *testing.T) {
 	first := r.ask(t, ada, "")
 	hers := r.ask(t, grace, "")
 	second := r.ask(t, ada, "")
+	// Everything fits but the state.
+	if status, _ := r.visit(t, swap(r.consent(t, second, adaMail), stateOf(first))); status != http.StatusBadRequest {
+		t.Errorf("an older state: %d", status)
+	}
 	for name, back := range map[string]string{
 		"an older link":     r.consent(t, first, adaMail),
-		"an older state":    swap(r.consent(t, second, adaMail), stateOf(first)),
 		"invented":          swap(r.consent(t, second, adaMail), "AAAA"),
 		"none":              swap(r.consent(t, second, adaMail), ""),
 		"of someone else":   swap(r.consent(t, second, adaMail), stateOf(hers)),
