@@ -3,10 +3,11 @@ package browser_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
 	"io"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,26 @@ import (
 	"oneclaw/toolgroups/browser"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// shared is the tool of a browser that most tests use: to start one takes a second.
+// It may reach 127.0.0.1 and nothing else of this machine.
+var shared toolgroups.Tool
+
+func TestMain(m *testing.M) {
+	b, err := browser.New(browser.Config{AllowPrivate: loopback(), Tabs: 4})
+	if err == nil {
+		shared, err = b.Tool()
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	if err := errors.Join(b.Close(), goleak.Find()); err != nil && code == 0 {
+		log.Fatal(err)
+	}
+	os.Exit(code)
+}
+
+func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }
 
 // desk is a browser at work in a workspace, and a site that it may reach.
 type desk struct {
@@ -69,18 +89,14 @@ func serve(t testing.TB, ip string, h http.Handler) *httptest.Server {
 	return s
 }
 
-// newDesk makes a browser that may reach 127.0.0.1 and nothing else of this machine.
+// newDesk makes a desk with the shared browser.
 func newDesk(t testing.TB) *desk {
 	t.Helper()
 	if !installed() {
 		t.Skip("there is no Chromium on this machine")
 	}
-	d := &desk{dir: t.TempDir(), mux: http.NewServeMux()}
+	d := &desk{dir: t.TempDir(), mux: http.NewServeMux(), tool: shared}
 	d.site = serve(t, "127.0.0.1", d.mux).URL
-	d.tool = newTool(t, browser.Config{
-		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		Logger:       slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
 	return d
 }
 

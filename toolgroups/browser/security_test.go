@@ -108,13 +108,18 @@ func TestD35PageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
 		six := newTrap(t, "::1")
 		hosts, traps = append(hosts, six.address), append(traps, six)
 	}
-	for i, host := range hosts {
-		page := strings.NewReplacer("HOST", fmt.Sprintf("%q", host), "UDP", fmt.Sprintf("%q", datagrams.address)).Replace(attempts)
-		address := d.page(fmt.Sprintf("/%d", i), page)
-		if got := d.extract(t, address, args{"wait_seconds": 2}); got != "reached:" {
-			t.Errorf("%s: the page says %q", host, got)
+	t.Run("hosts", func(t *testing.T) {
+		for i, host := range hosts {
+			page := strings.NewReplacer("HOST", fmt.Sprintf("%q", host), "UDP", fmt.Sprintf("%q", datagrams.address)).Replace(attempts)
+			address := d.page(fmt.Sprintf("/%d", i), page)
+			t.Run(host, func(t *testing.T) {
+				t.Parallel()
+				if got := d.extract(t, address, args{"wait_seconds": 2}); got != "reached:" {
+					t.Errorf("the page says %q", got)
+				}
+			})
 		}
-	}
+	})
 	for _, p := range traps {
 		if n := p.hits.Load(); n > 0 {
 			t.Errorf("%s was reached %d times", p.address, n)
@@ -130,7 +135,7 @@ func TestD35AddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 		d.mux.Handle(path, http.RedirectHandler(to, code))
 		return d.site + path
 	}
-	for name, address := range map[string]string{
+	ways := map[string]string{
 		"direct":    target,
 		"tls":       strings.Replace(target, "http", "https", 1),
 		"redirect":  redirect("/r", target, http.StatusFound),
@@ -143,13 +148,21 @@ func TestD35AddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 		"to tls":    redirect("/s", strings.Replace(target, "http", "https", 1), http.StatusFound),
 		"decimal":   redirect("/d", strings.Replace(target, "127.0.0.2", "2130706434", 1), http.StatusFound),
 		"mapped v6": redirect("/m", strings.Replace(target, "127.0.0.2", "[::ffff:127.0.0.2]", 1), http.StatusFound),
-	} {
-		for mode, code := range map[string]string{"extract": browser.CodeExtraction, "screenshot": browser.CodeScreenshot} {
-			res, fault := d.run(t, args{"url": address, "mode": mode, "wait_seconds": 0})
-			if fault == nil || fault.Code != code || !strings.Contains(fault.Message, "internal or reserved") {
-				t.Errorf("%s: %q, %+v", name, res.Text, fault)
-			}
+	}
+	t.Run("ways", func(t *testing.T) {
+		for name, address := range ways {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				res, fault := d.run(t, args{"url": address, "mode": "extract", "wait_seconds": 0})
+				if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "internal or reserved") {
+					t.Errorf("%q, %+v", res.Text, fault)
+				}
+			})
 		}
+	})
+	_, fault := d.run(t, args{"url": d.site + "/r", "mode": "screenshot"})
+	if fault == nil || fault.Code != browser.CodeScreenshot || !strings.Contains(fault.Message, "internal or reserved") {
+		t.Errorf("screenshot: %+v", fault)
 	}
 	for name, html := range map[string]string{
 		"script":  `<script>location = "` + target + `"</script>`,
@@ -198,19 +211,19 @@ func TestD35PagesLeadToNoLocalFile(t *testing.T) {
 			w.Header().Set("Location", to)
 			w.WriteHeader(http.StatusFound)
 		})
-		if res, fault := d.run(t, args{"url": d.site + way, "mode": "extract", "wait_seconds": 0}); fault == nil {
-			t.Errorf("redirect to %s: %q", to, res.Text)
-		}
 		page := d.page(fmt.Sprintf("/page%d", i), fmt.Sprintf(`<p>mine</p><iframe id=f src=%[1]q></iframe><script>
 try { window.open(%[1]q) } catch {}
 fetch(%[1]q).then(r => r.text()).then(t => document.body.append(t)).catch(() => {});
 setTimeout(() => { try { document.body.append(f.contentDocument.body.textContent) } catch {}; location = %[1]q }, 200)</script>`, to))
-		res, fault := d.run(t, args{"url": page, "mode": "extract", "wait_seconds": 1})
-		if text := res.Text; to[:4] != "data" && (fault != nil || text != "mine") {
-			t.Errorf("page that goes to %s: %q, %+v", to, text, fault)
-		}
-		if _, fault := d.run(t, args{"url": page, "mode": "extract", "javascript": fmt.Sprintf("location = %q; await new Promise(r => setTimeout(r, 300)); return document.body.textContent", to)}); fault != nil && fault.Code != browser.CodeExtraction {
-			t.Errorf("script that goes to %s: %+v", to, fault)
-		}
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			if res, fault := d.run(t, args{"url": d.site + way, "mode": "extract", "wait_seconds": 0}); fault == nil {
+				t.Errorf("redirect: %q", res.Text)
+			}
+			res, fault := d.run(t, args{"url": page, "mode": "extract", "wait_seconds": 1})
+			if isData := strings.HasPrefix(to, "data:"); !isData && (fault != nil || res.Text != "mine") {
+				t.Errorf("page: %q, %+v", res.Text, fault)
+			}
+		})
 	}
 }

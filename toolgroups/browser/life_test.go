@@ -1,0 +1,154 @@
+package browser_test
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/browser"
+)
+
+// children are the processes that this one has started and that run, with the
+// beginning of their environment.
+func children(t testing.TB) map[int]string {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Skip("there is no /proc here")
+	}
+	found := map[int]string{}
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		// pid (name) state ppid …
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "environ"))
+		found[pid] = string(environment)
+	}
+	return found
+}
+
+// started are the children that were not there before.
+func started(t testing.TB, before map[int]string) map[int]string {
+	t.Helper()
+	now := children(t)
+	maps.DeleteFunc(now, func(pid int, _ string) bool { _, old := before[pid]; return old })
+	return now
+}
+
+func TestChromiumIsStartedOnceAndSeesNoSecrets(t *testing.T) {
+	t.Setenv("ONECLAW_TEST_TOKEN", "xoxb-secret")
+	d, before := newDesk(t), children(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback()})
+	if n := len(started(t, before)); n != 0 {
+		t.Fatalf("%d processes before the first call", n)
+	}
+	address := d.page("/", "<p>x</p>")
+	for range 2 {
+		d.extract(t, address, nil)
+		running := started(t, before)
+		if len(running) != 1 {
+			t.Fatalf("%d processes", len(running))
+		}
+		for _, environment := range running {
+			if strings.Contains(environment, "xoxb-secret") || !strings.Contains(environment, "HOME=") {
+				t.Errorf("environment is %q", environment)
+			}
+		}
+	}
+}
+
+func TestChromiumThatDiedIsStartedAgain(t *testing.T) {
+	d, before := newDesk(t), children(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback()})
+	address := d.page("/", "<p>x</p>")
+	d.extract(t, address, nil)
+	for pid := range started(t, before) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first call may still meet the dying process.
+	if _, fault := d.run(t, args{"url": address, "mode": "extract", "wait_seconds": 0}); fault != nil && !strings.Contains(fault.Message, "Try again") {
+		t.Errorf("%+v", fault)
+	}
+	if got := d.extract(t, address, nil); got != "x" {
+		t.Errorf("page is %q", got)
+	}
+}
+
+func TestIdleChromiumIsEnded(t *testing.T) {
+	d, before := newDesk(t), children(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), Idle: time.Millisecond})
+	address := d.page("/", "<p>x</p>")
+	for range 2 {
+		d.extract(t, address, nil)
+		for ended := t.Context(); len(started(t, before)) > 0; {
+			if ended.Err() != nil {
+				t.Fatal("it still runs")
+			}
+			time.Sleep(5 * time.Millisecond) // nothing tells when another process is gone
+		}
+	}
+}
+
+func TestCloseEndsCallsThatRun(t *testing.T) {
+	d := newDesk(t)
+	b, err := browser.New(browser.Config{AllowPrivate: loopback()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.tool, err = b.Tool(); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{})
+	d.mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	})
+	result := make(chan *toolgroups.Error)
+	go func() {
+		_, fault := d.run(t, args{"url": d.site + "/slow", "mode": "extract"})
+		result <- fault
+	}()
+	<-asked
+	closed := make(chan error)
+	go func() { closed <- b.Close() }()
+	if fault := <-result; fault == nil || fault.Code != browser.CodeExtraction {
+		t.Errorf("the call ended with %+v", fault)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if _, fault := d.run(t, args{"url": d.site, "mode": "extract"}); fault == nil || !strings.Contains(fault.Message, "ended") {
+		t.Errorf("after Close: %+v", fault)
+	}
+}
+
+func TestStoppedCallsEndAtOnce(t *testing.T) {
+	d := newDesk(t)
+	d.extract(t, d.page("/", "<p>x</p>"), nil)
+	d.mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	d.tool.Timeout = 200 * time.Millisecond
+	_, fault := d.run(t, args{"url": d.site + "/slow", "mode": "extract"})
+	if fault == nil || fault.Code != toolgroups.CodeTimeout {
+		t.Errorf("%+v", fault)
+	}
+}
