@@ -53,8 +53,8 @@ func LoadArgument(arguments json.RawMessage) (string, bool) {
 	return strings.TrimSpace(name), ok
 }
 
-// load is what load_tool_group does in this conversation.
-func (s *Set) load(call Call, ticket int) (Result, error) {
+// load is what load_tool_group does in this conversation. describe is as in [Route].
+func (s *Set) load(call Call, ticket int, describe func([]string, []Tool) string) (Result, error) {
 	name, ok := LoadArgument(call.Arguments)
 	if !ok {
 		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
@@ -74,7 +74,11 @@ func (s *Set) load(call Call, ticket int) (Result, error) {
 		return Result{}, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
 	}
 	s.add(name, ticket)
-	return Result{Text: loadedText(group.DisplayName, tools)}, nil
+	text := loadedText(group.DisplayName, tools)
+	if describe != nil {
+		text += describe(s.Loaded(), tools)
+	}
+	return Result{Text: text}, nil
 }
 
 // loadedText is S1.

@@ -73,8 +73,8 @@ func coreOrder() []string {
 }
 
 // NewRegistry checks and orders what it is given. The error names every clash:
-// two sources with one group name, two tools with one name, a tool without a
-// function or with parameters that are no object schema.
+// two sources with one group name, two tools with one name or one with a reserved
+// name, a tool without a function or with parameters that are no object schema.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	r := &Registry{
 		byGroup: map[string]int{},
@@ -185,6 +185,9 @@ func (r *Registry) admit(t Tool, p place) (Tool, error) {
 	where := r.where(p)
 	if !wireName.MatchString(t.Name) {
 		return t, fmt.Errorf("tool %q in %s: the name must match %s", t.Name, where, wireName)
+	}
+	if Reserved(t.Name) {
+		return t, fmt.Errorf("tool %q in %s: the name is reserved for the program", t.Name, where)
 	}
 	if old, taken := r.byTool[t.Name]; taken {
 		return t, fmt.Errorf("tool %q is in both %s and %s", t.Name, r.where(old), where)

@@ -2,6 +2,7 @@ package toolgroups
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 )
 
@@ -10,51 +11,93 @@ import (
 type Round struct {
 	set      *Set
 	registry *Registry
-	tools    []Tool
+	route    Route
 	index    map[string]int
 }
 
-// Tools returns the tools of the request: the core in its fixed order, then the
-// groups in first-load order, without those that are switched off.
-func (r *Round) Tools() []Tool { return slices.Clone(r.tools) }
+// Tools returns the tools of the request. Without a [Router] these are the core in
+// its fixed order, then the groups in first-load order, without those that are
+// switched off.
+func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
 // Registry returns the registry this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
 
+// Mode returns [Route].Mode.
+func (r *Round) Mode() string { return r.route.Mode }
+
+// Record returns [Route].Record.
+func (r *Round) Record() string { return r.route.Record }
+
+// Unwrap returns the tool that a call runs in truth and what it is given: where
+// that is another tool than the one named, look it up with [Round.Through]. The error
+// is the answer to a call that cannot be unwrapped.
+func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error) {
+	if r.route.Unwrap == nil {
+		return name, arguments, nil
+	}
+	return r.route.Unwrap(name, arguments)
+}
+
 // Lookup finds the tool of a call. Look up all calls of a reply in their order
 // before any of them runs: that order is the one in which groups that load side
 // by side take their places. The error says, in this order, that there is no such
-// tool, that it was not offered in this round (and which group to load), that it
+// tool, that it was not offered in this round (and what to do to run it), that it
 // is switched off by now, or that the role of the sender does not allow it.
 func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
+	i, offered := r.index[name]
 	_, registered := now.Tool(name)
+	switch {
+	case !registered && !(offered && Reserved(name)):
+		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
+	case !offered:
+		advice := ""
+		if r.route.Advice != nil {
+			advice = r.route.Advice(name)
+		}
+		return Tool{}, notAvailable(now, name, advice)
+	}
+	return r.admit(now, r.route.Tools[i], scope)
+}
+
+// Through finds the tool of a call that [Round.Unwrap] has unwrapped: it need not
+// be offered itself, but must still be there, be switched on, and be allowed.
+func (r *Round) Through(name string, scope Scope) (Tool, *Error) {
+	now := r.set.current()
+	tool, registered := now.Tool(name)
 	if !registered {
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 	}
-	i, offered := r.index[name]
-	if !offered {
-		return Tool{}, notAvailable(now, name)
+	return r.admit(now, tool, scope)
+}
+
+// admit makes the checks that hold for every tool, and binds load_tool_group to
+// its place in the order of loads.
+func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
+	if now.Disabled(tool.Name) {
+		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
 	}
-	if now.Disabled(name) {
-		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", name)
-	}
-	tool := r.tools[i]
 	if err := permit(tool, scope); err != nil {
 		return Tool{}, err
 	}
-	if name == LoadToolGroup {
+	if tool.Name == LoadToolGroup {
 		ticket := r.set.ticket()
-		tool.Run = func(_ context.Context, call Call) (Result, error) { return r.set.load(call, ticket) }
+		tool.Run = func(_ context.Context, call Call) (Result, error) {
+			return r.set.load(call, ticket, r.route.Describe)
+		}
 	}
 	return tool, nil
 }
 
 // notAvailable begins with S8 and says what helps.
-func notAvailable(reg *Registry, name string) *Error {
+func notAvailable(reg *Registry, name, advice string) *Error {
 	const text = "Tool '%s' is not available for this agent"
 	if reg.Disabled(name) {
 		return Errorf(CodeNotAvailable, text+". It is switched off by an administrator.", name)
+	}
+	if advice != "" {
+		return Errorf(CodeNotAvailable, text+". %s", name, advice)
 	}
 	if group, ok := reg.GroupOf(name); ok {
 		return Errorf(CodeNotAvailable, text+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)

@@ -2,7 +2,6 @@ package toolgroups
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 )
@@ -45,24 +44,6 @@ func (s *Set) Loaded() []string {
 		names[i] = l.name
 	}
 	return names
-}
-
-// Round returns what the next model request offers. Loads that follow do not
-// change it.
-func (s *Set) Round() *Round {
-	reg := s.current()
-	tools := reg.enabled(make([]Tool, 0, len(reg.byTool)), reg.core)
-	for _, name := range s.Loaded() {
-		tools = append(tools, reg.groupTools(name)...)
-	}
-	index := make(map[string]int, len(tools))
-	for i, t := range tools {
-		index[t.Name] = i
-		if t.Name == LoadToolGroup {
-			tools[i].Run = func(ctx context.Context, call Call) (Result, error) { return s.load(call, s.ticket()) }
-		}
-	}
-	return &Round{set: s, registry: reg, tools: tools, index: index}
 }
 
 // ticket returns the next place in the order of loads.

@@ -134,6 +134,11 @@ const (
 	CodeDenied       = "permission_denied"
 	// CodeCancelled is a call that ended because its turn was stopped.
 	CodeCancelled = "cancelled"
+	// CodeBridge is a call of a tool through another one that cannot be made in this
+	// way: the tool is to be called directly.
+	CodeBridge = "bridge_misuse"
+	// CodeFruitless is a search that is not run because too many found nothing.
+	CodeFruitless = "search_exhausted"
 )
 
 // Error is a failure of a call that the model is told about: a code for programs

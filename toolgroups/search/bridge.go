@@ -14,15 +14,10 @@ import (
 
 // The names of the bridge tools. No other tool may have them.
 const (
-	ToolSearch   = "tool_search"
-	ToolDescribe = "tool_describe"
-	ToolCall     = "tool_call"
+	ToolSearch   = toolgroups.ToolSearch
+	ToolDescribe = toolgroups.ToolDescribe
+	ToolCall     = toolgroups.ToolCall
 )
-
-// Reserved reports whether a name belongs to the bridge.
-func Reserved(name string) bool {
-	return name == ToolSearch || name == ToolDescribe || name == ToolCall
-}
 
 // Bounds of the bridge tools.
 const (
@@ -37,15 +32,6 @@ const (
 	maxSchemas     = 24 << 10 // bytes of schemas in one description
 )
 
-// Codes of errors that the bridge makes beside those of [toolgroups].
-const (
-	// CodeBridge is a bridge call that names a bridge tool, or a tool that is to be
-	// called directly.
-	CodeBridge = "bridge_misuse"
-	// CodeFruitless is a search that is not run because too many found nothing.
-	CodeFruitless = "search_exhausted"
-)
-
 // BridgeConfig is what a [Bridge] is made of.
 type BridgeConfig struct {
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
@@ -57,6 +43,9 @@ type BridgeConfig struct {
 	// either way; the others (the core) are refused with the advice to call them
 	// directly.
 	Direct []string
+	// CallOnly says that [ToolCall] stands alone, without a search: its text and the
+	// answers to mistakes then send the model to load_tool_group, and never change.
+	CallOnly bool
 	// Outside answers for a name that is in neither: a tool that is switched off,
 	// or that this conversation may not use. It returns nil for one it does not
 	// know. Nil means that it never knows one.
@@ -94,12 +83,16 @@ func NewBridge(cfg BridgeConfig) (*Bridge, error) {
 	if limits.SearchDefaultLimit < 1 || limits.MaxSearchLimit > MaxSearchLimit || limits.SearchDefaultLimit > limits.MaxSearchLimit {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
+	return newBridge(cfg), nil
+}
+
+func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
 	b := &Bridge{cfg: cfg, direct: make(map[string]bool, len(cfg.Direct))}
 	for _, name := range cfg.Direct {
 		b.direct[name] = true
 	}
-	return b, nil
+	return b
 }
 
 // Assemble returns the tools array: the visible tools in their order without what
@@ -116,12 +109,17 @@ func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
 
 // Strip returns tools without those named like a bridge tool.
 func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
-	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return Reserved(t.Name) })
+	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
 // Tools returns the three bridge tools in their fixed order. Their text depends on
-// nothing but the number of tools in the catalogue.
+// nothing but the number of tools in the catalogue. [ToolCall] alone has a text that
+// depends on nothing.
 func (b *Bridge) Tools() []toolgroups.Tool {
+	if b.cfg.CallOnly {
+		return []toolgroups.Tool{b.callTool("Run a tool of a loaded group that is not listed here. " +
+			"load_tool_group shows the names and parameters. Tools that are listed here are called directly, not through this.")}
+	}
 	n := b.cfg.Catalogue.Len()
 	return []toolgroups.Tool{
 		{
@@ -140,14 +138,16 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 				`"names":{"type":"array","items":{"type":"string"},"description":"Several at once, up to 10"}}}`),
 			Effect: toolgroups.ReadOnly, OwnArguments: true, Run: b.describe,
 		},
-		{
-			Name: ToolCall,
-			Description: fmt.Sprintf("Run one of the %d tools found by tool_search. Tools that are listed here are called directly, not through this.",
-				n),
-			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
-				`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
-			OwnArguments: true, Run: b.run,
-		},
+		b.callTool(fmt.Sprintf("Run one of the %d tools found by tool_search. Tools that are listed here are called directly, not through this.", n)),
+	}
+}
+
+func (b *Bridge) callTool(description string) toolgroups.Tool {
+	return toolgroups.Tool{
+		Name: ToolCall, Description: description,
+		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
+			`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
+		OwnArguments: true, Run: b.run,
 	}
 }
 
@@ -186,12 +186,12 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 // called directly, one that is known but not to be used here, one that nobody
 // knows.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
-	if Reserved(name) {
-		return toolgroups.Errorf(CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
+	if name == ToolCall || toolgroups.Reserved(name) && !b.cfg.CallOnly {
+		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
 	if b.direct[name] {
-		return toolgroups.Errorf(CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
+		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}
 	if b.cfg.Outside != nil {
@@ -204,7 +204,15 @@ func (b *Bridge) unknown(name string) *toolgroups.Error {
 		text += " Did you mean " + list(like) + "?"
 	}
 	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
-		" Check the spelling with " + ToolSearch + "; do not repeat this call."}
+		" Check the spelling with " + b.finder() + "; do not repeat this call."}
+}
+
+// finder is the tool that tells the names of tools.
+func (b *Bridge) finder() string {
+	if b.cfg.CallOnly {
+		return toolgroups.LoadToolGroup
+	}
+	return ToolSearch
 }
 
 func list(names []string) string {

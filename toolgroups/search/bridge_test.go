@@ -108,7 +108,7 @@ func TestAcceptance103Describe(t *testing.T) {
 	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"nowhere_at_all"}`)
 	wantCode(t, fault, toolgroups.CodeNotFound)
 	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
-	wantCode(t, fault, search.CodeBridge)
+	wantCode(t, fault, toolgroups.CodeBridge)
 }
 
 func TestDescribeSeveral(t *testing.T) {

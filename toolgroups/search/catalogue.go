@@ -61,7 +61,7 @@ type Catalogue struct {
 func NewCatalogue(entries []Entry) *Catalogue {
 	c := &Catalogue{byName: make(map[string]int, len(entries))}
 	for _, e := range entries {
-		if _, taken := c.byName[e.Tool.Name]; !taken && !Reserved(e.Tool.Name) {
+		if _, taken := c.byName[e.Tool.Name]; !taken && !toolgroups.Reserved(e.Tool.Name) {
 			c.byName[e.Tool.Name] = len(c.entries)
 			c.entries = append(c.entries, e)
 		}

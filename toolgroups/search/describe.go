@@ -8,13 +8,12 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Schemas writes tools with their complete parameters, one a line: what the result
-// of loading a group holds where the tools array does not grow and the group's
-// tools are run through [ToolCall].
+// Schemas writes the complete parameters of tools, one a line: what stands behind
+// the list of a loaded group's tools where these are run through [ToolCall].
 func Schemas(tools []toolgroups.Tool) string {
 	lines := make([]string, len(tools))
 	for i, t := range tools {
-		lines[i] = "- " + t.Name + ": " + strings.Join(strings.Fields(t.Description), " ") + " Parameters: " + string(wire(t))
+		lines[i] = "- " + t.Name + ": " + string(wire(t))
 	}
 	return strings.Join(lines, "\n")
 }

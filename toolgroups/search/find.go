@@ -121,10 +121,10 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 func (b *Bridge) brake(fruitless int, arguments json.RawMessage) *toolgroups.Error {
 	const stop = " Stop searching: go on with what you have, or tell the user that there is no such tool."
 	if fruitless >= FruitlessStop {
-		return toolgroups.Errorf(CodeFruitless, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
+		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
 	if n := repeated(b.cfg.Turn, arguments); n >= SameSearch {
-		return toolgroups.Errorf(CodeFruitless, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
+		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
 }

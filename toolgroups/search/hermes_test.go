@@ -146,7 +146,7 @@ func TestHermes27DescribeRequiresName(t *testing.T) {
 
 func TestHermes28DescribeRejectsCoreTool(t *testing.T) {
 	_, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
-	wantCode(t, fault, search.CodeBridge)
+	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "listed directly") {
 		t.Error(fault.Message)
 	}

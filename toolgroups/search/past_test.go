@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
 
@@ -16,7 +17,7 @@ func turn(t testing.TB, queries ...string) (past []search.Past, last string, ref
 		text, fault := use(t, b, search.ToolSearch, `{"query":"`+q+`"}`)
 		p := search.Past{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
 		if fault != nil {
-			wantCode(t, fault, search.CodeFruitless)
+			wantCode(t, fault, toolgroups.CodeFruitless)
 			p.Result = fault.Message
 		}
 		past, last, refused = append(past, p), p.Result, fault != nil

@@ -38,7 +38,7 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (Resolved, *too
 	if outer, fault = single(outer); fault != nil {
 		return Resolved{}, fault
 	}
-	target, fault := named(outer)
+	target, fault := b.named(outer)
 	if fault != nil {
 		return Resolved{}, fault
 	}
@@ -113,7 +113,7 @@ func single(outer fields) (fields, *toolgroups.Error) {
 }
 
 // named returns the name of the tool.
-func named(outer fields) (string, *toolgroups.Error) {
+func (b *Bridge) named(outer fields) (string, *toolgroups.Error) {
 	for _, key := range []string{"name", "tool_name", "tool"} {
 		var name string
 		if json.Unmarshal(outer[key], &name) == nil && strings.TrimSpace(name) != "" {
@@ -124,7 +124,7 @@ func named(outer fields) (string, *toolgroups.Error) {
 		}
 	}
 	return "", toolgroups.Errorf(toolgroups.CodeMissingParameter,
-		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, ToolSearch)
+		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, b.finder())
 }
 
 // inside returns the arguments of the tool, wherever they were put.

@@ -50,7 +50,7 @@ func TestHermes31BadJSON(t *testing.T) {
 func TestHermes32Recursion(t *testing.T) {
 	for _, name := range []string{search.ToolCall, search.ToolSearch, search.ToolDescribe} {
 		_, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
-		wantCode(t, fault, search.CodeBridge)
+		wantCode(t, fault, toolgroups.CodeBridge)
 		if !strings.Contains(fault.Message, "itself a bridge tool") {
 			t.Error(fault.Message)
 		}
@@ -61,7 +61,7 @@ func TestAcceptance107Recursion(t *testing.T) { TestHermes32Recursion(t) }
 
 func TestHermes35CoreThroughTheBridge(t *testing.T) {
 	_, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
-	wantCode(t, fault, search.CodeBridge)
+	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "not a deferred tool") || !strings.Contains(fault.Message, "Call it directly") {
 		t.Error(fault.Message)
 	}
@@ -189,7 +189,7 @@ func FuzzResolve(f *testing.F) {
 			}
 			return
 		}
-		if search.Reserved(r.Name) || r.Name == "exec" {
+		if toolgroups.Reserved(r.Name) || r.Name == "exec" {
 			t.Errorf("%q resolved to %s", raw, r.Name)
 		}
 		var object map[string]json.RawMessage
