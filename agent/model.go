@@ -31,6 +31,10 @@ type Request struct {
 	Tools []toolgroups.Tool
 	// CacheKey is the same for all requests of one conversation.
 	CacheKey string
+	// ReadFile reads the files that came with the message being answered, which is the
+	// last user message with files; nil where none did. A model that can see is shown
+	// the pictures among them; what can not be read is left out.
+	ReadFile func(path string, limit int64) ([]byte, error)
 }
 
 // Delta is a piece of a reply while it streams.

@@ -100,6 +100,9 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Tools:    r.round.tools,
 		CacheKey: r.turn.CacheKey,
 	}
+	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
+		req.ReadFile = r.turn.ReadFile
+	}
 	for halved := 0; ; halved++ {
 		reply, err := r.request(ctx, round, req)
 		var failure *ModelError

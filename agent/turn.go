@@ -28,6 +28,9 @@ type Turn struct {
 	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.
 	CacheKey string
+	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
+	// that models can be shown the pictures that came with the message.
+	ReadFile func(path string, limit int64) ([]byte, error)
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
 	// Observe, if not nil, is told what happens: best effort, never stored, called

@@ -61,7 +61,7 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 		if err != nil {
 			return err
 		}
-		j.Parts = b.render(j, answer)
+		j.Parts = append(b.render(j, answer), b.fileParts(j)...)
 	}
 	return b.deliver(ctx, j)
 }

@@ -66,18 +66,22 @@ func (b *Bridge) closeLater(j *Job, state State) {
 // deliverPart tries until the part is sent or refused. Waiting can be interrupted;
 // a try that has begun is not.
 func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPart) error {
-	unknown := 0
+	unknown, tries := 0, 0
 	for wait := minRetry; p.State != PartSent && p.State != PartFailed; wait = min(2*wait, maxRetry) {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		err := b.try(j, to, p)
+		tries++
 		var failure *SendError
 		switch {
 		case err == nil:
 			continue
 		case !errors.As(err, &failure):
 			return err
+		case p.File != nil && hopeless(failure, tries):
+			b.noticeInstead(j, p, err)
+			continue
 		case failure.Outcome == Unknown:
 			if unknown++; unknown >= maxUnknown {
 				p.State = PartFailed
@@ -85,7 +89,7 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 				continue
 			}
 		case failure.Outcome == Refused:
-			b.log.Error("answer refused by the platform", "job", j.Key(), "err", err)
+			b.log.Error("part refused by the platform", "job", j.Key(), "err", err)
 			continue
 		case failure.MovedTo != "":
 			j.MovedTo = failure.MovedTo
@@ -102,13 +106,17 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 // try sends a part once and keeps its state on disk: sending before the platform has
 // the whole request, pending again where it said that it did not take it.
 func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
-	ctx, cancel := context.WithTimeout(b.work, sendTimeout)
+	timeout := sendTimeout
+	if p.File != nil {
+		timeout = fileTimeout
+	}
+	ctx, cancel := context.WithTimeout(b.work, timeout)
 	defer cancel()
 	// The state on disk may be of a former life: what was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
 	before, begun := p.State, false
 	var unsaved error
-	id, err := b.platforms[to.Chat.Platform].Send(ctx, to, p.Part, func() error {
+	id, err := b.send(ctx, j, to, p.Part, func() error {
 		p.State, begun = PartSending, true
 		unsaved = b.jobs.save(ctx, j)
 		return unsaved
@@ -129,6 +137,9 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	switch failure.Outcome {
 	case Refused:
 		p.State = PartFailed
+		if p.File != nil {
+			b.noticeInstead(j, p, failure)
+		}
 	case Later:
 		// Not arrived this time; a former try that may have is remembered by Repeat.
 		p.State = PartPending

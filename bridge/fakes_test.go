@@ -1,9 +1,11 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"path/filepath"
@@ -67,6 +69,21 @@ func (p *platform) Render(markdown string) []bridge.Part {
 }
 
 func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat}, commit)
+}
+
+func (p *platform) MaxFile() int64 { return 1000 }
+
+// SendFile shows a file as <name|caption|content>.
+func (p *platform) SendFile(_ context.Context, to bridge.Address, file bridge.OutFile, commit func() error) (string, error) {
+	content, err := io.ReadAll(file.Content)
+	if err != nil || int64(len(content)) != file.Size {
+		return "", fmt.Errorf("%d of %d bytes: %w", len(content), file.Size, err)
+	}
+	return p.show(sent{to: to, text: "<" + file.Name + "|" + file.Caption + "|" + string(content) + ">", repeat: file.Repeat}, commit)
+}
+
+func (p *platform) show(what sent, commit func() error) (string, error) {
 	p.mu.Lock()
 	p.ids++
 	n, fail := p.ids, p.fail
@@ -86,7 +103,7 @@ func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part, 
 	var refused *bridge.SendError
 	if failure == nil || errors.As(failure, &refused) && refused.Outcome == bridge.Unknown {
 		p.mu.Lock()
-		p.sent = append(p.sent, sent{to: to, text: part.Text, repeat: part.Repeat})
+		p.sent = append(p.sent, what)
 		close(p.changed)
 		p.changed = make(chan struct{})
 		p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // State is where a job stands.
@@ -80,6 +81,8 @@ type Job struct {
 	rev storage.Revision
 	// found is set where a restart found the job: its turn may have begun.
 	found bool
+	// files are to be delivered with the answer that is being rendered.
+	files []toolgroups.File
 }
 
 // ReceiptAge is how long closed jobs are kept (a week): a platform that delivers a

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"oneclaw/toolgroups"
 )
 
 // Chat is a place where people talk to the bot, and the address of an answer. It is
@@ -131,7 +133,8 @@ type Address struct {
 	ReplyTo string
 }
 
-// Part is a piece of an answer, rendered for its platform.
+// Part is a piece of an answer, rendered for its platform. The texts of an answer come
+// first, the files that tools made for it behind them, in the order of their results.
 type Part struct {
 	// Text is in the platform's own format.
 	Text string `json:"text"`
@@ -139,6 +142,9 @@ type Part struct {
 	Plain string `json:"plain,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
+	// File, where not nil, is a file of the workspace that is the part instead of a
+	// text. It is sent with [Uploader], never given to [Platform.Send].
+	File *toolgroups.File `json:"file,omitempty"`
 }
 
 // RepeatNotice is shown with a part that may have been delivered before: the
@@ -156,6 +162,31 @@ type Fetcher interface {
 	// Fetch writes the file to w. It ends with [ErrTooLarge] where the platform does
 	// not hand out files of this size.
 	Fetch(ctx context.Context, a Attachment, w io.Writer) error
+}
+
+// Uploader is a platform that can send files. On others a line says that there are some.
+type Uploader interface {
+	// MaxFile is the size in bytes of the largest file that can be sent.
+	MaxFile() int64
+	// SendFile sends a file as a message of its own and returns the platform's id of
+	// it. Commit and errors are as with [Platform.Send]: commit belongs to the request
+	// that makes the file visible to people. A file that is refused is not tried again;
+	// a line in its place says so.
+	SendFile(ctx context.Context, to Address, file OutFile, commit func() error) (string, error)
+}
+
+// OutFile is a file on its way to a chat.
+type OutFile struct {
+	// Name is a plain file name.
+	Name string
+	// Caption is plain text of any length; it may be empty.
+	Caption string
+	// Size in bytes; never 0, and at most what [Uploader] takes.
+	Size int64
+	// Content is at its beginning. It is open only until SendFile returns.
+	Content io.ReadSeeker
+	// Repeat asks the platform to show [RepeatNotice] with the file.
+	Repeat bool
 }
 
 // ErrTooLarge is returned by [Fetcher.Fetch].

@@ -35,10 +35,15 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if text, done, err := b.begin(ctx, j, h, scope); done || err != nil {
-		return text, err
+	text, done, err := b.begin(ctx, j, h, scope)
+	if !done && err == nil {
+		text, err = b.run(ctx, j, h, scope)
 	}
-	return b.run(ctx, j, h, scope)
+	if err == nil {
+		// A turn that failed may have made files all the same; the log says it did.
+		j.files = b.made(ctx, h, j.Key())
+	}
+	return text, err
 }
 
 // begin stages the message, if the log does not have it yet. Where the log has even
@@ -144,6 +149,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	}
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Scope: scope, CacheKey: h.log,
+		ReadFile: fileReader(scope.Workspace),
 	}
 	if b.cfg.Observe != nil {
 		chat := j.Message.Chat

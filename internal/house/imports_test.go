@@ -21,7 +21,7 @@ var layers = []layer{
 	{"internal/settings", []string{"storage"}},
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups"}},
-	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings"}},
+	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings", "internal/workspace"}},
 	{"telegram", []string{"bridge", "internal/markdown"}},
 	{"slack", []string{"bridge", "internal/markdown"}},
 	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard", "internal/javascript"}},

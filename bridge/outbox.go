@@ -1,0 +1,222 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxOutFiles bounds the files that are sent with one answer.
+	maxOutFiles = 10
+	// fileTimeout bounds one try to send a file.
+	fileTimeout = 10 * time.Minute
+	// maxFileTries bounds how often a file is tried that the platform could not take at
+	// the moment: with the growing pauses about a quarter of an hour. A text waits for
+	// longer, and the file stays in the workspace.
+	maxFileTries = 20
+	// maxShownName bounds a file name in a notice, in characters.
+	maxShownName = 60
+)
+
+// Why a file of the workspace can not be sent, besides what opening it says.
+var (
+	errEmptyFile  = errors.New("bridge: the file is empty")
+	errFileBig    = errors.New("bridge: the file is larger than the platform takes")
+	errNoUploader = errors.New("bridge: the platform takes no files")
+)
+
+// made returns the files that the tools of a turn want delivered, in the order of
+// their results, each once. They are read off the log, so that a turn which went on
+// after a crash has those of before the crash too.
+func (b *Bridge) made(ctx context.Context, h *history, ref string) []toolgroups.File {
+	turn := []agent.Message(nil)
+	if at := indexOf(h.messages, ref); at >= 0 {
+		turn = h.messages[at:]
+	} else {
+		// The question is out of the window, where one turn is longer than that.
+		var err error
+		if turn, err = turnOf(ctx, b.store, h.log, ref); err != nil {
+			b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
+			return nil
+		}
+	}
+	var files []toolgroups.File
+	known := make(map[string]bool)
+	for _, m := range turn {
+		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
+			continue
+		}
+		for _, f := range m.Files {
+			if name := path.Clean(f.Path); !known[name] {
+				known[name] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// turnOf reads a log backward as far as the message with the given Ref.
+func turnOf(ctx context.Context, store storage.Log, log, ref string) ([]agent.Message, error) {
+	var turn []agent.Message
+	for m, err := range RecentMessages(ctx, store, log) {
+		if err != nil {
+			return nil, err
+		}
+		turn = append(turn, m)
+		if m.Ref == ref {
+			slices.Reverse(turn)
+			return turn, nil
+		}
+	}
+	return nil, nil
+}
+
+// fileParts are the parts behind the text of an answer: its files, and notices for
+// those that are not sent.
+func (b *Bridge) fileParts(j *Job) []SentPart {
+	files := j.files
+	if len(files) == 0 {
+		return nil
+	}
+	if _, ok := b.platforms[j.Message.Chat.Platform].(Uploader); !ok {
+		return []SentPart{notice("I can not send files here. They are in my workspace: %s", names(files))}
+	}
+	var parts []SentPart
+	for _, f := range files[:min(len(files), maxOutFiles)] {
+		parts = append(parts, SentPart{Part: Part{File: &f}, State: PartPending})
+	}
+	if len(files) > maxOutFiles {
+		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, names(files[maxOutFiles:])))
+	}
+	return parts
+}
+
+func notice(format string, args ...any) SentPart {
+	return SentPart{Part: Part{Plain: fmt.Sprintf(format, args...)}, State: PartPending}
+}
+
+// names lists files for people.
+func names(files []toolgroups.File) string {
+	var list []string
+	for _, f := range files[:min(len(files), maxOutFiles)] {
+		list = append(list, shownName(f))
+	}
+	if more := len(files) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+func shownName(f toolgroups.File) string {
+	name := safeName(f.Path, 0)
+	if r := []rune(name); len(r) > maxShownName {
+		name = string(r[:maxShownName-1]) + "…"
+	}
+	return name
+}
+
+// send sends a part of an answer: a text as it is, a file out of the workspace.
+func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part, commit func() error) (id string, err error) {
+	platform := b.platforms[to.Chat.Platform]
+	if p.File == nil {
+		return platform.Send(ctx, to, p, commit)
+	}
+	uploader, ok := platform.(Uploader)
+	if !ok {
+		return "", &SendError{Outcome: Refused, Err: errNoUploader}
+	}
+	root, err := workspace.Open(WorkspacePath(b.cfg.DataDir, j.Message.Owner()))
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.Open(p.File.Path)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", unreadable(err)
+	case info.Size() == 0:
+		return "", &SendError{Outcome: Refused, Err: errEmptyFile}
+	case info.Size() > uploader.MaxFile():
+		return "", &SendError{Outcome: Refused, Err: errFileBig}
+	}
+	return uploader.SendFile(ctx, to, OutFile{
+		Name: safeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
+	}, commit)
+}
+
+// unreadable is the error for a file that can not be opened: for good, or for now.
+func unreadable(err error) *SendError {
+	for _, lasting := range []error{
+		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
+	} {
+		if errors.Is(err, lasting) {
+			return &SendError{Outcome: Refused, Err: err}
+		}
+	}
+	return &SendError{Outcome: Later, Err: err}
+}
+
+// hopeless reports whether a file that was tried so often is not tried again.
+func hopeless(failure *SendError, tries int) bool {
+	return failure.Outcome == Unknown && tries >= maxUnknown || tries >= maxFileTries
+}
+
+// noticeInstead has a line take the place of a file that can not be sent.
+func (b *Bridge) noticeInstead(j *Job, p *SentPart, err error) {
+	b.log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
+	could := "could not be sent"
+	if p.Repeat || p.State == PartUnknown {
+		could = "may not have arrived"
+	}
+	*p = SentPart{
+		Part:  Part{Plain: fmt.Sprintf("[%s %s: %s]", shownName(*p.File), could, b.why(j, err))},
+		State: PartPending, Error: cmp.Or(p.Error, err.Error()),
+	}
+}
+
+// why says in words for the user why a file could not be sent.
+func (b *Bridge) why(j *Job, err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "the file is gone"
+	case errors.Is(err, errEmptyFile):
+		return "the file is empty"
+	case errors.Is(err, errFileBig):
+		if uploader, ok := b.platforms[j.Message.Chat.Platform].(Uploader); ok {
+			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)
+		}
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrNotFile), errors.Is(err, fs.ErrPermission):
+		return "it is no file of my workspace"
+	}
+	return "sending it failed; it is in my workspace"
+}
+
+// fileReader lets a model see the files of a workspace.
+func fileReader(dir string) func(path string, limit int64) ([]byte, error) {
+	return func(path string, limit int64) (data []byte, err error) {
+		root, err := workspace.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, root.Close()) }()
+		return root.ReadFile(path, limit)
+	}
+}
