@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/google"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+)
+
+// withGoogle adds Google to a town.
+func (w *town) withGoogle(t *testing.T) *google.Server {
+	t.Helper()
+	server, err := google.New(google.Config{ClientID: "client", ClientSecret: "client-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	w.env["GOOGLE_API_URL"], w.env["GOOGLE_CLIENT_ID"], w.env["GOOGLE_CLIENT_SECRET"] = web.URL, "client", "client-secret"
+	return server
+}
+
+var linkPattern = regexp.MustCompile(`https?://[^\s|>)]+`)
+
+// mailReader is a model that knows what to do about mail: it searches, and moves to the
+// trash what it found in the spam, all at once.
+func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	tool := func(name, arguments string) (openai.Reply, error) {
+		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
+	}
+	switch {
+	case last.Role == "user" && strings.Contains(last.Content, "check my email"):
+		if !slices.Contains(req.ToolNames(), "gmail_search") {
+			return tool("load_tool_group", `{"group_name":"google_gmail"}`)
+		}
+		return tool("gmail_search", `{"query":"in:spam","max_results":100}`)
+	case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
+		return tool("gmail_search", `{"query":"in:spam","max_results":100}`)
+	case last.Role == "user":
+		ids := regexp.MustCompile(`\bs-\d+\b`).FindAllString(req.Messages[len(req.Messages)-3].Content, -1)
+		slices.Sort(ids)
+		arguments, err := json.Marshal(map[string]any{"message_ids": slices.Compact(ids), "add_labels": []string{"TRASH"}, "remove_labels": []string{"SPAM"}})
+		if err != nil {
+			return openai.Reply{}, err
+		}
+		return tool("gmail_batch_modify", string(arguments))
+	}
+	return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
+}
+
+// TestAcceptance071DeleteTheSpamOnes checks mail in one message and deletes the spam in
+// the next, on both platforms: one load, and one request to Google for 61 letters.
+func TestAcceptance071DeleteTheSpamOnes(t *testing.T) {
+	t.Run("telegram", func(t *testing.T) {
+		w := newTown(t, openai.BrainFunc(mailReader))
+		server := w.withGoogle(t)
+		ann := w.person("Ann")
+		bot := w.run()
+		deleteSpam(t, w, server, func(text string) string {
+			answer := w.ask(bot, ann, text, nil)
+			all := w.telegram.Messages(ann)
+			for _, e := range all[len(all)-1].Entities {
+				answer += " " + e.URL
+			}
+			return answer
+		})
+	})
+	t.Run("slack", func(t *testing.T) {
+		w := newTown(t, openai.BrainFunc(mailReader))
+		server := w.withGoogle(t)
+		workspace, _, people := w.withSlack(t, "ann")
+		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(t, w.env, "run")
+		deleteSpam(t, w, server, func(text string) string {
+			before := 0
+			workspace.View(func(s slack.State) { before = s.CountAnswers(dm) })
+			sayTo(t, workspace, dm, people[0], text, "")
+			waitSlack(t, workspace, "answer to "+text, func(s slack.State) bool { return s.CountAnswers(dm) > before })
+			var answer string
+			workspace.View(func(s slack.State) { answer = s.Answers(dm)[before].Text })
+			return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(answer)
+		})
+	})
+}
+
+func deleteSpam(t *testing.T, w *town, server *google.Server, ask func(string) string) {
+	t.Helper()
+	wantIn(t, ask("check my email"), "connect")
+	answer := ask("/connect google gmail")
+	back, err := server.Consent(linkPattern.FindString(answer), google.DefaultAccount)
+	if err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	wantIn(t, ask("/connect google "+back), google.DefaultAccount)
+	wantIn(t, ask("check my email again"), "s-61")
+	server.Forget()
+	asked := w.model.Count()
+	ask("delete the spam ones")
+	batches := 0
+	for _, r := range server.Requests() {
+		if r.Method == "gmail.users.messages.batchModify" && strings.Count(r.Body, `"s-`) == 61 {
+			batches++
+		} else {
+			t.Errorf("besides the one batch: %s %s", r.Method, r.Body)
+		}
+	}
+	if batches != 1 {
+		t.Errorf("%d batch requests, want one for all 61 letters", batches)
+	}
+	requests := w.model.Requests()
+	if !slices.Contains(requests[asked].ToolNames(), "gmail_batch_modify") || w.loads() != 1 {
+		t.Errorf("%d loads, and the tools of the second message are %v", w.loads(), requests[asked].ToolNames())
+	}
+}
