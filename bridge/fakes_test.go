@@ -76,7 +76,7 @@ func (p *platform) MaxFile() int64 { return 1000 }
 
 // SendFile shows a file as <name|caption|content>.
 func (p *platform) SendFile(_ context.Context, to bridge.Address, file bridge.OutFile, commit func() error) (string, error) {
-	content, err := io.ReadAll(file.Content)
+	content, err := io.ReadAll(io.NewSectionReader(file.Content, 0, file.Size))
 	if err != nil || int64(len(content)) != file.Size {
 		return "", fmt.Errorf("%d of %d bytes: %w", len(content), file.Size, err)
 	}

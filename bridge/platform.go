@@ -183,8 +183,8 @@ type OutFile struct {
 	Caption string
 	// Size in bytes; never 0, and at most what [Uploader] takes.
 	Size int64
-	// Content is at its beginning. It is open only until SendFile returns.
-	Content io.ReadSeeker
+	// Content holds Size bytes. It is open only until SendFile returns.
+	Content io.ReaderAt
 	// Repeat asks the platform to show [RepeatNotice] with the file.
 	Repeat bool
 }

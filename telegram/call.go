@@ -170,6 +170,13 @@ func (c *client) send(ctx context.Context, method string, params tgbotapi.Params
 }
 
 func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any, g *gate) error {
+	return c.request(ctx, method, into, g, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
+		return bot.MakeRequest(method, params)
+	})
+}
+
+// request has the library make a request and decodes the result.
+func (c *client) request(ctx context.Context, method string, into any, g *gate, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
 	var status int
 	var header http.Header
 	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
@@ -185,7 +192,7 @@ func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, 
 		return resp, err
 	})}
 	bot.SetAPIEndpoint(c.endpoint)
-	resp, err := bot.MakeRequest(method, params)
+	resp, err := with(bot)
 	fault := &callError{method: method, code: status, begun: true}
 	if g != nil {
 		fault.begun, fault.commit = g.close()
@@ -208,8 +215,9 @@ type bounded struct {
 // explain takes an error of the library apart.
 func (c *client) explain(fault *callError, err error, header http.Header) {
 	if refusal, ok := errors.AsType[*tgbotapi.Error](err); ok {
-		fault.answered = refusal.Code != 0
-		if fault.answered {
+		// With an upload the library drops the code, which is that of HTTP as well.
+		fault.answered = refusal.Code != 0 || fault.code >= http.StatusBadRequest && refusal.Message != ""
+		if refusal.Code != 0 {
 			fault.code = refusal.Code
 		}
 		fault.text = c.redact(refusal.Message)

@@ -3,7 +3,6 @@ package telegram
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -80,25 +79,13 @@ func checkAddress(to bridge.Address) error {
 }
 
 func (d delivery) params() tgbotapi.Params {
-	params := tgbotapi.Params{
-		"chat_id":              d.to.Chat.ID,
-		"link_preview_options": `{"is_disabled":true}`,
-	}
+	params := d.address()
+	params["link_preview_options"] = `{"is_disabled":true}`
 	if d.plain {
 		params["text"] = d.text(cmp.Or(d.part.Plain, d.part.Text), plainLine)
 	} else {
 		params["text"] = d.text(d.part.Text, htmlLine)
 		params["parse_mode"] = "HTML"
-	}
-	if d.to.Chat.Thread != "" && !d.moved {
-		params["message_thread_id"] = d.to.Chat.Thread
-	}
-	// The message that is answered may lie in the topic that is gone.
-	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.moved {
-		reply, err := json.Marshal(map[string]any{"message_id": id, "allow_sending_without_reply": true})
-		if err == nil {
-			params["reply_parameters"] = string(reply)
-		}
 	}
 	return params
 }
@@ -149,6 +136,8 @@ func outcome(ce *callError) bridge.Outcome {
 		return bridge.Later
 	case ce.code == http.StatusGatewayTimeout:
 		return bridge.Unknown
+	case ce.code == http.StatusRequestEntityTooLarge:
+		return bridge.Refused
 	case ce.code >= 500:
 		return bridge.Later
 	case ce.code >= 400 && ce.answered:

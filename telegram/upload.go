@@ -1,0 +1,148 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// Limits of what a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
+const (
+	maxUpload  = 50 << 20
+	maxPhoto   = 10 << 20
+	maxCaption = 1024 // UTF-16 units
+)
+
+// uploadTimeout bounds one upload: 50 MB at about 1.5 Mbit/s.
+const uploadTimeout = 5 * time.Minute
+
+// MaxFile is the size of the largest file that a bot may send.
+func (p *Platform) MaxFile() int64 { return maxUpload }
+
+// SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
+// as a document. Where the topic is gone, it sends to the chat with a line that says
+// so. It retries nothing else.
+func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile, commit func() error) (string, error) {
+	if err := checkAddress(to); err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+	}
+	if commit == nil {
+		commit = func() error { return nil }
+	}
+	commit = sync.OnceValue(commit)
+	photo, err := isPhoto(f)
+	if err != nil {
+		return "", &bridge.SendError{Outcome: bridge.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
+	}
+	d := delivery{to: to, part: bridge.Part{Repeat: f.Repeat}}
+	for {
+		id, err := p.upload(ctx, d, f, photo, commit)
+		switch {
+		case err == nil:
+			return id, nil
+		case photo && noPhoto(err):
+			p.log.Warn("photo refused: sending a document", "chat", to.Chat.String(), "err", err)
+			photo = false
+		case !d.moved && to.Chat.Thread != "" && topicGone(err):
+			p.log.Warn("topic gone: sending to the chat", "chat", to.Chat.String(), "err", err)
+			d.moved = true
+		default:
+			return "", p.sendError(to, err)
+		}
+	}
+}
+
+// upload sends a file once.
+func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, photo bool, commit func() error) (string, error) {
+	method, field := "sendDocument", "document"
+	if photo {
+		method, field = "sendPhoto", "photo"
+	}
+	params := d.address()
+	if caption := d.caption(f.Caption); caption != "" {
+		params["caption"] = caption
+	}
+	var sent struct {
+		ID int64 `json:"message_id"`
+	}
+	// A reader for each try: the library may still be reading from that of the last.
+	content := io.NewSectionReader(f.Content, 0, f.Size)
+	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: f.Name, Reader: content}}
+	err := p.api.upload(ctx, method, params, file, &sent, commit)
+	if err == nil && sent.ID == 0 {
+		err = errors.New("telegram: " + method + ": the answer names no message")
+	}
+	return strconv.FormatInt(sent.ID, 10), err
+}
+
+// isPhoto reports whether a file can be tried as a photo.
+func isPhoto(f bridge.OutFile) (bool, error) {
+	if f.Size > maxPhoto {
+		return false, nil
+	}
+	head := make([]byte, 512) // what DetectContentType looks at
+	n, err := f.Content.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	kind := http.DetectContentType(head[:n])
+	return kind == "image/png" || kind == "image/jpeg", nil
+}
+
+// noPhoto reports whether Telegram refuses a file as a photo: its sides are too long
+// or too different, it is too large, or it can not be decoded.
+func noPhoto(err error) bool {
+	var ce *callError
+	if !errors.As(err, &ce) || ce.commit != nil {
+		return false
+	}
+	return ce.code == http.StatusRequestEntityTooLarge || ce.answered && ce.code == http.StatusBadRequest &&
+		(strings.Contains(ce.text, "PHOTO_") || strings.Contains(ce.text, "IMAGE_") || strings.Contains(ce.text, "too big"))
+}
+
+// address is where a delivery goes.
+func (d delivery) address() tgbotapi.Params {
+	params := tgbotapi.Params{"chat_id": d.to.Chat.ID}
+	if d.to.Chat.Thread != "" && !d.moved {
+		params["message_thread_id"] = d.to.Chat.Thread
+	}
+	// The message that is answered may lie in the topic that is gone.
+	if id, err := strconv.ParseInt(d.to.ReplyTo, 10, 64); err == nil && id > 0 && !d.moved {
+		reply, err := json.Marshal(map[string]any{"message_id": id, "allow_sending_without_reply": true})
+		if err == nil {
+			params["reply_parameters"] = string(reply)
+		}
+	}
+	return params
+}
+
+// caption is plain text of at most the length that a caption may have, the lines that
+// go with it included.
+func (d delivery) caption(text string) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	room := maxCaption - utf16Len(d.text("", plainLine))
+	if utf16Len(text) > room {
+		text = text[:prefixLen(text, room-1)] + "…"
+	}
+	return strings.TrimSpace(d.text(text, plainLine))
+}
+
+// upload is send with a file, and with more time.
+func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, into any, commit func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, uploadTimeout))
+	defer cancel()
+	return c.request(ctx, method, into, &gate{commit: commit}, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
+		return bot.UploadFiles(method, params, []tgbotapi.RequestFile{file})
+	})
+}
