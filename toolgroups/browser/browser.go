@@ -17,6 +17,7 @@ import (
 const (
 	DefaultIdle = 5 * time.Minute
 	DefaultTabs = 2
+	DefaultLoad = 25 * time.Second
 )
 
 // Config says what the browser may do.
@@ -31,6 +32,9 @@ type Config struct {
 	Resolver *net.Resolver
 	// Idle is how long Chromium is kept without a call. 0 means [DefaultIdle].
 	Idle time.Duration
+	// Load is how long a page may take to load; then it is looked at as it is. 0 means
+	// [DefaultLoad].
+	Load time.Duration
 	// Tabs is how many calls run side by side; others wait. 0 means [DefaultTabs].
 	Tabs int
 	// Now tells the time. nil means [time.Now].
@@ -62,8 +66,8 @@ type Browser struct {
 
 // New makes a browser. Nothing is started before the first call.
 func New(cfg Config) (*Browser, error) {
-	if cfg.Idle < 0 || cfg.Tabs < 0 {
-		return nil, errors.New("browser: Idle and Tabs must not be negative")
+	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 {
+		return nil, errors.New("browser: Idle, Load and Tabs must not be negative")
 	}
 	b := &Browser{
 		cfg:    cfg,
@@ -208,6 +212,7 @@ func (b *Browser) expire() {
 	b.mu.Unlock()
 	defer b.closing.Done()
 	b.end(c)
+	b.log.Debug("browser ended, nobody used it")
 }
 
 func (b *Browser) end(c *chromium) {

@@ -249,6 +249,38 @@ func TestLongTextsAreCutAndKept(t *testing.T) {
 	}
 }
 
+// A page that never stops loading is looked at as it is, if there is anything.
+func TestPagesThatNeverFinishLoading(t *testing.T) {
+	d := newDesk(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), Load: 1500 * time.Millisecond})
+	d.mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	address := d.page("/", `<p>There is text.</p><img src="/never">`)
+	if got := d.extract(t, address, nil); !strings.HasPrefix(got, "[the page was still loading]\n\nThere is text.") {
+		t.Errorf("page is %q", got)
+	}
+	_, fault := d.run(t, args{"url": d.site + "/never", "mode": "extract"})
+	if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "did not load within 1.5s") {
+		t.Errorf("%+v", fault)
+	}
+}
+
+func TestTrafficIsBounded(t *testing.T) {
+	d := newDesk(t)
+	d.mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		for chunk := make([]byte, 1<<20); r.Context().Err() == nil; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	got := d.extract(t, d.page("/", "<p>x</p>"), args{"javascript": `const body = (await fetch("/endless")).body.getReader();
+let n = 0;
+try { for (;;) n += (await body.read()).value.length } catch { return n > 0 && n <= 64 * 1024 * 1024 }`})
+	if got != "true" {
+		t.Errorf("the page says %q", got)
+	}
+}
+
 // Nothing of a call is there for the next one.
 func TestCallsShareNothing(t *testing.T) {
 	d := newDesk(t)

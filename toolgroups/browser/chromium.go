@@ -27,10 +27,12 @@ var errMissing = errors.New("there is no Chromium on the bot's machine; the oper
 
 // chromium is a running browser.
 type chromium struct {
-	ctx    context.Context //nolint:containedctx // chromedp keeps its browser in a context
-	cancel context.CancelFunc
-	stop   context.CancelFunc
-	home   string
+	// newTab makes the context of a tab, which ends with the browser.
+	newTab func(...chromedp.ContextOption) (context.Context, context.CancelFunc)
+	// ended and cut are closed when the process ends or cannot be talked to.
+	ended, cut <-chan struct{}
+	stop       func()
+	home       string
 }
 
 // find returns the path of the executable.
@@ -57,17 +59,21 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 		return nil, fmt.Errorf("start Chromium: %w", err)
 	}
 	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	limited, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
+	limited, done := context.WithTimeout(ctx, startPatience)
+	defer done()
 	awaited := context.AfterFunc(limited, giveUp)
 	allocator, stop := chromedp.NewExecAllocator(base, options(path, home)...)
-	c := &chromium{home: home, stop: func() { giveUp(); stop() }}
-	c.ctx, c.cancel = chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
-	if err = chromedp.Do(c.ctx); !awaited() {
+	first, cancel := chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
+	c := &chromium{home: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
+	if err = chromedp.Do(first); !awaited() {
 		err = fmt.Errorf("start Chromium: %w", limited.Err())
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())
+	}
+	c.cut = chromedp.FromContext(first).Browser.LostConnection
+	c.newTab = func(options ...chromedp.ContextOption) (context.Context, context.CancelFunc) {
+		return chromedp.NewContext(first, options...)
 	}
 	return c, nil
 }
@@ -98,9 +104,9 @@ func options(path, home string) []chromedp.ExecAllocatorOption {
 // lost reports whether the process has ended.
 func (c *chromium) lost() bool {
 	select {
-	case <-c.ctx.Done():
+	case <-c.ended:
 		return true
-	case <-chromedp.FromContext(c.ctx).Browser.LostConnection:
+	case <-c.cut:
 		return true
 	default:
 		return false
@@ -110,7 +116,6 @@ func (c *chromium) lost() bool {
 // close ends the process and removes what it wrote.
 func (c *chromium) close() error {
 	c.stop()
-	c.cancel()
 	if err := os.RemoveAll(c.home); err != nil {
 		return fmt.Errorf("remove the browser's files: %w", err)
 	}

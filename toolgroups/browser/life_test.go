@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"bytes"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -94,17 +95,29 @@ func TestChromiumThatDiedIsStartedAgain(t *testing.T) {
 	}
 }
 
+// lines is a log whose lines come out of a channel.
+type lines chan string
+
+// Write implements [io.Writer].
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
 func TestIdleChromiumIsEnded(t *testing.T) {
-	d, before := newDesk(t), children(t)
-	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), Idle: time.Millisecond})
+	d, before, log := newDesk(t), children(t), make(lines, 10)
+	d.tool = newTool(t, browser.Config{
+		AllowPrivate: loopback(), Idle: time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
 	address := d.page("/", "<p>x</p>")
 	for range 2 {
 		d.extract(t, address, nil)
-		for ended := t.Context(); len(started(t, before)) > 0; {
-			if ended.Err() != nil {
-				t.Fatal("it still runs")
-			}
-			time.Sleep(5 * time.Millisecond) // nothing tells when another process is gone
+		if line := <-log; !strings.Contains(line, "nobody used it") {
+			t.Errorf("logged %s", line)
+		}
+		if n := len(started(t, before)); n != 0 {
+			t.Errorf("%d processes", n)
 		}
 	}
 }

@@ -124,21 +124,21 @@ func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string
 	}
 	defer b.release(c)
 	width, height := side(in.Width, defaultWidth), side(in.Height, defaultHeight)
-	v, err := b.visit(ctx, c, address, width, height)
+	tab, v, err := b.visit(ctx, c, address, width, height)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer v.close()
-	if err := v.wait(in.wait()); err != nil {
+	if err := v.wait(tab, in.wait()); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if in.Mode == "screenshot" {
-		return b.screenshot(call, v, width, height, in.FullPage)
+		return b.screenshot(tab, call, v, width, height, in.FullPage)
 	}
 	text, err := "", error(nil)
 	if strings.TrimSpace(in.Script) != "" {
-		text, err = v.script(in.Script)
-	} else if text, err = v.text(ctx); err == nil && strings.TrimSpace(text) == "" {
+		text, err = v.script(tab, in.Script)
+	} else if text, err = v.text(tab); err == nil && strings.TrimSpace(text) == "" {
 		err = toolgroups.Errorf(CodeExtraction, "The page has no text. A screenshot may show what it has.")
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ type picture struct {
 }
 
 // screenshot keeps a picture of the page and has it sent to the chat.
-func (b *Browser) screenshot(call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
-	data, height, err := v.picture(width, height, full)
+func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
+	data, height, err := v.picture(tab, width, height, full)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,8 +23,6 @@ import (
 )
 
 const (
-	// loadPatience is how long a page may take to load; then it is looked at as it is.
-	loadPatience = 25 * time.Second
 	// maxHTML is how much of a page is converted, in characters.
 	maxHTML = 5 << 20
 	// maxScriptError is how much of an exception is repeated, in characters.
@@ -32,7 +31,6 @@ const (
 
 // visit is one page in a context of its own.
 type visit struct {
-	ctx     context.Context //nolint:containedctx // chromedp keeps its tab in a context
 	proxy   *proxy
 	cancel  context.CancelFunc
 	dialogs sync.WaitGroup
@@ -42,28 +40,28 @@ type visit struct {
 	url        *url.URL
 }
 
-// visit opens a page. Everything that belongs to it is gone after close.
-func (b *Browser) visit(ctx context.Context, c *chromium, address string, width, height int64) (*visit, error) {
+// visit opens a page. The context it returns is that of the tab, which ends with ctx:
+// all that is done with the page takes it. Everything that belongs to the page is gone
+// after close.
+func (b *Browser) visit(ctx context.Context, c *chromium, address string, width, height int64) (context.Context, *visit, error) {
 	way, err := newProxy(ctx, b.dialer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	v := &visit{proxy: way}
-	parent, leave := context.WithCancel(c.ctx)
-	stop := context.AfterFunc(ctx, leave)
-	tab, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
+	tab, closeTab := c.newTab(chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
 		p.ProxyServer, p.ProxyBypassList = way.url(), throughProxy
 	}))
-	v.ctx = tab
-	v.cancel = func() { stop(); closeTab(); leave() }
-	if err = v.prepare(width, height); err == nil {
-		err = v.open(address)
+	work, leave := context.WithCancel(tab)
+	stop := context.AfterFunc(ctx, leave)
+	v := &visit{proxy: way, cancel: func() { stop(); leave(); closeTab() }}
+	if err = v.prepare(work, width, height); err == nil {
+		err = v.open(work, address, cmp.Or(b.cfg.Load, DefaultLoad))
 	}
 	if err != nil {
 		v.close()
-		return nil, err
+		return nil, nil, err
 	}
-	return v, nil
+	return work, v, nil
 }
 
 // close forgets the page with its cookies and storage.
@@ -74,37 +72,37 @@ func (v *visit) close() {
 }
 
 // prepare makes the tab before it shows anything.
-func (v *visit) prepare(width, height int64) error {
-	if err := chromedp.Do(v.ctx, chromedp.EmulateViewport(width, height)); err != nil {
+func (v *visit) prepare(tab context.Context, width, height int64) error {
+	if err := chromedp.Do(tab, chromedp.EmulateViewport(width, height)); err != nil {
 		return err
 	}
-	opened := chromedp.Events(v.ctx, page.JavascriptDialogOpening)
+	opened := chromedp.Events(tab, page.JavascriptDialogOpening)
 	v.dialogs.Go(func() {
 		for _, err := range opened {
 			if err != nil {
 				return
 			}
-			_, _ = chromedp.Call(v.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
+			_, _ = chromedp.Call(tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
 		}
 	})
-	_, err := chromedp.CallBrowser(v.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+	_, err := chromedp.CallBrowser(tab, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior:         cdpbrowser.SetDownloadBehaviorBehaviorDeny,
-		BrowserContextID: chromedp.FromContext(v.ctx).BrowserContextID,
+		BrowserContextID: chromedp.FromContext(tab).BrowserContextID,
 	})
 	return err
 }
 
 // open goes to an address and waits until the page is there.
-func (v *visit) open(address string) error {
-	limited, cancel := context.WithTimeout(v.ctx, loadPatience)
+func (v *visit) open(tab context.Context, address string, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(tab, patience)
 	defer cancel()
 	response, err := chromedp.Run(limited, chromedp.NavigateResponse(address))
-	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && v.ctx.Err() == nil {
-		if err = v.locate(); err == nil {
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) && tab.Err() == nil {
+		if err = v.locate(tab); err == nil {
 			v.unfinished = true
 			return nil
 		}
-		return fmt.Errorf("it did not load within %s", loadPatience)
+		return fmt.Errorf("it did not load within %s", patience)
 	}
 	if err != nil {
 		return v.reason(err)
@@ -112,12 +110,12 @@ func (v *visit) open(address string) error {
 	if response != nil {
 		v.status = int(response.Status)
 	}
-	return v.locate()
+	return v.locate(tab)
 }
 
 // locate asks the browser, not the page, where the page is.
-func (v *visit) locate() error {
-	history, err := chromedp.Call(v.ctx, page.GetNavigationHistory, cdp.Empty{})
+func (v *visit) locate(tab context.Context) error {
+	history, err := chromedp.Call(tab, page.GetNavigationHistory, cdp.Empty{})
 	if err != nil {
 		return err
 	}
@@ -149,21 +147,21 @@ func (v *visit) reason(err error) error {
 }
 
 // wait lets the scripts of the page finish, and looks where they have led.
-func (v *visit) wait(d time.Duration) error {
-	if err := chromedp.Do(v.ctx, chromedp.Sleep(d)); err != nil {
+func (v *visit) wait(tab context.Context, d time.Duration) error {
+	if err := chromedp.Do(tab, chromedp.Sleep(d)); err != nil {
 		return err
 	}
-	return v.locate()
+	return v.locate(tab)
 }
 
 // text is the content of the page as Markdown, or all its text where there is none.
-func (v *visit) text(ctx context.Context) (string, error) {
-	tree, err := chromedp.Call(v.ctx, page.GetFrameTree, cdp.Empty{})
+func (v *visit) text(tab context.Context) (string, error) {
+	tree, err := chromedp.Call(tab, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return "", err
 	}
 	// The page's scripts cannot change what is called in a world of our own.
-	world, err := chromedp.Call(v.ctx, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{
+	world, err := chromedp.Call(tab, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{
 		FrameID: tree.FrameTree.Frame.ID, WorldName: "reader",
 	})
 	if err != nil {
@@ -171,7 +169,7 @@ func (v *visit) text(ctx context.Context) (string, error) {
 	}
 	read := func(expression string) (string, error) {
 		expression = fmt.Sprintf("(%s || '').slice(0, %d)", expression, maxHTML)
-		return chromedp.Run(v.ctx, chromedp.Evaluate[string](expression, func(p *runtime.EvaluateParams) {
+		return chromedp.Run(tab, chromedp.Evaluate[string](expression, func(p *runtime.EvaluateParams) {
 			p.ContextID = world.ExecutionContextID
 		}))
 	}
@@ -179,7 +177,7 @@ func (v *visit) text(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := readable.Markdown(ctx, strings.NewReader(source), v.url)
+	text, err := readable.Markdown(tab, strings.NewReader(source), v.url)
 	if err != nil || strings.TrimSpace(text) != "" {
 		return text, err
 	}
@@ -189,7 +187,7 @@ func (v *visit) text(ctx context.Context) (string, error) {
 // script runs the body of a function in the page. A value that is no string comes as
 // JSON, an exception as text. What comes back is cut in the page, by means that the
 // page cannot replace.
-func (v *visit) script(body string) (string, error) {
+func (v *visit) script(tab context.Context, body string) (string, error) {
 	source, err := json.Marshal(body)
 	if err != nil {
 		return "", fmt.Errorf("encode the script: %w", err)
@@ -204,7 +202,7 @@ func (v *visit) script(body string) (string, error) {
 	for (let i = 0; i < %[2]d; i++) cut += value[i];
 	return cut;
 })()`, source, maxHTML)
-	text, err := chromedp.Run(v.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(tab, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
 	if thrown, ok := errors.AsType[*chromedp.ExceptionError](err); ok {
 		what := thrown.Text
 		if thrown.Exception != nil && thrown.Exception.Description != "" {
@@ -218,10 +216,10 @@ func (v *visit) script(body string) (string, error) {
 }
 
 // picture takes a screenshot, of the viewport or of the page from its top.
-func (v *visit) picture(width, height int64, full bool) ([]byte, int64, error) {
+func (v *visit) picture(tab context.Context, width, height int64, full bool) ([]byte, int64, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
 	if full {
-		layout, err := chromedp.Call(v.ctx, page.GetLayoutMetrics, cdp.Empty{})
+		layout, err := chromedp.Call(tab, page.GetLayoutMetrics, cdp.Empty{})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -231,7 +229,7 @@ func (v *visit) picture(width, height int64, full bool) ([]byte, int64, error) {
 		params.CaptureBeyondViewport = new(true)
 		params.Clip = &page.Viewport{Width: float64(width), Height: float64(height), Scale: 1}
 	}
-	res, err := chromedp.Call(v.ctx, page.CaptureScreenshot, params)
+	res, err := chromedp.Call(tab, page.CaptureScreenshot, params)
 	return res.Data, height, err
 }
 
