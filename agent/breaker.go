@@ -56,6 +56,7 @@ func (b *breaker) count(call Call, result *Message) {
 	switch {
 	case result.Status == StatusOK:
 		delete(b.row, tool)
+		delete(b.row, call.Name)
 		return
 	case result.Code == CodeLoop, result.Code == CodeTooMany:
 		return
@@ -71,16 +72,19 @@ func (b *breaker) count(call Call, result *Message) {
 // do not count against a tool that can be run by now.
 func refusal(code string) bool {
 	switch code {
-	case toolgroups.CodeNotFound, toolgroups.CodeNotAvailable, toolgroups.CodeDisabled, toolgroups.CodeDenied:
+	case toolgroups.CodeNotFound, toolgroups.CodeNotAvailable, toolgroups.CodeDisabled, toolgroups.CodeDenied,
+		toolgroups.CodeBridge:
 		return true
 	}
 	return false
 }
 
-// refuse returns what a call that can not be run is answered.
+// refuse returns what a call that can not be run is answered. Calls through another
+// tool that were wrong before anything ran count as failures of that one.
 func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
-	n := max(b.refused[call.Runs()], b.same[failed{call.Runs(), call.Arg(), why.Code}])
-	if b.refused[call.Runs()] < toolFailures && b.same[failed{call.Runs(), call.Arg(), why.Code}] < sameFailures {
+	tries, same := b.refused[call.Runs()]+b.row[call.Runs()], b.same[failed{call.Runs(), call.Arg(), why.Code}]
+	n := max(tries, same)
+	if tries < toolFailures && same < sameFailures {
 		return failure(call, why.Code, why.Message)
 	}
 	return failure(call, CodeLoop, fmt.Sprintf("%s\nThis was refused %d times in this turn. Do not call it like this again: "+

@@ -65,12 +65,12 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 				"Not run: a reply may make %d calls, this one made %d. Use a tool that takes many items in one call "+
 					"where there is one, or make the remaining calls in your next reply.", r.agent.cfg.MaxCalls, len(m.Calls))))
 			continue
-		case m.Truncated && !json.Valid([]byte(call.Arg())):
+		case m.Truncated && !json.Valid([]byte(call.Arguments)):
 			answers = append(answers, failure(call, CodeTruncated,
 				"Not run: your reply reached the output limit and the arguments were cut off. Make the call again with shorter arguments, or in several parts."))
 			continue
 		}
-		tool, refused := r.round.Lookup(call.Runs(), r.turn.Scope)
+		call, tool, refused := r.lookup(call)
 		if refused != nil {
 			answers = append(answers, b.refuse(call, refused))
 			continue

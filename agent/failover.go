@@ -47,6 +47,8 @@ type Failover struct {
 var (
 	_ Model        = (*Failover)(nil)
 	_ ContextSizer = (*Failover)(nil)
+	_ ToolLimiter  = (*Failover)(nil)
+	_ Namer        = (*Failover)(nil)
 )
 
 // NewFailover makes a failover. It asks nobody.
@@ -72,6 +74,25 @@ func (f *Failover) ContextTokens() int {
 		return m.ContextTokens()
 	}
 	return 0
+}
+
+// MaxTools is the longest tools array that all of the models take.
+func (f *Failover) MaxTools() int {
+	most := 0
+	for _, c := range f.candidates {
+		if m, ok := c.Model.(ToolLimiter); ok && m.MaxTools() > 0 && (most == 0 || m.MaxTools() < most) {
+			most = m.MaxTools()
+		}
+	}
+	return most
+}
+
+// ModelName is the name of the model that would be asked now.
+func (f *Failover) ModelName() string {
+	if m, ok := f.order()[0].Model.(Namer); ok {
+		return m.ModelName()
+	}
+	return ""
 }
 
 // order puts those that failed lately behind the others.

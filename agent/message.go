@@ -60,6 +60,9 @@ type Message struct {
 	// Usage is what the reply cost; Model who gave it.
 	Usage *Usage `json:"usage,omitempty"`
 	Model string `json:"model,omitempty"`
+	// Routing is what the router of the turn wants kept: how tools reach the model in
+	// this conversation, where its beginning has decided that. Summaries carry it on.
+	Routing string `json:"routing,omitempty"`
 
 	// CallID, Tool and Status belong to RoleTool and RoleStarted. Tool is the tool
 	// that ran (unwrapped); Code is the error code where Status is StatusError.

@@ -28,20 +28,6 @@ const (
 	messageShare = 25
 )
 
-// offer is what one request offers.
-type offer struct {
-	*toolgroups.Round
-	tools  []toolgroups.Tool
-	tokens int
-}
-
-func (r *run) newOffer() *offer {
-	round := r.turn.Set.Round()
-	o := &offer{Round: round, tools: round.Tools()}
-	o.tokens = r.agent.prices.of(round.Registry(), r.turn.Set.Loaded(), o.tools)
-	return o
-}
-
 // ask makes a request and emits the reply. done is true if that was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
@@ -134,13 +120,18 @@ func (r *run) window(nudge string) []Message {
 	return messages
 }
 
-// budget is how many tokens the messages of a request may take; 0 for no bound.
-func (r *run) budget() int {
+// contextSize is the size of the model's context in tokens; 0 if nobody knows.
+func (r *run) contextSize() int {
 	size := r.turn.ContextTokens
 	if m, ok := r.model.(ContextSizer); ok && size == 0 {
 		size = m.ContextTokens()
 	}
-	size = cmp.Or(size, r.agent.cfg.ContextTokens)
+	return cmp.Or(size, r.agent.cfg.ContextTokens)
+}
+
+// budget is how many tokens the messages of a request may take; 0 for no bound.
+func (r *run) budget() int {
+	size := r.contextSize()
 	if size == 0 {
 		return r.limit
 	}
@@ -175,8 +166,9 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 // message makes the record of a reply.
 func (r *run) message(reply Reply) Message {
 	m := Message{
-		Role: RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: identify(reply.Calls),
+		Role: RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
+		Routing: r.round.Record(),
 	}
 	if m.Final && m.Truncated {
 		m.Text += noteCut
@@ -205,17 +197,16 @@ type estimates struct {
 	mu       sync.Mutex
 	registry *toolgroups.Registry
 	whole    int
-	known    map[string]int // by the groups loaded
+	known    map[string]int // by what the tools depend on
 }
 
 // maxEstimates bounds the combinations of groups that are remembered.
 const maxEstimates = 1000
 
-func (e *estimates) of(reg *toolgroups.Registry, groups []string, tools []toolgroups.Tool) int {
+func (e *estimates) of(reg *toolgroups.Registry, key string, tools []toolgroups.Tool) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reset(reg)
-	key := strings.Join(groups, "\x00")
 	n, ok := e.known[key]
 	if !ok {
 		n = toolgroups.EstimateTokens(tools)

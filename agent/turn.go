@@ -19,6 +19,9 @@ type Turn struct {
 	History []Message
 	// Set is what the conversation can use.
 	Set *toolgroups.Set
+	// Router decides which tools stand in the array of a request. Nil means the core
+	// and the loaded groups.
+	Router toolgroups.Router
 	// Scope is on whose behalf tools run.
 	Scope toolgroups.Scope
 	// Model answers; nil means the agent's own.

@@ -46,6 +46,9 @@ type Config struct {
 	// AllTools offers every tool from the start instead of those of the groups that
 	// the conversation has loaded: the control in measurements.
 	AllTools bool
+	// Router decides which tools stand in the tools array of a request. Nil means the
+	// core and the groups that the conversation has loaded.
+	Router toolgroups.Router
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
 	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
 	WindowTokens int

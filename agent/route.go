@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// ToolLimiter is a [Model] that knows how long a tools array its provider takes.
+type ToolLimiter interface {
+	// MaxTools is the longest array; 0 if unknown.
+	MaxTools() int
+}
+
+// Namer is a [Model] that knows its name, as its provider has it.
+type Namer interface {
+	// ModelName is that name; empty if unknown.
+	ModelName() string
+}
+
+// offer is what one request offers.
+type offer struct {
+	*toolgroups.Round
+	tools  []toolgroups.Tool
+	tokens int
+}
+
+func (r *run) newOffer() *offer {
+	round := r.turn.Set.Route(r.turn.Router, r.facts())
+	o := &offer{Round: round, tools: round.Tools()}
+	key := fmt.Sprintf("%s/%d/%d/%s", round.Mode(), r.turn.Scope.Role, len(o.tools), strings.Join(r.turn.Set.Loaded(), "\x00"))
+	o.tokens = r.agent.prices.of(round.Registry(), key, o.tools)
+	return o
+}
+
+// facts are what the router decides by.
+func (r *run) facts() toolgroups.Facts {
+	f := toolgroups.Facts{
+		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
+		First: !slices.ContainsFunc(r.history, func(m Message) bool { return m.Role == RoleAssistant || m.Role == RoleSummary }),
+	}
+	if m, ok := r.model.(ToolLimiter); ok {
+		f.MaxTools = m.MaxTools()
+	}
+	if m, ok := r.model.(Namer); ok {
+		f.Model = m.ModelName()
+	}
+	return f
+}
+
+// routing is what the newest message that says so has recorded.
+func routing(history []Message) string {
+	for _, m := range slices.Backward(history) {
+		if m.Routing != "" {
+			return m.Routing
+		}
+	}
+	return ""
+}
+
+// past lists the calls of the present turn that have results.
+func past(history []Message) []toolgroups.PastCall {
+	var calls []toolgroups.PastCall
+	for i := turnStart(history) + 1; i < len(history); i++ {
+		if history[i].Role != RoleAssistant {
+			continue
+		}
+		x := pair(history, i)
+		for n, call := range history[i].Calls {
+			if at := x.results[n]; at >= 0 {
+				calls = append(calls, toolgroups.PastCall{
+					Tool: call.Name, Arguments: call.Arguments,
+					Result: history[at].Text, OK: history[at].Status == StatusOK,
+				})
+			}
+		}
+	}
+	return calls
+}
+
+// unwrap notes in calls which tools they run in truth, before anything else sees
+// them. One that cannot be unwrapped stays as it is; it is answered when it is
+// looked up.
+func (r *run) unwrap(calls []Call, truncated bool) []Call {
+	for i := range calls {
+		if !truncated || json.Valid([]byte(calls[i].Arguments)) {
+			calls[i], _ = r.unwrapOne(calls[i])
+		}
+	}
+	return calls
+}
+
+func (r *run) unwrapOne(call Call) (Call, *toolgroups.Error) {
+	tool, input, fault := r.round.Unwrap(call.Name, json.RawMessage(call.Arguments))
+	if fault != nil {
+		return call, fault
+	}
+	if tool != call.Name {
+		call.Tool, call.Input = tool, string(input)
+	}
+	return call, nil
+}
+
+// lookup finds the tool of a call. What the call runs in truth is found anew, because
+// records may be older than the tools of this round.
+func (r *run) lookup(call Call) (Call, toolgroups.Tool, *toolgroups.Error) {
+	call.Tool, call.Input = "", ""
+	call, fault := r.unwrapOne(call)
+	if fault != nil {
+		return call, toolgroups.Tool{}, fault
+	}
+	find := r.round.Lookup
+	if call.Tool != "" {
+		find = r.round.Through
+	}
+	tool, fault := find(call.Runs(), r.turn.Scope)
+	return call, tool, fault
+}
