@@ -170,10 +170,19 @@ func (c *client) call(ctx context.Context, method string, with func(context.Cont
 	return c.do(ctx, method, nil, with)
 }
 
+// patient is call with the time that an upload may take.
+func (c *client) patient(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
+	return c.within(ctx, max(c.timeout, uploadTimeout), method, nil, with)
+}
+
 // do is call, with a commit between the first byte of the request and the rest
 // where there is a gate.
 func (c *client) do(ctx context.Context, method string, g *gate, with func(context.Context, *slack.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	return c.within(ctx, c.timeout, method, g, with)
+}
+
+func (c *client) within(ctx context.Context, timeout time.Duration, method string, g *gate, with func(context.Context, *slack.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {

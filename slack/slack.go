@@ -72,6 +72,7 @@ var (
 	_ bridge.Platform       = (*Platform)(nil)
 	_ bridge.Typer          = (*Platform)(nil)
 	_ bridge.Fetcher        = (*Platform)(nil)
+	_ bridge.Uploader       = (*Platform)(nil)
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
 )

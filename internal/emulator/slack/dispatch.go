@@ -263,7 +263,7 @@ func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
 // gatewayPage is what the proxy in front of the service answers when the service
 // does not: HTML, not JSON.
 func gatewayPage(w http.ResponseWriter, status int) {
-	if status < 500 {
+	if status < http.StatusBadRequest {
 		status = http.StatusBadGateway
 	}
 	text := fmt.Sprintf("%d %s", status, http.StatusText(status))

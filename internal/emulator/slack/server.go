@@ -300,7 +300,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
-		s.connections.Note(r, path == "/api/chat.postMessage")
+		s.connections.Note(r, path == "/api/chat.postMessage" || path == "/api/files.completeUploadExternal")
 		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
 	case path == socketPath:
 		s.serveSocket(w, r)

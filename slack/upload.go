@@ -1,0 +1,108 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev,
+// working with files), which is more than a conversation wants.
+const maxUpload = bridge.MaxFile
+
+// maxComment bounds the text beside a file, in characters.
+const maxComment = 3000
+
+// uploadTimeout bounds the upload of a file.
+const uploadTimeout = 5 * time.Minute
+
+// MaxFile is the size of the largest file that is sent.
+func (p *Platform) MaxFile() int64 { return maxUpload }
+
+// SendFile uploads a file and then shares it in the chat. People see nothing of it
+// before it is shared, so that is the request to which commit belongs. Slack tells the
+// id of the file, not that of the message.
+func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile, commit func() error) (string, error) {
+	if to.Chat.Platform != Name || to.Chat.ID == "" {
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+	}
+	if commit == nil {
+		commit = func() error { return nil }
+	}
+	begun := time.Now()
+	id, err := p.upload(ctx, f)
+	if err != nil {
+		failure := p.sendError(to, err)
+		if failure.Outcome == bridge.Unknown {
+			failure.Outcome = bridge.Later // nobody has seen it
+		}
+		return "", failure
+	}
+	if err := p.share(ctx, to, id, f, sync.OnceValue(commit)); err != nil {
+		return "", p.sendError(to, err)
+	}
+	p.statuses.answered(to.Chat, begun)
+	p.join(to.Chat, "")
+	return id, nil
+}
+
+// upload gives a file to Slack and returns its id there.
+func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error) {
+	var place *slack.GetUploadURLExternalResponse
+	err := p.api.call(ctx, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (err error) {
+		place, err = api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
+		if err == nil && (place.FileID == "" || place.UploadURL == "") {
+			err = errors.New("the answer names no file")
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	err = p.api.patient(ctx, "upload", func(ctx context.Context, api *slack.Client) error {
+		return api.UploadToURL(ctx, slack.UploadToURLParameters{
+			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
+		})
+	})
+	var ce *callError
+	if errors.As(err, &ce) && ce.status == http.StatusRequestEntityTooLarge {
+		ce.code = "file_upload_size_restricted"
+	}
+	return place.FileID, err
+}
+
+// share makes an uploaded file a message.
+func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f bridge.OutFile, commit func() error) error {
+	params := slack.CompleteUploadExternalParameters{
+		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
+		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
+	}
+	return p.api.do(ctx, "files.completeUploadExternal", &gate{commit: commit}, func(ctx context.Context, api *slack.Client) error {
+		_, err := api.CompleteUploadExternalContext(ctx, params)
+		return err
+	})
+}
+
+// comment is the text beside a file: the caption as it is, the notice of a repeat.
+func comment(f bridge.OutFile) string {
+	caption := f.Caption
+	if r := []rune(caption); len(r) > maxComment {
+		caption = string(r[:maxComment-1]) + "…"
+	}
+	caption = escape(caption)
+	switch {
+	case !f.Repeat:
+		return caption
+	case caption == "":
+		return "_" + bridge.RepeatNotice + "_"
+	}
+	return caption + "\n\n_" + bridge.RepeatNotice + "_"
+}

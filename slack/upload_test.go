@@ -1,0 +1,240 @@
+package slack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/png"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+func pngOf(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 40))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func out(name, caption string, data []byte) bridge.OutFile {
+	return bridge.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
+}
+
+// sendFile sends a file and counts the commits.
+func (f *fixture) sendFile(chat bridge.Chat, file bridge.OutFile) (id string, commits int, err error) {
+	f.t.Helper()
+	id, err = f.p.SendFile(f.t.Context(), bridge.Address{Chat: chat}, file, func() error { commits++; return nil })
+	return id, commits, err
+}
+
+func TestD10D16FilesStandInTheThread(t *testing.T) {
+	f := setup(t, quick(), nil)
+	root := f.say(f.channel, "hi", nil)
+	for _, tt := range []struct {
+		file    bridge.OutFile
+		comment string
+	}{
+		{out("page.png", "page 2", pngOf(t)), "page 2"},
+		{out("b.txt", "<!here> a & b", []byte("x")), "&lt;!here&gt; a &amp; b"},
+		{out("c.txt", "", []byte("x")), ""},
+		{out("d.txt", strings.Repeat("é", 4000), []byte("x")), strings.Repeat("é", 2999) + "…"},
+		{bridge.OutFile{Name: "e.txt", Caption: "again", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "again\n\n_" + bridge.RepeatNotice + "_"},
+		{bridge.OutFile{Name: "f.txt", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "_" + bridge.RepeatNotice + "_"},
+		{out("g.bin", "much", bytes.Repeat([]byte("0123456789"), 2<<20)), "much"},
+	} {
+		t.Run(tt.file.Name, func(t *testing.T) {
+			id, commits, err := f.sendFile(chatOf(f.channel, root.TS), tt.file)
+			if err != nil || commits != 1 {
+				t.Fatalf("%v, %d commits", err, commits)
+			}
+			all := f.Messages(f.channel)
+			last := all[len(all)-1]
+			want := make([]byte, tt.file.Size)
+			if _, err := tt.file.Content.ReadAt(want, 0); err != nil {
+				t.Fatal(err)
+			}
+			if last.Thread != root.TS || last.Text != tt.comment || !last.FromBot || len(last.Calls) != 0 {
+				t.Errorf("got %+v", last)
+			}
+			if len(last.Files) != 1 || last.Files[0].ID != id || last.Files[0].Name != tt.file.Name || !bytes.Equal(last.Files[0].Data, want) {
+				t.Errorf("got %d files", len(last.Files))
+			}
+		})
+	}
+}
+
+func TestD17RefusalsOfFiles(t *testing.T) {
+	const ask, give, share = "files.getUploadURLExternal", "upload", "files.completeUploadExternal"
+	f := setup(t, quick(), nil)
+	for _, tt := range []struct {
+		name    string
+		fault   emulator.Fault
+		want    bridge.Outcome
+		after   time.Duration
+		kept    bool
+		commits int
+	}{
+		{"ask: rate limit", emulator.Fault{Method: ask, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 0},
+		{"ask: too large", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "file_upload_size_restricted"}, bridge.Refused, 0, false, 0},
+		{"ask: scope", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "missing_scope"}, bridge.Refused, 0, false, 0},
+		{"ask: cut", emulator.Fault{Method: ask, Effect: emulator.CutAfter}, bridge.Later, 0, false, 0},
+		{"give: trouble", emulator.Fault{Method: give, Effect: emulator.ServerError}, bridge.Later, 0, false, 0},
+		{"give: too large", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 413}, bridge.Refused, 0, false, 0},
+		{"give: timeout", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 504}, bridge.Later, 0, false, 0},
+		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, bridge.Later, 0, false, 0},
+		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1},
+		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1},
+		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1},
+		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1},
+		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.fault.Times = 1
+			f.inject(tt.fault)
+			before := len(f.Messages(f.dm))
+			_, commits, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
+			var failure *bridge.SendError
+			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
+				t.Errorf("got %+v", err)
+			}
+			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept || commits != tt.commits {
+				t.Errorf("kept %t, %d commits", kept, commits)
+			}
+		})
+	}
+	f.noSecrets(f.log.String())
+}
+
+func TestFileCommitThatFails(t *testing.T) {
+	f := setup(t, quick(), nil)
+	full := errors.New("disk full")
+	_, err := f.p.SendFile(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, out("a.txt", "", []byte("x")), func() error { return full })
+	var failure *bridge.SendError
+	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("got %+v", err)
+	}
+	if got := f.Messages(f.dm); len(got) != 0 {
+		t.Errorf("it was sent all the same: %+v", got)
+	}
+	if _, err := f.p.SendFile(t.Context(), bridge.Address{Chat: bridge.Chat{Platform: "telegram", ID: "1"}}, out("a.txt", "", []byte("x")), nil); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+		t.Errorf("to a chat of another platform: %v", err)
+	}
+}
+
+// sender is an agent whose tool makes the files that the message names.
+type sender struct {
+	make func(workspace, name string)
+
+	mu    sync.Mutex
+	saved [][]byte // the first file of each message, as the model can read it
+}
+
+func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		question := turn.History[len(turn.History)-1]
+		if len(question.Files) > 0 {
+			data, _ := turn.ReadFile(question.Files[0].Path, 1<<20)
+			s.mu.Lock()
+			s.saved = append(s.saved, data)
+			s.mu.Unlock()
+		}
+		result := agent.Message{Role: agent.RoleTool, CallID: "0", Status: agent.StatusOK, Text: "made"}
+		for name := range strings.FieldsSeq(question.Text) {
+			s.make(turn.Scope.Workspace, name)
+			result.Files = append(result.Files, toolgroups.File{Path: name, Caption: "this is " + name})
+		}
+		_ = yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "make"}}}, nil) &&
+			yield(result, nil) && yield(agent.Message{Role: agent.RoleAssistant, Text: "**here**", Final: true}, nil)
+	}
+}
+
+// serve runs a bridge with this agent over the platform.
+func (f *fixture) serve(s *sender) {
+	f.t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(f.t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	b, err := bridge.New(bridge.Config{
+		Store: store, Agent: s, Tools: func() *toolgroups.Registry { return reg }, Platforms: []bridge.Platform{f.p},
+		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	f.t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, store.Close()); err != nil {
+			f.t.Error(err)
+		}
+	})
+	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+}
+
+func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
+	f := setup(t, emulator.Config{}, nil)
+	picture := pngOf(t)
+	model := &sender{make: func(workspace, name string) {
+		if name == "gone.png" {
+			return
+		}
+		if err := os.WriteFile(filepath.Join(workspace, name), picture, 0o600); err != nil {
+			t.Error(err)
+		}
+	}}
+	f.serve(model)
+	f.inject(emulator.Fault{Method: "files.completeUploadExternal", Times: 1, Effect: emulator.CutAfter})
+	root := f.say(f.channel, "<@U0BOT> page.png gone.png", &emulator.SayOptions{
+		Files: []emulator.Attachment{{Name: "mine.png", MIME: "image/png", Data: picture}},
+	})
+	f.wait(func(s emulator.State) bool { return s.CountAnswers(f.channel) == 4 })
+	var got []string
+	f.View(func(s emulator.State) {
+		for _, m := range s.Thread(f.channel, root.TS)[1:] {
+			line := m.Text
+			for _, file := range m.Files {
+				line = file.Name + ": " + line
+				if !bytes.Equal(file.Data, picture) {
+					t.Error("another picture arrived")
+				}
+			}
+			got = append(got, line)
+		}
+	})
+	want := []string{
+		"*here*", "page.png: this is page.png", "page.png: this is page.png\n\n_" + bridge.RepeatNotice + "_",
+		"[gone.png could not be sent: the file is gone]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shown (-want +got):\n%s", diff)
+	}
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if len(model.saved) != 1 || !bytes.Equal(model.saved[0], picture) {
+		t.Errorf("%d pictures can be read", len(model.saved))
+	}
+}
