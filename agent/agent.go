@@ -81,20 +81,20 @@ var errStopped = errors.New("agent: the consumer stopped")
 // with an answer yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		r := &run{
-			agent:   a,
-			turn:    turn,
-			model:   turn.Model,
-			history: slices.Clip(turn.History),
-			yield:   yield,
-		}
-		if r.model == nil {
-			r.model = a.cfg.Model
-		}
+		r := a.newRun(turn)
+		r.yield = yield
 		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(Message{}, err)
 		}
 	}
+}
+
+func (a *Agent) newRun(turn Turn) *run {
+	r := &run{agent: a, turn: turn, model: turn.Model, history: slices.Clip(Compacted(turn.History))}
+	if r.model == nil {
+		r.model = a.cfg.Model
+	}
+	return r
 }
 
 // run is one iteration of [Agent.Run]. It belongs to one goroutine.
@@ -108,6 +108,8 @@ type run struct {
 	round *offer
 	// limit bounds the window once a model has refused a larger one.
 	limit int
+	// left is how many messages the window made last does not show.
+	left int
 }
 
 func (r *run) loop(ctx context.Context) error {

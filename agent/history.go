@@ -78,12 +78,12 @@ func (x *exchange) find(calls []Call, id string, free func(int) bool) int {
 // the turns: each result stands behind the message that called for it, in the order
 // of the calls; each call has exactly one result, a made-up one (interrupted) where
 // there is none; and what is not for a model, or answers no call, is left out.
-// Messages in front of the newest summary are left out too: it stands for them.
+// Messages that the newest summary stands for are left out too ([Compacted]).
 //
 // The result shares the memory of the history where that needs no change, which is
 // what keeps long histories cheap.
 func Arrange(history []Message) []Message {
-	history = history[newestSummary(history):]
+	history = Compacted(history)
 	n := arranged(history)
 	if n == len(history) {
 		return slices.Clip(history)
@@ -150,15 +150,6 @@ func appendResults(out, history []Message, at int) []Message {
 		}
 	}
 	return out
-}
-
-func newestSummary(history []Message) int {
-	for i := len(history) - 1; i > 0; i-- {
-		if history[i].Role == RoleSummary {
-			return i
-		}
-	}
-	return 0
 }
 
 // failure is an error result of a call.

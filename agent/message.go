@@ -17,7 +17,8 @@ const (
 	RoleAssistant Role = "assistant"
 	// RoleTool is the result of one call of the assistant message before it.
 	RoleTool Role = "tool"
-	// RoleSummary stands for all messages before it: what a compaction kept of them.
+	// RoleSummary stands for all messages before it but the last few ([Message.Kept]):
+	// it is what a compaction kept of them.
 	RoleSummary Role = "summary"
 	// RoleStarted records that a call with effects is about to run. A started call
 	// without a result was interrupted: it is never run again by itself.
@@ -63,6 +64,10 @@ type Message struct {
 	// Routing is what the router of the turn wants kept: how tools reach the model in
 	// this conversation, where its beginning has decided that. Summaries carry it on.
 	Routing string `json:"routing,omitempty"`
+
+	// Kept is how many records in front of a summary it does not stand for: they stay.
+	// Records are only ever added, so a count is as good as a position.
+	Kept int `json:"kept,omitempty"`
 
 	// CallID, Tool and Status belong to RoleTool and RoleStarted. Tool is the tool
 	// that ran (unwrapped); Code is the error code where Status is StatusError.

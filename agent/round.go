@@ -81,7 +81,6 @@ func (u Usage) plus(v Usage) Usage {
 // complete makes one request, with smaller windows if the model refuses the first.
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
-		System:   r.system(),
 		Messages: r.window(nudge),
 		Tools:    r.round.tools,
 		CacheKey: r.turn.CacheKey,
@@ -89,6 +88,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
 		req.ReadFile = r.turn.ReadFile
 	}
+	req.System = r.prompt(round, false)
 	for halved := 0; ; halved++ {
 		reply, err := r.request(ctx, round, req)
 		var failure *ModelError
@@ -101,6 +101,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		if EstimateTokens(req.Messages) >= size {
 			return reply, err
 		}
+		req.System = r.prompt(round, true)
 		r.agent.log.Warn("window halved because the model refused the request", "session", r.turn.Scope.Session,
 			"before", size, "after", EstimateTokens(req.Messages))
 	}
@@ -113,7 +114,8 @@ func (r *run) system() string {
 }
 
 func (r *run) window(nudge string) []Message {
-	messages := Window(r.history, r.budget())
+	messages, left := window(r.history, r.budget())
+	r.left = left
 	if nudge != "" {
 		messages = append(messages, Message{Role: RoleUser, Text: nudge})
 	}

@@ -12,11 +12,14 @@ type Turn struct {
 	// Prompt is the static part of the system prompt: agent prompt and skills. The
 	// listing of tool groups is joined to it.
 	Prompt string
-	// Tail is put behind the static part: memory, the summary of a compaction.
+	// Tail is put behind the static part: memory.
 	Tail string
 	// History is the window of the conversation as it is stored, oldest first; it
 	// ends with the message to be answered, or wherever an earlier run stopped.
 	History []Message
+	// Incomplete says that messages in front of History were left out that no summary
+	// stands for.
+	Incomplete bool
 	// Set is what the conversation can use.
 	Set *toolgroups.Set
 	// Router decides which tools stand in the array of a request. Nil means the core
@@ -36,6 +39,10 @@ type Turn struct {
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
+	// Cut, if not nil, is told before a request that does not show the whole
+	// conversation or is made again because it was too large. It is called by the
+	// goroutine that iterates.
+	Cut func(Cut)
 	// Observe, if not nil, is told what happens: best effort, never stored, called
 	// from several goroutines.
 	Observe func(Event)

@@ -47,6 +47,12 @@ func messageSize(m *Message) int {
 // Where the last turn alone is too large, its large results are shortened, the
 // oldest first.
 func Window(history []Message, maxTokens int) []Message {
+	messages, _ := window(history, maxTokens)
+	return messages
+}
+
+// window is [Window] and says how many messages it left out.
+func window(history []Message, maxTokens int) (shown []Message, left int) {
 	messages := Arrange(history)
 	var summary []Message
 	if len(messages) > 0 && messages[0].Role == RoleSummary {
@@ -54,14 +60,15 @@ func Window(history []Message, maxTokens int) []Message {
 	}
 	messages = messages[firstUser(messages):]
 	if maxTokens <= 0 {
-		return join(summary, messages)
+		return join(summary, messages), 0
 	}
 	maxTokens -= EstimateTokens(summary)
-	messages = messages[cutAt(messages, maxTokens):]
+	left = cutAt(messages, maxTokens)
+	messages = messages[left:]
 	if excess := EstimateTokens(messages) - maxTokens; excess > 0 {
 		messages = shrink(slices.Clone(messages), excess)
 	}
-	return join(summary, messages)
+	return join(summary, messages), left
 }
 
 func join(summary, messages []Message) []Message {

@@ -52,6 +52,10 @@ type Config struct {
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
 	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
 	WindowTokens int
+	// BeforeCompact, if not nil, is given the messages that a summary is about to stand
+	// for: the memory's chance to keep what it wants. It may be given them again after a
+	// crash, and what it can not do does not stop the summary.
+	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].

@@ -63,7 +63,11 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 		}
 		j.Parts = append(b.render(j, answer), b.fileParts(j)...)
 	}
-	return b.deliver(ctx, j)
+	if err := b.deliver(ctx, j); err != nil {
+		return err
+	}
+	b.afterwards(ctx, j)
+	return nil
 }
 
 func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, err error) {

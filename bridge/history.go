@@ -9,13 +9,14 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/storage"
 )
 
-// history is the end of a conversation as its log has it: enough for the window of a
-// turn. What is appended goes to the log first. It belongs to one goroutine at a time.
+// history is the end of a conversation as its log has it, compacted as
+// [agent.Compacted] does: enough for the window of a turn. What is appended goes to the log first. It belongs to one goroutine at a time.
 type history struct {
 	store storage.Log
 	log   string
@@ -24,9 +25,14 @@ type history struct {
 	staged   []agent.Message
 	messages []agent.Message
 	sizes    []int
+	at       []storage.Position
 	size     int
 	last     storage.Position
 	window   int
+	// cut says that messages were let go that no summary stands for.
+	cut bool
+	// rest is until when no summary is tried, after one that failed.
+	rest time.Time
 }
 
 // stage puts a message into the view; the next append writes it first.
@@ -52,24 +58,57 @@ func (h *history) append(ctx context.Context, messages ...agent.Message) error {
 	}
 	h.last, h.staged = last, nil
 	for i, m := range messages {
-		h.add(m, len(records[i].Data))
+		h.add(m, len(records[i].Data), last-storage.Position(len(messages)-1-i))
 	}
 	return nil
 }
 
-func (h *history) add(m agent.Message, size int) {
-	h.messages, h.sizes = append(h.messages, m), append(h.sizes, size)
+// add puts a message that was written at a position into the copy.
+func (h *history) add(m agent.Message, size int, pos storage.Position) {
+	h.messages, h.sizes, h.at = append(h.messages, m), append(h.sizes, size), append(h.at, pos)
 	h.size += size
+	if m.Role == agent.RoleSummary {
+		from, n := firstKept(&m, pos), len(h.at)-1
+		h.keep(func(i int) bool { return i == n || h.messages[i].Role != agent.RoleSummary && h.at[i] >= from })
+		h.toFront()
+		return
+	}
 	// Twice the window is kept before the oldest are let go, so that it is seldom done.
 	if h.size <= 2*h.window {
 		return
 	}
-	from := 0
-	for h.size > h.window && from < len(h.messages)-1 {
-		h.size -= h.sizes[from]
-		from++
+	excess, last := h.size-h.window, len(h.messages)-1
+	h.keep(func(i int) bool {
+		if excess <= 0 || i == last || h.messages[i].Role == agent.RoleSummary {
+			return true
+		}
+		excess -= h.sizes[i]
+		h.cut = true
+		return false
+	})
+}
+
+// keep lets go all messages but some, in memory of its own: views stay as they are.
+func (h *history) keep(which func(i int) bool) {
+	var messages []agent.Message
+	var sizes []int
+	var at []storage.Position
+	size := 0
+	for i := range h.messages {
+		if which(i) {
+			messages, sizes, at = append(messages, h.messages[i]), append(sizes, h.sizes[i]), append(at, h.at[i])
+			size += h.sizes[i]
+		}
 	}
-	h.messages, h.sizes = slices.Clone(h.messages[from:]), slices.Clone(h.sizes[from:])
+	h.messages, h.sizes, h.at, h.size = messages, sizes, at, size
+}
+
+// toFront moves the last message, a summary, in front of what it kept.
+func (h *history) toFront() {
+	n := len(h.messages) - 1
+	h.messages = slices.Insert(h.messages[:n:n], 0, h.messages[n])
+	h.sizes = slices.Insert(h.sizes[:n:n], 0, h.sizes[n])
+	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
 }
 
 // view is the window for a turn. What is appended later does not change it.
@@ -130,27 +169,47 @@ func (c *historyCache) remove(e *list.Element) *history {
 	return h
 }
 
-// readHistory reads a log backward until the window is full or a summary stands for
-// the rest.
+// readHistory reads a log backward until the window is full or the newest summary stands
+// for the rest. The summary is read in any case.
 func readHistory(ctx context.Context, store storage.Log, log string, window int) (*history, error) {
 	h := &history{store: store, log: log, window: window}
+	first := storage.Position(1) // of those that no summary stands for
+	var summary *agent.Message
+	var at storage.Position
 	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
 		h.last = max(h.last, record.Pos)
+		if record.Pos < first || h.size > window {
+			h.cut = record.Pos >= first
+			break
+		}
 		m, err := decodeMessage(record)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", log, err)
 		}
-		h.messages, h.sizes = append(h.messages, m), append(h.sizes, len(record.Data))
-		h.size += len(record.Data)
-		if h.size > window || m.Role == agent.RoleSummary {
-			break
+		if m.Role != agent.RoleSummary {
+			h.messages, h.sizes, h.at = append(h.messages, m), append(h.sizes, len(record.Data)), append(h.at, record.Pos)
+			h.size += len(record.Data)
+		} else if summary == nil {
+			summary, at, first = &m, record.Pos, firstKept(&m, record.Pos)
 		}
+	}
+	if summary == nil && h.cut {
+		var err error
+		if summary, at, err = newestSummary(ctx, store, log); err != nil {
+			return nil, err
+		}
+	}
+	if summary != nil {
+		h.cut = h.cut && h.at[len(h.at)-1] > firstKept(summary, at)
+		h.messages, h.sizes, h.at = append(h.messages, *summary), append(h.sizes, len(summary.Text)), append(h.at, at)
+		h.size += len(summary.Text)
 	}
 	slices.Reverse(h.messages)
 	slices.Reverse(h.sizes)
+	slices.Reverse(h.at)
 	return h, nil
 }
 

@@ -81,6 +81,8 @@ type Job struct {
 	rev storage.Revision
 	// found is set where a restart found the job: its turn may have begun.
 	found bool
+	// after, if not nil, is done once the answer is delivered.
+	after func(context.Context)
 	// files are to be delivered with the answer that is being rendered.
 	files []toolgroups.File
 }

@@ -155,6 +155,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		chat := j.Message.Chat
 		turn.Observe = func(e agent.Event) { b.cfg.Observe(chat, e) }
 	}
+	missing := b.watch(j, h, &turn)
 	answer := ""
 	for m, err := range b.cfg.Agent.Run(limited, turn) {
 		if err != nil {
@@ -164,11 +165,12 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 			// The question stays on record: "try again" has to mean something.
 			return b.failed(j, errors.Join(err, limited.Err())), h.append(context.WithoutCancel(ctx))
 		}
+		if m.Final {
+			m.Text = missing.admit(h, m.Text)
+			answer = m.Text
+		}
 		if err := h.append(context.WithoutCancel(ctx), m); err != nil {
 			return "", err
-		}
-		if m.Final {
-			answer = m.Text
 		}
 	}
 	if cause := context.Cause(ctx); cause != nil && answer == "" {

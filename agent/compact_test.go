@@ -1,0 +1,324 @@
+package agent_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+)
+
+var marks = regexp.MustCompile(`#\d+#`)
+
+// remembering sums up as well as can be: it gives back every mark it has read.
+func remembering(asked *[]agent.Request) model {
+	return func(_ context.Context, req agent.Request) (agent.Reply, error) {
+		*asked = append(*asked, req)
+		text := cmp.Or(strings.Join(marks.FindAllString(req.Messages[0].Text, -1), " "), "nothing")
+		return agent.Reply{Text: text, Usage: agent.Usage{Input: 7, Output: 1}}, nil
+	}
+}
+
+func compactor(t *testing.T, m agent.Model, size int) func(history []agent.Message, bound int) (agent.Message, bool, error) {
+	t.Helper()
+	c := newChat(t, agent.Config{})
+	return func(history []agent.Message, bound int) (agent.Message, bool, error) {
+		turn := c.turn
+		turn.History, turn.Model, turn.Set, turn.ContextTokens = history, m, c.set(nil), size
+		return c.agent.Compact(t.Context(), turn, bound)
+	}
+}
+
+// marked are turns with a mark in each question, of about 200 tokens each.
+func marked(from, n int) []agent.Message {
+	out := turns(n)
+	for i := range n {
+		out[4*i].Text = fmt.Sprintf("#%d# %s", from+i, strings.Repeat("u", 400))
+	}
+	return out
+}
+
+func TestCompactedKeepsWhatTheSummaryDoesNotStandFor(t *testing.T) {
+	m := func(text string) agent.Message { return agent.Message{Role: agent.RoleUser, Text: text} }
+	s := func(text string, kept int) agent.Message {
+		return agent.Message{Role: agent.RoleSummary, Text: text, Kept: kept}
+	}
+	for name, c := range map[string]struct {
+		log  []agent.Message
+		want string
+	}{
+		"none":                  {[]agent.Message{m("a"), m("b")}, "a b"},
+		"covers all":            {[]agent.Message{m("a"), m("b"), s("S", 0)}, "S"},
+		"keeps some":            {[]agent.Message{m("a"), m("b"), m("c"), s("S", 2), m("d")}, "S b c d"},
+		"again":                 {[]agent.Message{m("a"), m("b"), s("S", 1), m("c"), s("T", 1), m("d")}, "T c d"},
+		"across the former":     {[]agent.Message{m("a"), m("b"), m("c"), s("S", 2), m("d"), s("T", 3), m("e")}, "T c d e"},
+		"of a shortened log":    {[]agent.Message{m("b"), s("S", 5), m("c")}, "S b c"},
+		"in front already":      {[]agent.Message{s("S", 2), m("b"), m("c")}, "S b c"},
+		"a count out of bounds": {[]agent.Message{m("b"), s("S", -5), m("c")}, "S c"},
+		"empty":                 {nil, ""},
+	} {
+		var got []string
+		for _, m := range agent.Compacted(c.log) {
+			got = append(got, m.Text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// D-25: a summary ends in front of a user message and never between a call and its
+// result, and what it leaves is shown as it was.
+func TestD25ASummaryEndsAtAUserMessage(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 400)
+	done := 0
+	rapid.Check(t, func(t *rapid.T) {
+		history := agent.Compacted(slices.Concat(histories().Draw(t, "first"), histories().Draw(t, "then")))
+		summary, needed, err := compact(history, rapid.IntRange(0, 300).Draw(t, "bound"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !needed {
+			return
+		}
+		done++
+		to := len(history) - summary.Kept
+		if to < len(history) && history[to].Role != agent.RoleUser {
+			t.Fatalf("ends in front of %+v", history[to])
+		}
+		after := agent.Compacted(append(slices.Clone(history), summary))
+		if diff := gocmp.Diff(history[to:], after[1:]); diff != "" && to < len(history) {
+			t.Fatalf("what was kept changed: %s", diff)
+		}
+		// Shown alone or behind its past, what is kept has the same results.
+		whole, kept := agent.Arrange(history), agent.Arrange(after)[1:]
+		if diff := gocmp.Diff(whole[len(whole)-len(kept):], kept); diff != "" {
+			t.Fatalf("a call was separated from its result: %s", diff)
+		}
+	})
+	if done == 0 {
+		t.Error("no history was long enough")
+	}
+}
+
+// D-24: a conversation is summed up when it has outgrown the context, and then not
+// again until it has once more.
+func TestD24SummedUpOnceUntilItGrows(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 8000)
+	history, summaries := []agent.Message(nil), []int{}
+	for n := range 120 {
+		history = append(history, marked(n, 1)...)
+		summary, needed, err := compact(history, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !needed {
+			continue
+		}
+		summaries = append(summaries, n)
+		view := agent.Compacted(append(history, summary))
+		if got := agent.EstimateTokens(view); got > 8000*40/100 || got < 8000*15/100 {
+			t.Errorf("%d tokens after the summary, want about a quarter of the context", got)
+		}
+		if len(marks.FindAllString(summary.Text, -1))+len(view)/4 != n+1 {
+			t.Errorf("turn %d: the summary and %d messages do not hold all %d questions: %s", n, len(view)-1, n+1, summary.Text)
+		}
+		history = view
+	}
+	if len(summaries) < 3 || len(summaries) > 8 || len(asked) != len(summaries) {
+		t.Errorf("summaries after turns %v with %d requests", summaries, len(asked))
+	}
+}
+
+func TestSummaryIsAskedForWithoutToolsAndCounted(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 2000)
+	history := append([]agent.Message{{Role: agent.RoleSummary, Text: "before, #1000# was said"}}, marked(0, 20)...)
+	summary, needed, err := compact(history, 0)
+	if err != nil || !needed {
+		t.Fatal(needed, err)
+	}
+	if !strings.HasPrefix(summary.Text, "#1000#") {
+		t.Errorf("the former summary is not folded in: %s", summary.Text)
+	}
+	if summary.Usage == nil || summary.Usage.Input != 7 || summary.Label() != agent.LabelSummary {
+		t.Errorf("summary %+v", summary)
+	}
+	req := asked[0]
+	if len(req.Tools) != 0 || len(req.Messages) != 1 || !strings.Contains(req.System, "2,048 tokens") {
+		t.Errorf("asked with %d tools and %d messages: %s", len(req.Tools), len(req.Messages), req.System)
+	}
+	if n := agent.EstimateTokens(req.Messages); n > 2000*75/100 {
+		t.Errorf("the request takes %d of 2000 tokens", n)
+	}
+}
+
+// What no request can take at once is summed up piece by piece.
+func TestALongBacklogIsSummedUpInPieces(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 4000)
+	history := marked(0, 100)
+	for range 20 {
+		summary, needed, err := compact(history, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !needed {
+			break
+		}
+		history = agent.Compacted(append(history, summary))
+	}
+	view := history
+	if got := len(marks.FindAllString(view[0].Text, -1)) + (len(view)-1)/4; got != 100 {
+		t.Errorf("%d of 100 questions are left", got)
+	}
+	if len(asked) < 4 {
+		t.Errorf("%d requests for ten times what fits", len(asked))
+	}
+	for _, req := range asked {
+		if n := agent.EstimateTokens(req.Messages); n > 4000*75/100 {
+			t.Errorf("a request takes %d of 4000 tokens", n)
+		}
+	}
+}
+
+// One turn that is larger than the context by itself is covered whole, once it is over.
+func TestATurnLargerThanTheContextIsCovered(t *testing.T) {
+	var requests []agent.Request
+	compact := compactor(t, remembering(&requests), 3000)
+	history := []agent.Message{{Role: agent.RoleUser, Text: "#1#"}}
+	for range 30 {
+		r := gave("0", "read_file", agent.StatusOK)
+		r.Text = strings.Repeat("r", 5000)
+		history = append(history, asked("0 read_file {}"), r)
+	}
+	if _, needed, err := compact(history, 0); needed || err != nil {
+		t.Errorf("a turn that is not over was covered (%v)", err)
+	}
+	history = append(history, agent.Message{Role: agent.RoleAssistant, Text: "done #2#", Final: true})
+	summary, needed, err := compact(history, 0)
+	if err != nil || !needed || summary.Kept != 0 || summary.Text != "#1# #2#" {
+		t.Errorf("needed %v, %+v (%v)", needed, summary, err)
+	}
+}
+
+// D-23, C21: a summary is asked for twice, the second time with half the text, and a
+// bound on what a model gives back holds.
+func TestD23C21ASummaryThatFails(t *testing.T) {
+	overflow := &agent.ModelError{Kind: agent.KindOverflow, Err: errors.New("too long")}
+	for name, c := range map[string]struct {
+		replies []agent.Reply
+		errs    []error
+		fails   bool
+	}{
+		"twice":          {make([]agent.Reply, 2), []error{overflow, overflow}, true},
+		"once":           {[]agent.Reply{{}, says("fine")}, []error{overflow, nil}, false},
+		"blank, then ok": {[]agent.Reply{says(" \n"), says("fine")}, make([]error, 2), false},
+		"blank twice":    {[]agent.Reply{says(""), says("")}, make([]error, 2), true},
+	} {
+		var sizes []int
+		m := model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
+			n := len(sizes)
+			sizes = append(sizes, len(req.Messages[0].Text))
+			return c.replies[n], c.errs[n]
+		})
+		summary, needed, err := compactor(t, m, 3000)(marked(0, 40), 0)
+		if (err != nil) != c.fails || needed == c.fails || !c.fails && summary.Text != "fine" {
+			t.Errorf("%s: %v, %q, %v", name, needed, summary.Text, err)
+		}
+		if len(sizes) != 2 || sizes[1] > sizes[0]*6/10 {
+			t.Errorf("%s: requests of %v bytes", name, sizes)
+		}
+	}
+	long := model(func(context.Context, agent.Request) (agent.Reply, error) {
+		return says(strings.Repeat("é", 1<<20)), nil
+	})
+	for _, size := range []int{1000, 100_000} {
+		summary, _, err := compactor(t, long, size)(marked(0, 1000), 0)
+		if err != nil || len(summary.Text) > min(20_000, size) || len(summary.Text) == 0 {
+			t.Errorf("context %d: a summary of %d bytes (%v)", size, len(summary.Text), err)
+		}
+	}
+}
+
+func TestUnknownContextIsBoundAllTheSame(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 0)
+	if _, needed, err := compact(marked(0, 100), 0); needed || err != nil {
+		t.Errorf("summed up without a bound (%v)", err)
+	}
+	if _, needed, err := compact(marked(0, 100), 4000); !needed || err != nil {
+		t.Errorf("not summed up (%v)", err)
+	}
+	if _, needed, err := compact(marked(0, 100), 400_000); needed || err != nil {
+		t.Errorf("summed up far below the bound (%v)", err)
+	}
+}
+
+// D-26: what a request leaves out is not left out silently: the model reads that it is
+// not shown all, and the caller is told, also how much a model took that refused more.
+func TestD26WhatIsCutIsSaid(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	c.history = marked(0, 40)
+	var cuts []agent.Cut
+	c.turn.Cut = func(cut agent.Cut) { cuts = append(cuts, cut) }
+	s := c.say("all", says("ok"))
+	if len(cuts) != 0 || strings.Contains(s.requests[0].System, "not shown") {
+		t.Fatalf("cuts %+v of what fits", cuts)
+	}
+	c.turn.ContextTokens = 4000
+	s = c.say("some", says("ok"))
+	if len(cuts) != 1 || cuts[0].Round != 1 || cuts[0].Left == 0 || cuts[0].ContextTokens != 0 {
+		t.Errorf("cuts %+v", cuts)
+	}
+	if sys := s.requests[0].System; !strings.HasSuffix(sys, "do not guess what was said.") || !strings.HasPrefix(sys, "You help.") {
+		t.Errorf("system prompt %q", sys)
+	}
+	c.turn.ContextTokens, cuts = 0, nil
+	tries := 0
+	refusing := model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
+		if tries++; agent.EstimateTokens(req.Messages) > 4000 {
+			return agent.Reply{}, &agent.ModelError{Kind: agent.KindOverflow, Err: errors.New("too long")}
+		}
+		return says("ok"), nil
+	})
+	if err := c.run(refusing, agent.Message{Role: agent.RoleUser, Text: "now"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(cuts) != tries-1 || cuts[len(cuts)-1].ContextTokens < 2000 || cuts[len(cuts)-1].ContextTokens > 8000 {
+		t.Fatalf("%d tries, cuts %+v", tries, cuts)
+	}
+	var requests []agent.Request
+	if _, needed, err := compactor(t, remembering(&requests), cuts[len(cuts)-1].ContextTokens)(c.history, 0); err != nil || !needed {
+		t.Errorf("what a model refused is not summed up (%v)", err)
+	}
+}
+
+// Acceptance 56: the summary is a message; prompt, skills and groups stay as they are.
+func TestAcceptance056TheSummaryIsOutsideThePrompt(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	c.turn.Prompt = "You help.\n\n## Skills\n\n- pdf-forms"
+	before := c.say("one", says("ok")).requests[0]
+	c.history = append(c.history, agent.Message{Role: agent.RoleSummary, Text: "they said one"})
+	after := c.say("two", says("ok")).requests[0]
+	if before.System != after.System {
+		t.Errorf("the prompt changed: %s", gocmp.Diff(before.System, after.System))
+	}
+	skills, groups := strings.Index(after.System, "## Skills"), strings.Index(after.System, "## Available Tool Groups")
+	if skills < 0 || groups < skills {
+		t.Errorf("skills at %d, groups at %d", skills, groups)
+	}
+	if m := after.Messages[0]; m.Role != agent.RoleSummary || m.Text != "they said one" || len(after.Messages) != 2 {
+		t.Errorf("messages %+v", after.Messages)
+	}
+}
