@@ -18,13 +18,15 @@ var layers = []layer{
 	{"internal/workspace", nil},
 	{"internal/guard", nil},
 	{"internal/javascript", nil},
+	{"internal/readable", nil},
 	{"internal/settings", []string{"storage"}},
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups"}},
 	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings", "internal/workspace"}},
+	{"bridge/platformtest", []string{"bridge", "agent", "toolgroups", "storage", "storage/bolt"}},
 	{"telegram", []string{"bridge", "internal/markdown"}},
 	{"slack", []string{"bridge", "internal/markdown"}},
-	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard", "internal/javascript"}},
+	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard", "internal/javascript", "internal/readable"}},
 	{"storage/*", []string{"storage"}},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
@@ -34,7 +36,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"internal/emulator/*", "storage/bolt", "storage/storetest"}
+var forTests = []string{"internal/emulator/*", "storage/bolt", "storage/storetest", "bridge/platformtest"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

@@ -1,0 +1,321 @@
+package platformtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"oneclaw/bridge"
+)
+
+// bugs are the names that the adapter knows, with the properties that notice them.
+func bugs() map[string][]string {
+	return map[string][]string{
+		"confirms before it accepts":             {"InboxFails"},
+		"gives each delivery an id of its own":   {"B09C04Duplicate", "RestartBeforeConfirmation"},
+		"delivers in another order":              {"C06D20Order"},
+		"delivers one message of each batch":     {"C06D20Order"},
+		"takes everybody for the same person":    {"D03Strangers"},
+		"takes everybody for an administrator":   {"ClearIsRefused"},
+		"takes everybody for the opener":         {"ClearIsRefused"},
+		"takes nobody for an administrator":      {"Clear"},
+		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide"},
+		"drops threads of messages":              {"C13D16Threads", "C06SideBySide"},
+		"drops threads of answers":               {"C13D16Threads", "B10D06D09LongAnswers"},
+		"loses threads in a restart":             {"C06Restart"},
+		"answers in another chat":                {"C13D16Threads"},
+		"replies to another message":             {"C13D16Threads"},
+		"strips slashes":                         {"Help", "C06Stop", "Clear"},
+		"never commits":                          {"RecordBeforeArrival", "RestartWhileSending"},
+		"commits after sending":                  {"RecordBeforeArrival", "NoRecordNoArrival", "RestartWhileSending"},
+		"commits twice":                          {"RecordBeforeArrival"},
+		"ignores commits that fail":              {"NoRecordNoArrival", "RestartWhileSending"},
+		"sends twice":                            {"C06D20Order", "C13D16Threads"},
+		"hides repeats":                          {"C04AnswerDropped", "RestartWhileSending"},
+		"marks everything":                       {"C06D20Order", "D17ServerError", "C07FloodPasses"},
+		"calls lost answers not sent":            {"C04AnswerDropped"},
+		"calls lost answers refused":             {"C04AnswerDropped"},
+		"calls floods refused":                   {"C07Flood", "C07FloodPasses"},
+		"calls floods unknown":                   {"C07Flood", "C07FloodPasses"},
+		"forgets how long floods last":           {"C07Flood"},
+		"stands still in floods":                 {"C07Flood"},
+		"calls errors refused":                   {"D17ServerError"},
+		"calls errors unknown":                   {"D17ServerError"},
+		"tries errors again by itself":           {"D17ServerError"},
+		"sends parts in another order":           {"B10D06D09LongAnswers"},
+		"cuts long answers off":                  {"B10D06D09LongAnswers"},
+		"sends long answers whole":               {"B10D06D09LongAnswers"},
+		"shows nothing where it sees no letters": {"B04D05D08OddTexts"},
+		"drops angle brackets":                   {"B04D05D08OddTexts"},
+		"drops code":                             {"B04D05D08OddTexts", "B10D06D09LongAnswers"},
+		"shows no sign of work":                  {"C12Working"},
+		"never clears the sign of work":          {"C12Working"},
+	}
+}
+
+// adapter is the platform of memory.
+type adapter struct {
+	m *memory
+	// restarted is true where it is not the first one.
+	restarted bool
+	// still is full while a message is sent, by one that sends one at a time.
+	still chan struct{}
+	// origins are where messages came from, for one that has mixed them up.
+	origins sync.Map
+}
+
+var (
+	_ bridge.Typer          = (*adapter)(nil)
+	_ bridge.Administrators = (*adapter)(nil)
+)
+
+func (a *adapter) has(bug string) bool { return a.m.bug == bug }
+
+func (a *adapter) Name() string { return "memory" }
+
+// Run accepts what waits, all at once, and again a second later where it was not kept.
+func (a *adapter) Run(ctx context.Context, in bridge.Inbox) error {
+	for ctx.Err() == nil {
+		updates, changed := a.m.take()
+		if len(updates) == 0 {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if a.has("confirms before it accepts") {
+			a.confirm(len(updates))
+		}
+		if err := in.Accept(ctx, a.decode(updates)...); err != nil {
+			timer := time.NewTimer(time.Second)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+			continue
+		}
+		if !a.has("confirms before it accepts") {
+			a.confirm(len(updates))
+		}
+	}
+	return nil
+}
+
+func (a *adapter) confirm(n int) {
+	a.m.change(func() { a.m.updates = a.m.updates[n:] })
+}
+
+func (a *adapter) decode(messages []bridge.Message) []bridge.Message {
+	for i := range messages {
+		a.spoil(&messages[i])
+	}
+	switch {
+	case a.has("delivers in another order"):
+		slices.Reverse(messages)
+	case a.has("delivers one message of each batch"):
+		messages = messages[:1]
+	}
+	return messages
+}
+
+// spoil makes of a message what a wrong adapter would.
+func (a *adapter) spoil(msg *bridge.Message) {
+	switch a.m.bug {
+	case "gives each delivery an id of its own":
+		msg.ID += "-" + rand.Text()
+	case "takes everybody for the same person":
+		msg.User = "ann"
+	case "takes everybody for the opener":
+		msg.Opener = msg.User
+	case "drops threads of messages":
+		msg.Chat.Thread = ""
+	case "mixes conversations up":
+		a.origins.Store(msg.ID, msg.Chat)
+		msg.Chat.ID, msg.Chat.Thread, msg.Direct = "one", "", false
+	case "strips slashes":
+		msg.Text = strings.TrimPrefix(msg.Text, "/")
+	}
+}
+
+func (a *adapter) IsAdmin(_ context.Context, _ bridge.Chat, user string) (bool, error) {
+	switch a.m.bug {
+	case "takes everybody for an administrator":
+		return true, nil
+	case "takes nobody for an administrator":
+		return false, nil
+	}
+	return user == "chief", nil
+}
+
+func (a *adapter) Typing(_ context.Context, to bridge.Address, on bool) error {
+	if a.has("shows no sign of work") || !on && a.has("never clears the sign of work") {
+		return nil
+	}
+	a.m.change(func() {
+		place := Place(to.Chat.String())
+		a.m.view.Working = slices.DeleteFunc(a.m.view.Working, func(p Place) bool { return p == place })
+		if on {
+			a.m.view.Working = append(a.m.view.Working, place)
+		}
+	})
+	return nil
+}
+
+// Render cuts the text where a part is full.
+func (a *adapter) Render(text string) []bridge.Part {
+	switch a.m.bug {
+	case "shows nothing where it sees no letters":
+		if !strings.ContainsAny(text, "aeiou") {
+			return nil
+		}
+	case "drops angle brackets":
+		text = strings.NewReplacer("<", "", ">", "").Replace(text)
+	case "drops code":
+		if before, _, found := strings.Cut(text, "```"); found {
+			text = before + "(code)"
+		}
+	case "sends long answers whole":
+		return []bridge.Part{{Text: text}}
+	}
+	parts := cut(strings.TrimSpace(text))
+	switch {
+	case a.has("cuts long answers off") && len(parts) > 5:
+		parts = parts[:5]
+	case a.has("sends parts in another order"):
+		slices.Reverse(parts)
+	}
+	return parts
+}
+
+// cut cuts a text at white space where there is any.
+func cut(text string) (parts []bridge.Part) {
+	const size = memoryLimit - 100
+	for rest := []rune(text); len(rest) > 0; {
+		n := min(size, len(rest))
+		if n < len(rest) {
+			for n > size/2 && !unicode.IsSpace(rest[n]) {
+				n--
+			}
+		}
+		parts = append(parts, bridge.Part{Text: string(rest[:n])})
+		rest = rest[n:]
+	}
+	return parts
+}
+
+func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	if a.has("stands still in floods") {
+		a.still <- struct{}{}
+		defer func() { <-a.still }()
+	}
+	a.m.change(func() { a.m.view.Sends++ })
+	text := part.Text
+	if part.Repeat && !a.has("hides repeats") || a.has("marks everything") {
+		text += "\n\n" + bridge.RepeatNotice
+	}
+	fault := a.m.fault(to.Chat.ID)
+	to = a.misdirect(to)
+	if a.has("commits after sending") {
+		a.m.show(to, text)
+	}
+	for range a.commits() {
+		if err := commit(); err != nil && !a.has("ignores commits that fail") {
+			return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
+		}
+	}
+	if fault.Effect == RateLimited || fault.Effect == ServerError {
+		return a.refuse(ctx, fault, to, part, commit)
+	}
+	if a.has("commits after sending") {
+		return "0", nil
+	}
+	if a.has("sends twice") {
+		a.m.show(to, text)
+	}
+	id := a.m.show(to, text)
+	if fault.Effect == AnswerDropped {
+		return "", &bridge.SendError{Outcome: a.lost(), Err: errors.New("connection lost")}
+	}
+	return id, nil
+}
+
+func (a *adapter) commits() int {
+	switch a.m.bug {
+	case "never commits":
+		return 0
+	case "commits twice":
+		return 2
+	}
+	return 1
+}
+
+func (a *adapter) misdirect(to bridge.Address) bridge.Address {
+	switch a.m.bug {
+	case "drops threads of answers":
+		to.Chat.Thread = ""
+	case "answers in another chat":
+		to.Chat = bridge.Chat{Platform: "memory", ID: "elsewhere"}
+	case "loses threads in a restart":
+		if a.restarted {
+			to.Chat.Thread = ""
+		}
+	case "mixes conversations up":
+		if origin, ok := a.origins.Load(to.ReplyTo); ok {
+			to.Chat = origin.(bridge.Chat)
+		}
+	case "replies to another message":
+		to.ReplyTo = "1000"
+	}
+	return to
+}
+
+func (a *adapter) lost() bridge.Outcome {
+	switch a.m.bug {
+	case "calls lost answers not sent":
+		return bridge.Later
+	case "calls lost answers refused":
+		return bridge.Refused
+	}
+	return bridge.Unknown
+}
+
+// refuse is what becomes of a message that the service does not take.
+func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	failure := &bridge.SendError{Outcome: bridge.Later, Err: errors.New(string(fault.Effect))}
+	if fault.Effect == ServerError {
+		switch a.m.bug {
+		case "calls errors refused":
+			failure.Outcome = bridge.Refused
+		case "calls errors unknown":
+			failure.Outcome = bridge.Unknown
+		case "tries errors again by itself":
+			_, _ = a.Send(ctx, to, part, commit)
+			return a.Send(ctx, to, part, commit)
+		}
+		return "", failure
+	}
+	failure.RetryAfter = fault.RetryAfter
+	switch a.m.bug {
+	case "calls floods refused":
+		failure.Outcome = bridge.Refused
+	case "calls floods unknown":
+		failure.Outcome = bridge.Unknown
+	case "forgets how long floods last":
+		failure.RetryAfter = 0
+	case "stands still in floods":
+		timer := time.NewTimer(fault.RetryAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return "", failure
+}

@@ -1,0 +1,122 @@
+package platformtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func commandProperties() []property {
+	return []property{
+		{"Help", "Everywhere /help is answered with the commands, and not by the model.", helps},
+		{"C06Stop", "Everywhere /stop ends the answer that is being worked on and drops what waits behind it.", stops},
+		{"Clear", "After a /clear by whoever may, nothing of the conversation is left; other conversations keep theirs.", clears},
+		{"ClearIsRefused", "In a shared chat, and in a thread that somebody else began, only an administrator may clear.", refusesClear},
+		{"D03Strangers", "A stranger is told once, in one message with the id to allow, and never reaches the model.", turnsAway},
+	}
+}
+
+// contains checks that a message contains all the words, in any case.
+func (w *world) contains(s Shown, words ...string) {
+	w.t.Helper()
+	for _, word := range words {
+		if !strings.Contains(strings.ToLower(s.Text), strings.ToLower(word)) {
+			w.t.Errorf("%q does not contain %q", s.Text, word)
+		}
+	}
+}
+
+func helps(t testing.TB, w *world) {
+	w.think = func(_ context.Context, said []string) string {
+		t.Errorf("the model was asked %q", said)
+		return "?"
+	}
+	w.start()
+	for _, place := range w.everywhere() {
+		w.say(place, "/help")
+		w.contains(w.shown(place, 1)[0], "/help", "/clear", "/stop", "/status")
+	}
+}
+
+func stops(t testing.TB, w *world) {
+	g := newGate()
+	w.think = g.think
+	w.start()
+	for _, place := range w.everywhere() {
+		w.say(place, "slow")
+		until(t, "the slow one to reach the model", g.reached)
+		w.say(place, "behind it")
+		w.say(place, "/stop")
+		got := w.settled(place)
+		if len(got) != 1 {
+			t.Fatalf("there stands %q, want the answer to /stop alone", texts(got))
+		}
+		w.contains(got[0], "stopped", "one waiting message was dropped")
+	}
+}
+
+func clears(t testing.TB, w *world) {
+	w.start()
+	places := w.everywhere()
+	untouched := w.open(Thread, w.town.Admin)
+	w.say(untouched, "kept")
+	for i, place := range places {
+		by := w.town.Admin
+		if i == 0 {
+			by = w.town.Member // the direct chat is the member's
+		}
+		w.say(place, "forget this")
+		w.shown(place, 1)
+		w.town.Say(place, by, "/clear")
+		w.contains(w.shown(place, 2)[1], "cleared")
+		w.say(place, recall)
+		w.want(w.shown(place, 3)[2:], recalled())
+	}
+	w.say(untouched, recall)
+	w.want(w.shown(untouched, 2), reply("kept"), recalled("kept"))
+}
+
+func refusesClear(t testing.TB, w *world) {
+	w.start()
+	for _, kind := range []Kind{Shared, Thread} {
+		place := w.open(kind, w.town.Admin)
+		w.town.Say(place, w.town.Admin, "remember this")
+		w.shown(place, 1)
+		w.say(place, "/clear")
+		w.contains(w.shown(place, 2)[1], "sorry", "administrator")
+		w.say(place, recall)
+		w.want(w.shown(place, 3)[2:], recalled("remember this"))
+	}
+}
+
+func turnsAway(t testing.TB, w *world) {
+	w.think = func(ctx context.Context, said []string) string {
+		if strings.Contains(fmt.Sprint(said), "let me in") {
+			t.Errorf("the model was asked %q", said)
+		}
+		return echo(ctx, said)
+	}
+	w.start()
+	direct := w.open(Direct, w.town.Stranger)
+	shared, thread := w.open(Shared, w.town.Member), w.open(Thread, w.town.Stranger)
+	for range 2 {
+		w.town.Say(direct, w.town.Stranger, "let me in")
+	}
+	name := w.cfg.Platforms[0].Name()
+	w.contains(w.shown(direct, 1)[0], name+":"+w.town.Stranger)
+	for _, place := range []Place{shared, thread} {
+		w.town.Say(place, w.town.Stranger, "let me in")
+		w.town.Say(place, w.town.Stranger, "/clear")
+		w.want(w.settled(place))
+		w.say(place, recall)
+		for _, s := range w.settled(place) {
+			if strings.Contains(s.Text, "let me in") {
+				t.Errorf("the model was told what the stranger said: %q", s.Text)
+			}
+		}
+	}
+	if got := w.shown(direct, 1); len(got) != 1 {
+		t.Errorf("the stranger was told %q, want one message", texts(got))
+	}
+}

@@ -1,0 +1,90 @@
+package platformtest
+
+import (
+	"testing"
+	"time"
+)
+
+func faultProperties() []property {
+	return []property{
+		{"B09C04Duplicate", "A message that the platform delivers twice is answered once.", answersOnce},
+		{"C04AnswerDropped", "Where the platform shows an answer and does not say so, it is shown once more, marked as a repeat.", marksRepeat},
+		{"C07Flood", "A flood limit delays its own chat alone, for as long as the platform asks, and loses nothing.", waitsAlone},
+		{"C07FloodPasses", "An answer that met a flood limit is shown by itself when the time is over, unmarked.", waitsOut},
+		{"D17ServerError", "An answer that the platform did not take because of trouble of its own is sent again, unmarked.", triesAgain},
+	}
+}
+
+func answersOnce(t testing.TB, w *world) {
+	for _, kind := range []Kind{Direct, Shared, Thread} {
+		place := w.open(kind, w.town.Member)
+		w.town.Inject(place, Fault{Effect: DuplicateDelivery})
+		w.say(place, "once")
+		w.start()
+		w.want(w.settled(place), reply("once"))
+		w.stop()
+	}
+}
+
+func marksRepeat(t testing.TB, w *world) {
+	w.start()
+	for _, kind := range []Kind{Direct, Thread} {
+		place := w.open(kind, w.town.Member)
+		w.town.Inject(place, Fault{Effect: AnswerDropped})
+		w.say(place, "lost")
+		got := w.settled(place)
+		if len(got) != 2 || marked(got[0]) || !marked(got[1]) {
+			t.Fatalf("there stands %q, want the answer and a marked repeat", texts(got))
+		}
+		for _, s := range got {
+			w.contains(s, reply("lost"))
+		}
+	}
+}
+
+// long is a flood that no test waits out.
+const long = time.Hour
+
+func waitsAlone(t testing.TB, w *world) {
+	w.start()
+	flooded := w.open(Direct, w.town.Member)
+	w.town.Inject(flooded, Fault{Effect: RateLimited, RetryAfter: long})
+	w.say(flooded, "first")
+	w.say(flooded, "second")
+	refused := w.await("the refusal", func(v View) bool { return v.Sends == 1 })
+	if len(refused.Messages) != 0 {
+		t.Fatalf("there stands %q, want nothing", texts(refused.Messages))
+	}
+	w.want(w.settled(w.open(Thread, w.town.Member)))
+	// While this one is tried again, so would be one that does not keep to the limit.
+	failing := w.open(Shared, w.town.Member)
+	w.town.Inject(failing, Fault{Effect: ServerError})
+	w.want(w.settled(failing))
+	if v := w.look(); len(v.in(flooded)) != 0 || v.Sends != 4 {
+		t.Errorf("%d sends and %q in the chat that is to wait", v.Sends, texts(v.in(flooded)))
+	}
+	// A new bot does not know of the limit, which is over.
+	w.stop()
+	w.start()
+	w.want(w.settled(flooded), reply("first"), reply("second"))
+}
+
+func waitsOut(t testing.TB, w *world) {
+	w.retried(t, Fault{Effect: RateLimited, RetryAfter: time.Second})
+}
+
+func triesAgain(t testing.TB, w *world) { w.retried(t, Fault{Effect: ServerError}) }
+
+// retried checks that a fault costs one more send and is seen by nobody.
+func (w *world) retried(t testing.TB, fault Fault) {
+	t.Helper()
+	w.start()
+	place := w.open(Thread, w.town.Member)
+	w.town.Inject(place, fault)
+	w.say(place, "patience")
+	w.want(w.shown(place, 1), reply("patience"))
+	if got := w.look().Sends; got != 2 {
+		t.Errorf("%d sends, want the one that failed and one more", got)
+	}
+	w.want(w.settled(place), reply("patience"))
+}

@@ -1,0 +1,156 @@
+package platformtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"oneclaw/bridge"
+)
+
+const memoryLimit = 1000
+
+// memory is a chat service in memory. Its adapters have a bug where one is named.
+type memory struct {
+	t   testing.TB
+	bug string
+
+	mu       sync.Mutex // guards what follows
+	changed  chan struct{}
+	ids      int
+	opened   int
+	adapters int
+	updates  []bridge.Message // not confirmed
+	twice    map[string]bool  // chats whose next message is delivered twice
+	faults   map[string]Fault // for the next send in a chat
+	openers  map[string]string
+	view     View
+}
+
+func newMemory(t testing.TB, bug string) *memory {
+	return &memory{
+		t: t, bug: bug, changed: make(chan struct{}),
+		twice: map[string]bool{}, faults: map[string]Fault{}, openers: map[string]string{},
+	}
+}
+
+func memoryTown(t testing.TB, bug string) Town {
+	return Town{Service: newMemory(t, bug), Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit}
+}
+
+// change changes the service and tells those who watch.
+func (m *memory) change(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *memory) Adapter() bridge.Platform {
+	a := &adapter{m: m, still: make(chan struct{}, 1)}
+	m.change(func() {
+		m.adapters++
+		a.restarted = m.adapters > 1
+	})
+	return a
+}
+
+func (m *memory) Open(kind Kind, by string) (place Place) {
+	m.change(func() {
+		m.opened++
+		switch kind {
+		case Direct:
+			place = Place("memory:dm-" + by)
+		case Shared:
+			place = Place(fmt.Sprintf("memory:shared-%d", m.opened))
+		case Thread:
+			place = Place(fmt.Sprintf("memory:forum:%d", m.opened))
+			m.openers[string(place)] = by
+		}
+	})
+	return place
+}
+
+func (m *memory) Say(in Place, by, text string) (id string) {
+	chat, err := bridge.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.change(func() {
+		m.ids++
+		id = fmt.Sprint(m.ids)
+		msg := bridge.Message{
+			Chat: chat, ID: id, Kind: bridge.KindText, User: by, UserName: by, Text: text,
+			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
+		}
+		m.updates = append(m.updates, msg)
+		if m.twice[chat.ID] {
+			m.updates = append(m.updates, msg)
+			delete(m.twice, chat.ID)
+		}
+	})
+	return id
+}
+
+func (m *memory) Inject(in Place, fault Fault) {
+	chat, err := bridge.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.change(func() {
+		if fault.Effect == DuplicateDelivery {
+			m.twice[chat.ID] = true
+			return
+		}
+		m.faults[chat.ID] = fault
+	})
+}
+
+func (m *memory) Await(ctx context.Context, enough func(View) bool) error {
+	for {
+		m.mu.Lock()
+		v, changed := m.view, m.changed
+		v.Messages, v.Working = slices.Clone(v.Messages), slices.Clone(v.Working)
+		m.mu.Unlock()
+		if enough(v) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take returns what is to be delivered next and how to learn of more.
+func (m *memory) take() (next []bridge.Message, changed <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.updates), m.changed
+}
+
+func (m *memory) fault(chat string) Fault {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.faults[chat]
+	delete(m.faults, chat)
+	return f
+}
+
+// show puts up a message.
+func (m *memory) show(to bridge.Address, text string) (id string) {
+	m.change(func() {
+		m.ids++
+		id = fmt.Sprint(m.ids)
+		place := Place(to.Chat.String())
+		m.view.Messages = append(m.view.Messages, Shown{Place: place, Text: text, Length: len([]rune(text)), ReplyTo: to.ReplyTo})
+	})
+	return id
+}
+
+var _ Service = (*memory)(nil)

@@ -1,0 +1,120 @@
+package platformtest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func placeProperties() []property {
+	return []property{
+		{"C06D20Order", "Messages of one conversation are answered one after another in the order in which they were sent.", inOrder},
+		{"C06SideBySide", "While the model is busy in one conversation, all others are answered, also another thread of the same chat.", sideBySide},
+		{"C13D16Threads", "Answers stand where the question stands, never elsewhere, and reply to no other message than it.", staysInPlace},
+		{"C15D01Sessions", "Conversations share nothing: not those of two chats, of two threads, of two people.", sharesNothing},
+		{"C12Working", "People see that the bot is at work, and no longer once it has answered or was stopped.", showsWork},
+	}
+}
+
+func inOrder(_ testing.TB, w *world) {
+	w.start()
+	for _, place := range w.everywhere() {
+		var said, want []string
+		for i := range 8 {
+			text := fmt.Sprintf("message %d", i)
+			said, want = append(said, text), append(want, reply(text))
+			w.say(place, text)
+		}
+		w.say(place, recall)
+		w.want(w.shown(place, len(want)+1), append(want, recalled(said...))...)
+	}
+}
+
+func sideBySide(t testing.TB, w *world) {
+	g := newGate()
+	w.think = g.think
+	w.start()
+	places := w.everywhere()
+	for i, busy := range places {
+		slow := fmt.Sprintf("slow %d", i)
+		w.say(busy, slow)
+		until(t, slow+" to reach the model", g.reached)
+		for _, other := range slices.Delete(slices.Clone(places), 0, i+1) {
+			text := fmt.Sprintf("beside %d", i)
+			w.say(other, text)
+			w.want(w.shown(other, i+1)[i:], reply(text))
+		}
+	}
+	close(g.open)
+	for i, place := range places {
+		got := w.shown(place, i+1)
+		w.want(got[i:], reply(fmt.Sprintf("slow %d", i)))
+	}
+}
+
+func staysInPlace(t testing.TB, w *world) {
+	w.start()
+	places := append(w.everywhere(), w.open(Direct, w.town.Admin))
+	want := map[Place][]string{}
+	asked := map[string]string{} // the id of the question by its answer
+	for round := range 3 {
+		for i, place := range places {
+			by := w.town.Member
+			if i == len(places)-1 {
+				by = w.town.Admin
+			}
+			text := fmt.Sprintf("question %d from place %d", round, i)
+			asked[reply(text)] = w.town.Say(place, by, text)
+			want[place] = append(want[place], reply(text))
+		}
+	}
+	for _, place := range places {
+		got := w.shown(place, len(want[place]))
+		w.want(got, want[place]...)
+		for i, text := range texts(got) {
+			if to := got[i].ReplyTo; to != "" && to != asked[text] {
+				t.Errorf("%q replies to %s, want %s", text, to, asked[text])
+			}
+		}
+	}
+}
+
+func sharesNothing(t testing.TB, w *world) {
+	w.start()
+	places := append(w.everywhere(), w.open(Shared, w.town.Member))
+	for i, place := range places {
+		w.say(place, fmt.Sprintf("secret %d", i))
+	}
+	other := w.open(Direct, w.town.Admin)
+	w.town.Say(other, w.town.Admin, recall)
+	w.want(w.shown(other, 1), recalled())
+	for i, place := range places {
+		secret := fmt.Sprintf("secret %d", i)
+		w.say(place, recall)
+		w.want(w.shown(place, 2), reply(secret), recalled(secret))
+	}
+}
+
+func showsWork(t testing.TB, w *world) {
+	g := newGate()
+	w.think = g.think
+	w.start()
+	works := func(place Place, on bool) {
+		t.Helper()
+		w.await(fmt.Sprintf("the sign of working in %s to be %t", place, on), func(v View) bool {
+			return slices.Contains(v.Working, place) == on
+		})
+	}
+	for _, place := range []Place{w.open(Thread, w.town.Member), w.open(Thread, w.town.Admin)} {
+		w.say(place, "slow one to stop")
+		works(place, true)
+		w.say(place, "/stop")
+		works(place, false)
+	}
+	place := w.open(Thread, w.town.Member)
+	w.say(place, "slow one to answer")
+	works(place, true)
+	close(g.open)
+	w.want(w.shown(place, 1), reply("slow one to answer"))
+	works(place, false)
+}

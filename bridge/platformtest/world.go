@@ -1,0 +1,291 @@
+package platformtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+// patience bounds only the wait of a test that fails.
+const patience = 20 * time.Second
+
+// world is a town with a bot in it that can be stopped and started.
+type world struct {
+	t     testing.TB
+	town  Town
+	store *hookedStore
+	cfg   bridge.Config
+	// think is the agent: it gets what people said in the conversation and answers
+	// the last of it. It is set before start.
+	think thought
+
+	opened map[Place]bool
+	stop   func()
+	fences int
+}
+
+type thought func(ctx context.Context, said []string) string
+
+func newWorld(t testing.TB, town Town) *world {
+	t.Helper()
+	groups, err := toolgroups.BuiltinGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, stop: func() {}}
+	w.cfg = bridge.Config{
+		Store: w.store, Agent: w, DataDir: t.TempDir(), DrainTimeout: -1,
+		Tools:  func() *toolgroups.Registry { return registry },
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	return w
+}
+
+// close ends all that the world has started.
+func (w *world) close() {
+	w.stop()
+	if err := w.store.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// start runs a new adapter and a new bridge on the store.
+func (w *world) start() {
+	w.t.Helper()
+	platform := w.town.Adapter()
+	w.cfg.Platforms = []bridge.Platform{platform}
+	w.cfg.Access = bridge.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	b, err := bridge.New(w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// Run is the agent's.
+func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		var said []string
+		for _, m := range turn.History {
+			if m.Role == agent.RoleUser {
+				said = append(said, m.Text)
+			}
+		}
+		text := w.think(ctx, said)
+		if err := context.Cause(ctx); err != nil {
+			yield(agent.Message{}, err)
+			return
+		}
+		yield(agent.Message{Role: agent.RoleAssistant, Text: text, Final: true}, nil)
+	}
+}
+
+// recall is what people say to be told what they said before.
+const recall = "What did I say?"
+
+func echo(_ context.Context, said []string) string {
+	before, last := said[:len(said)-1], said[len(said)-1]
+	if last == recall {
+		return recalled(before...)
+	}
+	return reply(last)
+}
+
+func reply(text string) string { return "re: " + text }
+
+func recalled(texts ...string) string { return "You said: " + strings.Join(texts, "; ") + "." }
+
+// gate is an agent that does not answer what begins with "slow" until it is opened.
+type gate struct {
+	reached chan string
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{reached: make(chan string, 64), open: make(chan struct{})} }
+
+func (g *gate) think(ctx context.Context, said []string) string {
+	if last := said[len(said)-1]; strings.HasPrefix(last, "slow") {
+		g.reached <- last
+		select {
+		case <-g.open:
+		case <-ctx.Done():
+		}
+	}
+	return echo(ctx, said)
+}
+
+// until waits for something that is no change of the service.
+func until[T any](t testing.TB, what string, c <-chan T) {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-c:
+	case <-timeout.C:
+		t.Fatalf("waited in vain for %s", what)
+	}
+}
+
+func (w *world) open(kind Kind, by string) Place {
+	w.t.Helper()
+	place := w.town.Open(kind, by)
+	w.opened[place] = true
+	return place
+}
+
+// everywhere opens one place of each kind, and a second thread beside the first.
+func (w *world) everywhere() []Place {
+	w.t.Helper()
+	var places []Place
+	for _, kind := range []Kind{Direct, Shared, Thread, Thread} {
+		places = append(places, w.open(kind, w.town.Member))
+	}
+	return places
+}
+
+// say has the member say something.
+func (w *world) say(in Place, text string) string {
+	w.t.Helper()
+	return w.town.Say(in, w.town.Member, text)
+}
+
+// await returns the first view that is enough.
+func (w *world) await(what string, enough func(View) bool) View {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	var last View
+	err := w.town.Await(ctx, func(v View) bool {
+		last = v
+		return enough(v)
+	})
+	if err != nil {
+		w.t.Fatalf("waited in vain for %s: %v\nshown are %.800s", what, err, fmt.Sprintf("%+v", last))
+	}
+	return last
+}
+
+// look returns the present view.
+func (w *world) look() View {
+	w.t.Helper()
+	return w.await("a look", func(View) bool { return true })
+}
+
+func (v View) in(place Place) []Shown {
+	return slices.DeleteFunc(slices.Clone(v.Messages), func(s Shown) bool { return s.Place != place })
+}
+
+// shown waits for n messages in a place and returns all there are.
+func (w *world) shown(place Place, n int) []Shown {
+	w.t.Helper()
+	return w.await(fmt.Sprintf("%d messages in %s", n, place), func(v View) bool { return len(v.in(place)) >= n }).in(place)
+}
+
+// settled returns what stands in a place once all that was said there before is
+// answered: one more message has been answered, which is not among them.
+func (w *world) settled(place Place) []Shown {
+	w.t.Helper()
+	w.fences++
+	text := fmt.Sprintf("fence %d", w.fences)
+	w.say(place, text)
+	isFence := func(s Shown) bool { return strings.Contains(s.Text, reply(text)) }
+	all := w.await("the answer to "+text, func(v View) bool { return slices.ContainsFunc(v.in(place), isFence) }).in(place)
+	return slices.DeleteFunc(all, func(s Shown) bool { return strings.Contains(s.Text, "fence ") })
+}
+
+// noStrays checks that the bot has written nowhere but where people did.
+func (w *world) noStrays() {
+	w.t.Helper()
+	if w.t.Failed() {
+		return
+	}
+	for _, s := range w.look().Messages {
+		if !w.opened[s.Place] {
+			w.t.Errorf("nobody wrote in %s, yet there stands %q", s.Place, s.Text)
+		}
+	}
+}
+
+// want checks what stands in a place: each message once, in this order, unmarked.
+func (w *world) want(got []Shown, want ...string) {
+	w.t.Helper()
+	if got := texts(got); !slices.Equal(got, want) {
+		w.t.Errorf("there stands %q, want %q", got, want)
+	}
+}
+
+func texts(shown []Shown) []string {
+	var list []string
+	for _, s := range shown {
+		list = append(list, strings.TrimSpace(s.Text))
+	}
+	return list
+}
+
+func marked(s Shown) bool { return strings.Contains(s.Text, bridge.RepeatNotice) }
+
+// hookedStore lets a test decide about the writes of jobs.
+type hookedStore struct {
+	storage.Store
+
+	mu   sync.Mutex // guards hook
+	hook func(ctx context.Context, j bridge.Job, write func() error) error
+}
+
+// onJob sets what decides about writes of open jobs from now on; nil for nothing.
+func (s *hookedStore) onJob(hook func(ctx context.Context, j bridge.Job, write func() error) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
+}
+
+// Put implements [storage.KV].
+func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
+	s.mu.Lock()
+	hook := s.hook
+	s.mu.Unlock()
+	var j bridge.Job
+	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != bridge.StateOpen {
+		return s.Store.Put(ctx, key, value, rev)
+	}
+	err = hook(ctx, j, func() error {
+		got, err = s.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
+}
+
+// isSending reports whether a job is written because a part is on its way.
+func isSending(j bridge.Job) bool {
+	return slices.ContainsFunc(j.Parts, func(p bridge.SentPart) bool { return p.State == bridge.PartSending })
+}
