@@ -1,0 +1,173 @@
+package slack
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/platformtest"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
+
+// town is the emulator as the suite of all platforms sees it. Places are chats in
+// words. A shared chat is a channel in which the first message opens a thread for all
+// that follow; threads begin in one channel, under what somebody says to others.
+type town struct {
+	*fixture
+	people []string
+	direct map[string]string // the DM of each person
+	forum  string
+
+	mu    sync.Mutex        // guards roots and never is held in a call of the emulator
+	roots map[string]string // the thread of each shared channel, empty before it is opened
+}
+
+func newTown(t *testing.T) platformtest.Town {
+	cfg := quick()
+	cfg.AckTimeout = time.Second
+	f := setup(t, cfg, nil)
+	w := &town{fixture: f, people: []string{f.user}, direct: map[string]string{f.user: f.dm}, roots: map[string]string{}}
+	for _, u := range []emulator.User{{ID: "U2", Name: "chief", Admin: true}, {ID: "U3", Name: "eve"}} {
+		f.AddUser(u)
+		w.people = append(w.people, u.ID)
+		w.direct[u.ID] = f.make(emulator.ChannelSpec{Kind: emulator.DM, Members: []string{u.ID}})
+	}
+	w.forum = f.make(emulator.ChannelSpec{Members: w.people})
+	return platformtest.Town{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000}
+}
+
+// at reads a place: its channel and, where it is one, its thread.
+func (w *town) at(place platformtest.Place) bridge.Chat {
+	w.t.Helper()
+	c, err := bridge.ParseChat(string(place))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func place(channel, thread string) platformtest.Place {
+	return platformtest.Place(chatOf(channel, thread).String())
+}
+
+func (w *town) Adapter() bridge.Platform {
+	w.t.Helper()
+	client := &http.Client{Transport: &http.Transport{}}
+	w.t.Cleanup(client.CloseIdleConnections)
+	p, err := New(Config{BotToken: w.BotToken(), AppToken: w.AppToken(), APIURL: w.url, HTTPClient: client})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
+	w.t.Helper()
+	switch kind {
+	case platformtest.Direct:
+		return place(w.direct[by], "")
+	case platformtest.Shared:
+		channel := w.make(emulator.ChannelSpec{Members: w.people})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.roots[channel] = ""
+		return place(channel, "")
+	}
+	root, err := w.Server.Say(w.forum, by, "something for everybody", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return place(w.forum, root.TS)
+}
+
+func (w *town) Say(in platformtest.Place, by, text string) string {
+	w.t.Helper()
+	chat := w.at(in)
+	command, isCommand := strings.CutPrefix(text, "/")
+	if w.direct[by] == chat.ID && isCommand {
+		sent, err := w.Command(chat.ID, by, "/oneclaw", command)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return sent.Trigger
+	}
+	w.mu.Lock()
+	root, shared := w.roots[chat.ID]
+	w.mu.Unlock()
+	// Where the bot takes part nobody has to mention it, except for commands.
+	if chat.Thread != "" || shared && (root == "" || isCommand) {
+		text = "<@" + w.BotUser() + "> " + command
+	}
+	if shared {
+		chat.Thread = root
+	}
+	sent, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if shared && root == "" {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.roots[chat.ID] = sent.TS
+	}
+	return sent.TS
+}
+
+func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
+	w.t.Helper()
+	f := emulator.Fault{Method: "chat.postMessage", Channel: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	switch fault.Effect {
+	case platformtest.AnswerDropped:
+		f.Effect = emulator.CutAfter
+	case platformtest.RateLimited:
+		f.Effect = emulator.TooManyRequests
+	case platformtest.ServerError:
+		f.Effect = emulator.ServerError
+	case platformtest.DuplicateDelivery:
+		f.Method, f.Effect = "envelope", emulator.Duplicate
+	}
+	w.inject(f)
+}
+
+func (w *town) Await(ctx context.Context, enough func(platformtest.View) bool) error {
+	return w.WaitFor(ctx, func(st emulator.State) bool { return enough(w.view(st)) })
+}
+
+func (w *town) view(st emulator.State) platformtest.View {
+	v := platformtest.View{Sends: st.Calls("chat.postMessage")}
+	for _, channel := range st.Channels() {
+		for _, m := range st.Answers(channel) {
+			v.Messages = append(v.Messages, platformtest.Shown{
+				Place: w.placeOf(m), Text: unescape(m.Text), Length: len(utf16.Encode([]rune(m.Text))),
+			})
+		}
+		for _, m := range st.Messages(channel) {
+			if _, stands := st.Status(channel, m.TS); stands && !slices.Contains(v.Working, place(channel, m.TS)) {
+				v.Working = append(v.Working, place(channel, m.TS))
+			}
+		}
+	}
+	return v
+}
+
+// placeOf tells where a message of the bot stands.
+func (w *town) placeOf(m emulator.Message) platformtest.Place {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	root, shared := w.roots[m.Channel]
+	switch {
+	case shared && m.Thread == root && root != "":
+		return place(m.Channel, "")
+	case shared && m.Thread == "":
+		return place(m.Channel, "outside")
+	}
+	return place(m.Channel, m.Thread)
+}

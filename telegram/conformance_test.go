@@ -1,0 +1,149 @@
+package telegram
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/platformtest"
+	emulator "oneclaw/internal/emulator/telegram"
+)
+
+func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
+
+// town is the emulator as the suite of all platforms sees it. Places are chats in
+// words; threads are topics of one forum.
+type town struct {
+	*stage
+	t      *testing.T
+	people []int64
+	admin  int64
+	forum  int64
+}
+
+func newTown(t *testing.T) platformtest.Town {
+	s := newStage(t)
+	w := &town{stage: s, t: t, people: []int64{s.ann}}
+	for _, name := range []string{"Chief", "Eve"} {
+		id := s.AddUser(emulator.User{FirstName: name}).ID
+		s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: id})
+		w.people = append(w.people, id)
+	}
+	w.admin = w.people[1]
+	w.forum = s.chat(t, w.group(true))
+	id := func(i int) string { return strconv.FormatInt(w.people[i], 10) }
+	return platformtest.Town{Service: w, Member: id(0), Admin: id(1), Stranger: id(2), Limit: maxText}
+}
+
+func (w *town) group(forum bool) emulator.ChatSpec {
+	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}}
+}
+
+func (w *town) number(s string) int64 {
+	w.t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// at reads a place: its chat and, where it is one, its topic.
+func (w *town) at(place platformtest.Place) (chat, topic int64) {
+	w.t.Helper()
+	c, err := bridge.ParseChat(string(place))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if c.Thread != "" {
+		topic = w.number(c.Thread)
+	}
+	return w.number(c.ID), topic
+}
+
+func place(chat, topic int64) platformtest.Place {
+	return platformtest.Place(to(chat, topic, 0).Chat.String())
+}
+
+func (w *town) Adapter() bridge.Platform { return w.platform(w.t, w.Token()) }
+
+func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
+	w.t.Helper()
+	switch kind {
+	case platformtest.Direct:
+		return place(w.number(by), 0)
+	case platformtest.Shared:
+		return place(w.chat(w.t, w.group(false)), 0)
+	}
+	topic, err := w.AddTopic(w.forum, "Topic")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return place(w.forum, topic)
+}
+
+func (w *town) Say(in platformtest.Place, by, text string) string {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	switch command := strings.HasPrefix(text, "/"); {
+	case chat > 0:
+	case command:
+		text += "@" + w.Bot().Username
+	default:
+		text = "@" + w.Bot().Username + " " + text
+	}
+	sent, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strconv.FormatInt(sent.Message, 10)
+}
+
+func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	f := emulator.Fault{Method: "sendMessage", Chat: chat, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	switch fault.Effect {
+	case platformtest.AnswerDropped:
+		f.Effect = emulator.CutAfter
+	case platformtest.RateLimited:
+		f.Effect = emulator.TooManyRequests
+	case platformtest.ServerError:
+		f.Effect = emulator.ServerError
+	case platformtest.DuplicateDelivery:
+		f = emulator.Fault{Method: "getUpdates", Times: 1, Effect: emulator.Duplicate}
+	}
+	w.inject(w.t, f)
+}
+
+func (w *town) Await(ctx context.Context, enough func(platformtest.View) bool) error {
+	return w.WaitFor(ctx, func(st emulator.State) bool { return enough(view(st)) })
+}
+
+func view(st emulator.State) platformtest.View {
+	v := platformtest.View{Sends: st.Calls("sendmessage")}
+	for _, chat := range st.Chats() {
+		working := map[platformtest.Place]emulator.Action{}
+		for _, a := range st.Actions(chat) {
+			working[place(chat, a.Thread)] = a
+		}
+		for _, m := range st.Answers(chat) {
+			shown := platformtest.Shown{Place: place(chat, m.Thread), Text: m.Text, Length: utf16Len(m.Text)}
+			if m.ReplyTo != 0 {
+				shown.ReplyTo = fmt.Sprint(m.ReplyTo)
+			}
+			v.Messages = append(v.Messages, shown)
+			// A message of the bot takes the sign down.
+			if a, shows := working[shown.Place]; shows && !a.At.After(m.Date) {
+				delete(working, shown.Place)
+			}
+		}
+		for p := range working {
+			v.Working = append(v.Working, p)
+		}
+	}
+	return v
+}
