@@ -76,7 +76,7 @@ func (s *Server) measure(req *Request, connection string) {
 		key += "\x00" + connection
 	}
 	prompt := slices.Concat([]byte(req.ToolsJSON), []byte(req.MessagesJSON))
-	req.Usage.Prompt = len(prompt) / bytesPerToken
+	req.Usage.Prompt = (len(prompt) - req.pictureBytes()) / bytesPerToken
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := commonPrefix(s.cache.prompts[key], prompt) / bytesPerToken

@@ -47,8 +47,10 @@ type Tool struct {
 
 // Message is an entry of the conversation. Parts of a content are joined.
 type Message struct {
-	Role       string
-	Content    string
+	Role    string
+	Content string
+	// Pictures came with a message of the user.
+	Pictures   []Picture
 	ToolCallID string
 	ToolCalls  []ToolCall
 }
@@ -127,7 +129,7 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 	if err := req.readMessages(); err != nil {
 		return req, err
 	}
-	if n := (len(in.Tools) + len(in.Messages)) / bytesPerToken; n > s.cfg.Context {
+	if n := (len(in.Tools) + len(in.Messages) - req.pictureBytes()) / bytesPerToken; n > s.cfg.Context {
 		return req, invalid("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", s.cfg.Context, n)
 	}
 	return req, nil
@@ -137,30 +139,34 @@ func invalid(param, code, format string, args ...any) *Error {
 	return &Error{Status: 400, Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// content joins the parts of a content. Pictures count for nothing here.
-func content(raw json.RawMessage) (text string, null bool, err error) {
+// content joins the parts of a content. Pictures are for users alone to send.
+func (m *Message) content(raw json.RawMessage) (null bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return "", true, nil
+		return true, nil
 	}
-	if json.Unmarshal(raw, &text) == nil {
-		return text, false, nil
+	if json.Unmarshal(raw, &m.Content) == nil {
+		return false, nil
 	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
+	var parts []part
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return "", false, err
+		return false, err
 	}
 	var b strings.Builder
 	for _, p := range parts {
-		switch p.Type {
-		case "text":
+		switch {
+		case p.Type == "text":
 			b.WriteString(p.Text)
-		case "image_url", "input_audio", "file":
+		case p.Type == "image_url" && m.Role == "user":
+			pic, err := p.picture()
+			if err != nil {
+				return false, err
+			}
+			m.Pictures = append(m.Pictures, pic)
+		case p.Type == "input_audio" || p.Type == "file":
 		default:
-			return "", false, fmt.Errorf("unknown type %q of a part", p.Type)
+			return false, fmt.Errorf("unknown type %q of a part", p.Type)
 		}
 	}
-	return b.String(), false, nil
+	m.Content = b.String()
+	return false, nil
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,7 +70,7 @@ func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error
 	if err := req.readInput(in.Store == nil || *in.Store); err != nil {
 		return req, in, err
 	}
-	if n := (len(in.Tools) + len(in.Input)) / bytesPerToken; n > s.cfg.Context {
+	if n := (len(in.Tools) + len(in.Input) - req.pictureBytes()) / bytesPerToken; n > s.cfg.Context {
 		return req, in, invalid("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return req, in, nil
@@ -186,19 +187,34 @@ func (in *inputReader) message(i int, it *inputItem) *Error {
 	if it.Role == "user" && len(in.open) > 0 {
 		return invalid("input", "", "No tool output found for function call %s.", in.open[0])
 	}
-	var text string
-	if err := json.Unmarshal(it.Content, &text); err != nil {
-		var parts []struct {
-			Text string `json:"text"`
-		}
-		if err := json.Unmarshal(it.Content, &parts); err != nil {
-			return invalid(fmt.Sprintf("input[%d].content", i), "invalid_type", "Invalid type for 'input[%d].content'.", i)
-		}
-		for _, p := range parts {
-			text += p.Text
-		}
+	m := Message{Role: it.Role}
+	if err := m.inputContent(it.Content); err != nil {
+		return invalid(fmt.Sprintf("input[%d].content", i), "invalid_type", "Invalid type for 'input[%d].content': %v.", i, err)
 	}
-	in.req.Messages = append(in.req.Messages, Message{Role: it.Role, Content: text})
+	in.req.Messages = append(in.req.Messages, m)
+	return nil
+}
+
+// inputContent joins the parts of a content.
+func (m *Message) inputContent(raw json.RawMessage) error {
+	if json.Unmarshal(raw, &m.Content) == nil {
+		return nil
+	}
+	var parts []part
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return errors.New("want a string or parts")
+	}
+	for _, p := range parts {
+		if p.Type != "input_image" {
+			m.Content += p.Text
+			continue
+		}
+		pic, err := p.picture()
+		if err != nil {
+			return err
+		}
+		m.Pictures = append(m.Pictures, pic)
+	}
 	return nil
 }
 

@@ -161,11 +161,10 @@ func unanswered(i int, open []string) *Error {
 // readMessage checks one message by itself.
 func readMessage(i int, in wireMessage) (Message, *Error) {
 	m := Message{Role: in.Role, ToolCallID: in.ToolCallID}
-	text, null, err := content(in.Content)
+	null, err := m.content(in.Content)
 	if err != nil {
 		return m, invalid(fmt.Sprintf("messages[%d].content", i), "invalid_type", "Invalid type for 'messages[%d].content': expected one of a string or array of objects.", i)
 	}
-	m.Content = text
 	switch in.Role {
 	case "system", "developer", "user", "tool", "function":
 		if null {

@@ -1,0 +1,68 @@
+package openai_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// gif is a picture of one pixel.
+const gif = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+
+func TestPicturesAreChecked(t *testing.T) {
+	for name, tt := range map[string]struct {
+		part string
+		ok   bool
+	}{
+		"held":             {`{"type":"image_url","image_url":{"url":"data:image/gif;base64,` + gif + `"}}`, true},
+		"elsewhere":        {`{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`, true},
+		"no address":       {`{"type":"image_url","image_url":{"url":"a.png"}}`, false},
+		"address alone":    {`{"type":"image_url","image_url":"https://example.com/a.png"}`, false},
+		"nothing":          {`{"type":"image_url"}`, false},
+		"not what it says": {`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + gif + `"}}`, false},
+		"no picture":       {`{"type":"image_url","image_url":{"url":"data:text/plain;base64,aGk="}}`, false},
+		"broken base64":    {`{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG!"}}`, false},
+		"of another api":   {`{"type":"input_image","image_url":"data:image/gif;base64,` + gif + `"}`, false},
+	} {
+		for _, role := range []string{"user", "assistant"} {
+			t.Run(role+" "+name, func(t *testing.T) {
+				s := start(t, openai.Config{})
+				status, _ := s.post(`{"model":"` + openai.DefaultModel + `","messages":[{"role":"` + role + `","content":[{"type":"text","text":"look"},` + tt.part + `]}]}`)
+				want := 400
+				if tt.ok && role == "user" {
+					want = 200
+				}
+				if status != want {
+					t.Errorf("status %d, want %d", status, want)
+				}
+				if got := s.Requests()[0]; want == 200 && (len(got.Messages[0].Pictures) != 1 || got.Messages[0].Content != "look") {
+					t.Errorf("understood %+v", got.Messages)
+				}
+			})
+		}
+	}
+}
+
+func TestPicturesAreNoText(t *testing.T) {
+	s := start(t, openai.Config{})
+	much := gif[:len(gif)-1] + "A" + strings.Repeat("A", 4_000_000)
+	body := `{"model":"` + openai.DefaultModel + `","store":false,"input":[{"role":"user","content":[{"type":"input_text","text":"look"},` +
+		`{"type":"input_image","image_url":"data:image/gif;base64,` + much + `"}]}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("status %d, %v", resp.StatusCode, err)
+	}
+	got := s.Requests()[0]
+	if got.Usage.Prompt > 100 || len(got.Messages[0].Pictures) != 1 || got.Messages[0].Pictures[0].MIME != "image/gif" {
+		t.Errorf("%d tokens", got.Usage.Prompt)
+	}
+}
