@@ -72,6 +72,8 @@ type Config struct {
 	ContextTokens int
 	// ReasoningEffort is sent as it stands; empty leaves it to the server.
 	ReasoningEffort string
+	// Vision says whether the model is shown pictures. Empty means [VisionAuto].
+	Vision Vision
 	// Logger is told about repeated requests. Nil discards it.
 	Logger *slog.Logger
 }
@@ -104,6 +106,9 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if cfg.API, err = parseAPI(cfg.API); err != nil {
+		return nil, err
+	}
+	if cfg.Vision, err = parseVision(cfg.Vision); err != nil {
 		return nil, err
 	}
 	if cfg.Model == "" {
@@ -156,6 +161,13 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		}
 		if ctx.Err() != nil {
 			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
+		}
+		if p.pictures && fault.failure.Kind == agent.KindRejected {
+			// Rather an answer about the text than none.
+			c.log.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", fault.failure)
+			req.ReadFile = nil
+			p = c.payload(req)
+			continue
 		}
 		pause := max(pauses.NextBackOff(), fault.failure.RetryAfter)
 		if !fault.passing || attempt >= c.cfg.MaxAttempts || pause > left {

@@ -22,6 +22,8 @@ type dialogue struct {
 	origin string
 	// signed servers want a signature with the first call of each reply of the turn.
 	signed bool
+	// show is what is shown with one of the messages.
+	show show
 }
 
 func (e *encoder) raw(s string) { e.buf = append(e.buf, s...) }

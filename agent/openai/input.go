@@ -4,9 +4,8 @@ import "oneclaw/agent"
 
 // encodeInput encodes the system prompt and the messages as the input of the Responses
 // API, whose calls and results are items of their own.
-func encodeInput(origin, system string, messages []agent.Message) []byte {
-	e := newEncoder(system, messages)
-	e.to.origin = origin
+func encodeInput(to dialogue, system string, messages []agent.Message) []byte {
+	e := newEncoder(to, system, messages)
 	e.raw(`[`)
 	if system != "" {
 		e.message("system", system)
@@ -16,7 +15,7 @@ func encodeInput(origin, system string, messages []agent.Message) []byte {
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
-			e.message("user", userText(m))
+			e.userInput(userText(m), to.show.with(i, i))
 		case agent.RoleAssistant:
 			e.output(m, i > turn)
 		case agent.RoleTool:

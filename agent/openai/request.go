@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -24,14 +25,17 @@ type payload struct {
 	messages []byte
 	tools    []byte
 	cacheKey string
+	// pictures says that there are some among the messages.
+	pictures bool
 }
 
 func (c *Client) payload(req agent.Request) payload {
-	p := payload{list: "messages"}
+	to := dialogue{origin: c.origin, signed: c.signs(), show: c.look(req)}
+	p := payload{list: "messages", pictures: len(to.show.pictures) > 0}
 	if c.responses {
-		p.list, p.messages = "input", encodeInput(c.origin, req.System, req.Messages)
+		p.list, p.messages = "input", encodeInput(to, req.System, req.Messages)
 	} else {
-		p.messages = encodeMessages(dialogue{origin: c.origin, signed: c.signs()}, req.System, req.Messages)
+		p.messages = encodeMessages(to, req.System, req.Messages)
 	}
 	if len(req.Tools) > 0 {
 		p.tools = c.arrays.encode(req.Tools, c.encodeTools)
@@ -106,8 +110,7 @@ func sameTool(a, b toolgroups.Tool) bool {
 // follow each other become one, because some servers insist that the roles
 // alternate.
 func encodeMessages(to dialogue, system string, messages []agent.Message) []byte {
-	e := newEncoder(system, messages)
-	e.to = to
+	e := newEncoder(to, system, messages)
 	e.raw(`[`)
 	if system != "" {
 		e.message("system", system)
@@ -117,13 +120,14 @@ func encodeMessages(to dialogue, system string, messages []agent.Message) []byte
 		m := &messages[i]
 		switch m.Role {
 		case agent.RoleUser, agent.RoleSummary:
+			first := i
 			var text strings.Builder
 			text.WriteString(userText(m))
 			for i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
 				i++
 				text.WriteString("\n\n" + userText(&messages[i]))
 			}
-			e.message("user", text.String())
+			e.user(text.String(), to.show.with(first, i))
 		case agent.RoleAssistant:
 			e.assistant(m, i > turn)
 		case agent.RoleTool:
@@ -135,12 +139,15 @@ func encodeMessages(to dialogue, system string, messages []agent.Message) []byte
 }
 
 // newEncoder makes an encoder with room for the messages.
-func newEncoder(system string, messages []agent.Message) encoder {
+func newEncoder(to dialogue, system string, messages []agent.Message) encoder {
 	size := len(system) + 64
 	for i := range messages {
 		size += len(messages[i].Text) + len(messages[i].Text)/16 + 96
 	}
-	return encoder{buf: make([]byte, 0, size)}
+	for _, p := range to.show.pictures {
+		size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
+	}
+	return encoder{buf: make([]byte, 0, size), to: to}
 }
 
 func lastUser(messages []agent.Message) int {

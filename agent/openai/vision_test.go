@@ -1,0 +1,197 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	emulator "oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
+)
+
+// workspace is files by their names; reading honours the limit.
+type workspace map[string][]byte
+
+func (w workspace) read(name string, limit int64) ([]byte, error) {
+	data, ok := w[name]
+	switch {
+	case !ok:
+		return nil, errors.New("no such file")
+	case int64(len(data)) > limit:
+		return nil, errors.New("too large")
+	}
+	return data, nil
+}
+
+func pictures(t *testing.T) workspace {
+	t.Helper()
+	var p, j bytes.Buffer
+	gray := image.NewGray(image.Rect(0, 0, 9, 9))
+	if err := errors.Join(png.Encode(&p, gray), jpeg.Encode(&j, gray, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return workspace{
+		"a.png": p.Bytes(), "b.jpg": j.Bytes(), "wrong.jpg": p.Bytes(), "none": p.Bytes(), "old.png": p.Bytes(),
+		"text.png": []byte("no picture"), "doc.pdf": []byte("%PDF-1.7"),
+		"large.png": append(bytes.Clone(p.Bytes()), make([]byte, 6<<20)...),
+	}
+}
+
+func files(names ...string) (list []toolgroups.File) {
+	for _, name := range names {
+		list = append(list, toolgroups.File{Path: name})
+	}
+	return list
+}
+
+// seer asks a strict server over one of the APIs and returns what it understood.
+func seer(t *testing.T, cfg openai.Config) func(agent.Request) []emulator.Message {
+	t.Helper()
+	srv, err := emulator.New(emulator.Config{Models: []string{cfg.Model}, Brain: emulator.BrainFunc(func(context.Context, emulator.Request) (emulator.Reply, error) {
+		return emulator.Reply{Text: "fine"}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if cfg.BaseURL, err = srv.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.HTTPClient, cfg.MaxAttempts = &http.Client{Transport: transport}, 1
+	c, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(req agent.Request) []emulator.Message {
+		t.Helper()
+		if _, err := c.Complete(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		all := srv.Requests()
+		return all[len(all)-1].Messages
+	}
+}
+
+func TestB08PicturesOfTheLastMessageAreShown(t *testing.T) {
+	saved := pictures(t)
+	for _, api := range []openai.API{openai.APIChat, openai.APIResponses} {
+		ask := seer(t, openai.Config{Model: "gpt-4.1", API: api})
+		for name, tc := range map[string]struct {
+			files []toolgroups.File
+			text  string
+			want  []string
+		}{
+			"one":            {files("a.png"), "look", []string{"a.png"}},
+			"several":        {files("a.png", "b.jpg"), "look", []string{"a.png", "b.jpg"}},
+			"without a text": {files("a.png"), "", []string{"a.png"}},
+			"by its bytes":   {files("wrong.jpg", "none"), "look", []string{"a.png", "a.png"}},
+			"vanished":       {files("gone.png", "a.png"), "look", []string{"a.png"}},
+			"all vanished":   {files("gone.png"), "look", nil},
+			"no pictures":    {files("text.png", "doc.pdf"), "look", nil},
+			"too large":      {files("large.png"), "look", nil},
+			"too many":       {files(strings.Fields(strings.Repeat("a.png ", 12))...), "look", strings.Fields(strings.Repeat("a.png ", 10))},
+		} {
+			t.Run(fmt.Sprint(api, " ", name), func(t *testing.T) {
+				got := ask(agent.Request{System: "You help.", ReadFile: saved.read, Messages: []agent.Message{
+					{Role: agent.RoleUser, Text: "before", Files: files("old.png")},
+					{Role: agent.RoleAssistant, Text: "I saw.", Final: true},
+					{Role: agent.RoleUser, Text: tc.text, Files: tc.files},
+					{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "x", Arguments: "{}"}}},
+					{Role: agent.RoleTool, CallID: "1", Text: "done"},
+					{Role: agent.RoleUser, Text: "Answer now."},
+				}})
+				var want []emulator.Picture
+				for _, name := range tc.want {
+					want = append(want, emulator.Picture{MIME: http.DetectContentType(saved[name]), Data: saved[name]})
+				}
+				for i, m := range got {
+					if i != 3 && len(m.Pictures) > 0 {
+						t.Errorf("%s message %d has pictures", m.Role, i)
+					}
+				}
+				if diff := cmp.Diff(want, got[3].Pictures); diff != "" {
+					t.Errorf("pictures (-want +got):\n%s", diff)
+				}
+				text := tc.text
+				for _, f := range tc.files {
+					text = strings.TrimPrefix(text+"\n[file: "+f.Path+"]", "\n")
+				}
+				if got[3].Content != text {
+					t.Errorf("text %q", got[3].Content)
+				}
+			})
+		}
+	}
+}
+
+func TestPicturesOfJoinedMessages(t *testing.T) {
+	saved := pictures(t)
+	got := seer(t, openai.Config{Model: "claude-5"})(agent.Request{ReadFile: saved.read, Messages: []agent.Message{
+		{Role: agent.RoleUser, Text: "one", Files: files("old.png")},
+		{Role: agent.RoleUser, Text: "two", Files: files("b.jpg")},
+		{Role: agent.RoleUser, Text: "Your last reply was empty."},
+	}})
+	if len(got) != 1 || len(got[0].Pictures) != 1 || got[0].Pictures[0].MIME != "image/jpeg" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhoSees(t *testing.T) {
+	saved := pictures(t)
+	req := agent.Request{ReadFile: saved.read, Messages: []agent.Message{{Role: agent.RoleUser, Text: "look", Files: files("a.png")}}}
+	for model, sees := range map[string]bool{
+		"gpt-4o": true, "gpt-4o-mini": true, "chatgpt-4o-latest": true, "gpt-4.1-mini": true, "gpt-5.2": true, "gpt-6": true, "gpt-12": true,
+		"ft:gpt-4o:acme": true, "openai/gpt-5": true, "claude-sonnet-4-5": true, "anthropic/claude-3.5-sonnet": true,
+		"models/gemini-2.5-pro": true, "Gemini-3-Flash": true,
+		"gpt-4": false, "gpt-3.5-turbo": false, "claude-2.1": false, "claude-instant-1": false, "gemini-pro": false,
+		"gpt-4o-audio-preview": false, "llama-3": false, "my-gpt-4o-clone": false, "deepseek-chat": false,
+	} {
+		for vision, want := range map[openai.Vision]bool{"": sees, openai.VisionAuto: sees, openai.VisionOn: true, openai.VisionOff: false} {
+			body := sent(t, openai.Config{Model: model, Vision: vision, API: openai.APIChat}, req)
+			if got := strings.Contains(body, `"image_url":{"url":"data:image/png;base64,iVBOR`); got != want {
+				t.Errorf("%s, vision %q: shown %v", model, vision, got)
+			}
+		}
+	}
+	if body := sent(t, openai.Config{Model: "gpt-4o"}, agent.Request{Messages: req.Messages}); strings.Contains(body, "image_url") {
+		t.Error("a picture came without a reader")
+	}
+	if _, err := openai.New(openai.Config{Model: "m", Vision: "maybe"}); err == nil {
+		t.Error("a wrong value was taken")
+	}
+}
+
+// A model that takes no pictures after all still answers the text.
+func TestRefusedPicturesAreLeftOut(t *testing.T) {
+	saved := pictures(t)
+	c, p := client(t, openai.Config{Model: "gpt-4o", MaxAttempts: 1}, refusal(400, "invalid_value", "image input is not supported"), stream(hello, stop))
+	got, err := c.Complete(t.Context(), agent.Request{ReadFile: saved.read, Messages: []agent.Message{{Role: agent.RoleUser, Text: "look", Files: files("a.png")}}}, nil)
+	if err != nil || got.Text != "Hel" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if !strings.Contains(p.bodies[0], "image_url") || strings.Contains(p.bodies[1], "image_url") || !strings.Contains(p.bodies[1], "[file: a.png]") {
+		t.Errorf("asked %q", p.bodies)
+	}
+	c, _ = client(t, openai.Config{Model: "gpt-4o"}, refusal(400, "", "no"), refusal(400, "", "still no"))
+	_, err = c.Complete(t.Context(), agent.Request{ReadFile: saved.read, Messages: []agent.Message{{Role: agent.RoleUser, Files: files("a.png")}}}, nil)
+	if kindOf(t, err).Kind != agent.KindRejected {
+		t.Errorf("got %v", err)
+	}
+}
