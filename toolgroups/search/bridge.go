@@ -76,11 +76,10 @@ type Bridge struct {
 
 // NewBridge makes a bridge.
 func NewBridge(cfg BridgeConfig) (*Bridge, error) {
-	if cfg.Config.Enabled == "" && cfg.Config.SearchDefaultLimit == 0 {
+	if cfg.Config.unset() {
 		cfg.Config = DefaultConfig()
 	}
-	limits := cfg.Config
-	if limits.SearchDefaultLimit < 1 || limits.MaxSearchLimit > MaxSearchLimit || limits.SearchDefaultLimit > limits.MaxSearchLimit {
+	if !cfg.Config.sound() {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
 	return newBridge(cfg), nil
@@ -205,6 +204,14 @@ func (b *Bridge) unknown(name string) *toolgroups.Error {
 	}
 	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
 		" Check the spelling with " + b.finder() + "; do not repeat this call."}
+}
+
+// advice says how a tool of the catalogue is run that is not in the tools array.
+func (b *Bridge) advice(name string) string {
+	if _, ok := b.cfg.Catalogue.Lookup(name); !ok {
+		return ""
+	}
+	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", ToolCall, name)
 }
 
 // finder is the tool that tells the names of tools.

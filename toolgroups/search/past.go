@@ -1,16 +1,14 @@
 package search
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"oneclaw/toolgroups"
+)
 
 // Past is a call of a bridge tool earlier in the turn, with its result, as the
 // history holds them.
-type Past struct {
-	Tool      string
-	Arguments string
-	// Result is the text that the model was given. OK is false for an error.
-	Result string
-	OK     bool
-}
+type Past = toolgroups.PastCall
 
 // Bounds of a turn that searches in vain.
 const (

@@ -1,0 +1,397 @@
+package agent_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// routed is a chat whose tools go the way that the setting says. What is logged can
+// be read from the buffer.
+func routed(t testing.TB, routing search.Routing, change ...func(*search.RouterConfig)) (*chat, *bytes.Buffer) {
+	t.Helper()
+	c := newChat(t, agent.Config{})
+	log := &bytes.Buffer{}
+	cfg := search.RouterConfig{Routing: routing, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	router, err := search.NewRouter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.turn.Router = router
+	return c, log
+}
+
+// deferrable are the tools of all groups.
+func deferrable() []string {
+	return []string{"get_config", "pdf_info", "gmail_search", "gmail_trash", "drive_search", "calendar_list"}
+}
+
+func bridgeTools() []string { return []string{"tool_search", "tool_describe", "tool_call"} }
+
+// deferrableTokens is what their schemas cost.
+func (w *world) deferrableTokens() int {
+	return toolgroups.EstimateTokens(search.Tools(search.Deferrable(w.registry, toolgroups.RoleUser)))
+}
+
+// narrow is a script whose provider takes short tools arrays only.
+type narrow struct {
+	*script
+	limit int
+}
+
+func (n narrow) MaxTools() int { return n.limit }
+
+// sayNarrow is chat.say with a cap.
+func (c *chat) sayNarrow(limit int, text string, replies ...agent.Reply) *script {
+	c.t.Helper()
+	s := &script{t: c.t, replies: replies}
+	if err := c.run(narrow{s, limit}, agent.Message{Role: agent.RoleUser, Text: text}); err != nil {
+		c.t.Fatal(err)
+	}
+	for i, req := range s.requests {
+		if limit > 0 && len(req.Tools) > limit {
+			c.t.Fatalf("request %d has %d tools, the provider takes %d", i, len(req.Tools), limit)
+		}
+	}
+	return s
+}
+
+func wantOffered(t testing.TB, req agent.Request, want ...[]string) {
+	t.Helper()
+	if diff := cmp.Diff(slices.Concat(want...), offered(req)); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+func TestAcceptance030LaterGroupsBehindTheCap(t *testing.T) {
+	c, _ := routed(t, search.RoutingGroups)
+	s := c.sayNarrow(8, "mail and files",
+		calls(loads("a", "google_gmail")),
+		calls(loads("b", "google_drive")),
+		calls(`c tool_call {"name":"drive_search","arguments":{"q":"x"}}`, `d gmail_search {}`, "e drive_search {}"),
+		calls(loads("f", "google_calendar")),
+		says("ok"))
+	direct := append(core(), "gmail_search", "gmail_trash")
+	wantOffered(t, s.requests[0], core())
+	wantOffered(t, s.requests[1], direct)
+	for _, req := range s.requests[2:] {
+		wantOffered(t, req, direct, []string{"tool_call"})
+	}
+	if got := c.result("a").Text; strings.Contains(got, "tool_call") {
+		t.Errorf("what fits is said to be run through another tool: %s", got)
+	}
+	if got := c.result("b").Text; !strings.HasPrefix(got, "Loaded 1 tools from group 'Google Drive':\n- drive_search: Does drive_search.\n") ||
+		!strings.Contains(got, `- drive_search: {"type":"object"`) {
+		t.Errorf("the load says %s", got)
+	}
+	if got := c.result("c"); got.Text != `drive_search {"q":"x"} done` || got.Tool != "drive_search" {
+		t.Errorf("through tool_call: %+v", got)
+	}
+	if got := c.result("e"); got.Code != toolgroups.CodeNotAvailable || !strings.Contains(got.Text, "run it with tool_call") {
+		t.Errorf("a direct call: %+v", got)
+	}
+	if s.requests[4].System != s.requests[0].System {
+		t.Error("the prompt changed")
+	}
+}
+
+// Acceptance 030: not even everything at once fails, nor a cap below the core.
+func TestAcceptance030EveryModeUnderEveryCap(t *testing.T) {
+	for _, routing := range search.Routings() {
+		for limit := 1; limit <= 16; limit++ {
+			c, _ := routed(t, routing)
+			c.sayNarrow(limit, "x", says("ok"))
+			c.sayNarrow(limit, "y", calls(loads("a", "google_gmail"), loads("b", "pdf"), loads("c", "google_drive")), says("ok"))
+			for _, tool := range []string{"gmail_trash", "drive_search", "write_file"} {
+				s := c.sayNarrow(limit, "z", says("which?"))
+				call := fmt.Sprintf("a %s {}", tool)
+				if !slices.Contains(offered(s.requests[0]), tool) {
+					call = fmt.Sprintf(`a tool_call {"name":%q,"arguments":{}}`, tool)
+				}
+				c.sayNarrow(limit, "z", calls(call), says("ok"))
+				// Where load_tool_group itself is behind the cap, nothing is loaded.
+				if got := c.result("a"); got.Status != agent.StatusOK && limit > 2 {
+					t.Errorf("%s, at most %d: %s is lost: %+v", routing, limit, tool, got)
+				}
+			}
+		}
+	}
+}
+
+func TestAcceptance064EverythingFromTheStart(t *testing.T) {
+	c, _ := routed(t, search.RoutingAll)
+	s := c.say("x", calls("a pdf_info {}"), says("ok"))
+	for _, req := range s.requests {
+		wantOffered(t, req, core(), deferrable())
+	}
+	if c.result("a").Status != agent.StatusOK {
+		t.Errorf("result %+v", c.result("a"))
+	}
+}
+
+// Acceptance 090 to 093: the block tools.tool_search where the mode is auto.
+func TestAcceptance090To093Auto(t *testing.T) {
+	tokens := newWorld(t).deferrableTokens()
+	bridged, plain := append(core(), bridgeTools()...), core()
+	for name, tc := range map[string]struct {
+		enabled search.Mode
+		context int
+		empty   bool
+		want    []string
+	}{
+		"090 auto, just enough":     {enabled: search.ModeAuto, context: 10 * tokens, want: bridged},
+		"091 auto, one too few":     {enabled: search.ModeAuto, context: 10*tokens + 1, want: plain},
+		"091 auto, unknown context": {enabled: search.ModeAuto, want: plain},
+		"092 on, large context":     {enabled: search.ModeOn, context: 1000 * tokens, want: bridged},
+		"092 on, nothing to defer":  {enabled: search.ModeOn, context: 10 * tokens, empty: true, want: plain},
+		"093 off, small context":    {enabled: search.ModeOff, context: tokens, want: plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
+				cfg.Config = search.DefaultConfig()
+				cfg.Config.Enabled = tc.enabled
+				// A cache so dear to write and so cheap to read that loading costs less.
+				cfg.Prices = search.PriceTable{"": {Write: 1, Read: 1}}
+			})
+			if tc.empty {
+				c.registry = without(t, c.registry)
+			} else {
+				c.registry = padded(t, c.world, 0)
+			}
+			c.turn.ContextTokens = tc.context
+			got := offered(c.say("x", says("ok")).requests[0])
+			if bridged := slices.Contains(got, "tool_call"); bridged != slices.Contains(tc.want, "tool_call") {
+				t.Errorf("offered %v", got)
+			}
+			if slices.Contains(tc.want, "tool_call") {
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("tools (-want +got):\n%s", diff)
+				}
+			} else if !slices.Equal(got[:len(core())], core()) {
+				t.Errorf("offered %v", got)
+			}
+		})
+	}
+}
+
+// without is a registry of the core alone.
+func without(t testing.TB, reg *toolgroups.Registry) *toolgroups.Registry {
+	t.Helper()
+	tools := slices.DeleteFunc(reg.Core(), func(t toolgroups.Tool) bool { return t.Name == toolgroups.LoadToolGroup })
+	bare, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bare
+}
+
+// padded has one more group, "extra", whose schemas cost about so many tokens; none
+// for 0.
+func padded(t testing.TB, w *world, tokens int) *toolgroups.Registry {
+	t.Helper()
+	cfg := toolgroups.RegistryConfig{Groups: w.registry.Groups()}
+	for _, tool := range w.registry.Core() {
+		if tool.Name != toolgroups.LoadToolGroup {
+			cfg.Core = append(cfg.Core, tool)
+		}
+	}
+	if tokens > 0 {
+		extra := toolgroups.Group{Name: "extra"}
+		for i := range 60 {
+			tool := w.tool(fmt.Sprintf("extra_%02d", i), toolgroups.ReadOnly)
+			frame := toolgroups.EstimateTokens([]toolgroups.Tool{tool})
+			tool.Description = strings.Repeat("word ", max(0, tokens/60-frame)*4/5)
+			extra.Tools = append(extra.Tools, tool)
+		}
+		cfg.Groups = append(cfg.Groups, extra)
+	}
+	reg, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestAcceptance096CoreIsDirectInEveryMode(t *testing.T) {
+	for _, routing := range search.Routings() {
+		for _, scheduled := range []bool{false, true} {
+			c, _ := routed(t, routing)
+			c.turn.Scope.Scheduled = scheduled
+			s := c.say("x", calls("a get_current_time {}", "b load_tool_group {}"), says("ok"))
+			for _, req := range s.requests {
+				if got := offered(req); !slices.Equal(got[:len(core())], core()) {
+					t.Errorf("%s: offered %v", routing, got)
+				}
+			}
+			if got := c.result("a"); got.Status != agent.StatusOK {
+				t.Errorf("%s: %+v", routing, got)
+			}
+		}
+	}
+}
+
+// Acceptance 098: what changes in between shows in the next request.
+func TestAcceptance098CatalogueFollows(t *testing.T) {
+	c, _ := routed(t, search.RoutingSearch)
+	s := c.say("x", calls(`a tool_search {"query":"extra 07"}`), says("no"))
+	if strings.Contains(c.result("a").Text, "extra_07") {
+		t.Fatalf("found %s", c.result("a").Text)
+	}
+	c.registry = padded(t, c.world, 3000)
+	s2 := c.say("y", calls(`a tool_search {"query":"extra 07"}`), calls(`b tool_call {"name":"extra_07"}`), says("yes"))
+	if !strings.Contains(c.result("a").Text, "extra_07") || c.result("b").Status != agent.StatusOK {
+		t.Errorf("found %s, ran %+v", c.result("a").Text, c.result("b"))
+	}
+	for tool, req := range map[string]agent.Request{"6": s.requests[0], "66": s2.requests[0]} {
+		at := slices.Index(offered(req), "tool_search")
+		if !strings.Contains(req.Tools[at].Description, " "+tool+" ") {
+			t.Errorf("described as %s", req.Tools[at].Description)
+		}
+	}
+	c.registry = without(t, c.registry)
+	wantOffered(t, c.say("z", says("ok")).requests[0], core())
+}
+
+func TestAcceptance115EveryModeReachesEveryTool(t *testing.T) {
+	for _, routing := range search.Routings() {
+		t.Run(string(routing), func(t *testing.T) {
+			c, _ := routed(t, routing)
+			c.turn.ContextTokens = 10
+			first := c.say("x", says("hello"))
+			if !slices.Contains(offered(first.requests[0]), "load_tool_group") {
+				t.Error("load_tool_group is not offered")
+			}
+			c.say("y", calls(loads("a", "pdf")), says("ok"))
+			s := c.say("z", says("which?"))
+			call := "b pdf_info {}"
+			if !slices.Contains(offered(s.requests[0]), "pdf_info") {
+				call = `b tool_call {"name":"pdf_info","arguments":{}}`
+			}
+			c.say("z", calls(call), says("ok"))
+			if got := c.result("b"); got.Status != agent.StatusOK || got.Tool != "pdf_info" {
+				t.Errorf("result %+v", got)
+			}
+		})
+	}
+	if _, err := search.NewRouter(search.RouterConfig{Routing: "both"}); err == nil || !strings.Contains(err.Error(), "groups bridge search all auto") {
+		t.Errorf("an unknown mode: %v", err)
+	}
+}
+
+// Acceptance 116: a loaded group is there once, whichever way it is called.
+func TestAcceptance116LoadedIsDirect(t *testing.T) {
+	c, _ := routed(t, search.RoutingSearch)
+	s := c.say("x", calls(loads("a", "google_drive")),
+		calls(`b drive_search {}`, `c tool_call {"name":"drive_search"}`, `d tool_search {"query":"drive_search"}`, `e tool_call {"name":"exec","arguments":{}}`),
+		says("ok"))
+	wantOffered(t, s.requests[0], core(), bridgeTools())
+	wantOffered(t, s.requests[1], core(), bridgeTools(), []string{"drive_search"})
+	if c.count("drive_search") != 2 || !strings.Contains(c.result("d").Text, `"call_directly":true`) {
+		t.Errorf("ran %d times; found %s", c.count("drive_search"), c.result("d").Text)
+	}
+	if got := c.result("e"); got.Code != toolgroups.CodeBridge || c.count("exec") != 0 {
+		t.Errorf("a core tool through the bridge: %+v", got)
+	}
+}
+
+// Acceptance 118: the decision of a session, and its numbers in the log.
+func TestAcceptance118DecisionIsLogged(t *testing.T) {
+	for _, tc := range []struct {
+		context, threshold int
+		want               search.Routing
+	}{{128_000, 12_800, search.RoutingSearch}, {200_000, 20_000, search.RoutingGroups}} {
+		c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) { cfg.Prices = search.DefaultPrices() })
+		c.registry = padded(t, c.world, 12_900)
+		c.turn.ContextTokens = tc.context
+		c.say("x", says("ok"))
+		tokens := c.deferrableTokens()
+		if tokens < 12_800 || tokens > 14_000 {
+			t.Fatalf("the schemas cost %d tokens", tokens)
+		}
+		want := fmt.Sprintf("routing=%s auto.active=%t auto.mode=auto auto.tools=66 auto.tokens=%d auto.threshold=%d auto.context=%d",
+			tc.want, tc.want == search.RoutingSearch, tokens, tc.threshold, tc.context)
+		if got := log.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+		c.say("y", says("ok"))
+		if strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("decided again: %s", log)
+		}
+	}
+}
+
+// What was decided holds for the session, after a restart with other tools and after a
+// compaction too; another session decides anew.
+func TestAutoIsDecidedOncePerSession(t *testing.T) {
+	c, _ := routed(t, search.RoutingAuto)
+	c.turn.ContextTokens = 10 * c.deferrableTokens()
+	before := c.say("x", says("ok")).requests[0]
+	other, _ := routed(t, search.RoutingAuto)
+	other.turn.ContextTokens = 100_000
+	other.history = c.history
+	wantOffered(t, other.say("y", says("ok")).requests[0], offered(before))
+	other.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked", Routing: c.last().Routing}}
+	wantOffered(t, other.say("z", says("ok")).requests[0], offered(before))
+	fresh := *other
+	fresh.history = nil
+	if got := offered(fresh.say("new", says("ok")).requests[0]); slices.Contains(got, "tool_call") {
+		t.Errorf("another session is offered %v", got)
+	}
+}
+
+// The tools array of a request begins with that of the one before, byte for byte,
+// whatever is loaded, restored or summed up in between.
+func TestToolsArrayOnlyGrows(t *testing.T) {
+	groups := []string{"config", "pdf", "google_gmail", "google_drive", "google_calendar", "empty", "unknown"}
+	rapid.Check(t, func(rt *rapid.T) {
+		routing := rapid.SampledFrom(search.Routings()).Draw(rt, "routing")
+		limit := rapid.SampledFrom([]int{0, 0, 4, 7, 8, 9, 10, 11, 12, 200}).Draw(rt, "limit")
+		c, _ := routed(t, routing)
+		c.turn.ContextTokens = rapid.SampledFrom([]int{0, 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")
+		var whole []agent.Message
+		var before []byte
+		for range rapid.IntRange(1, 6).Draw(rt, "turns") {
+			replies := []agent.Reply{}
+			for _, group := range rapid.SliceOfN(rapid.SampledFrom(groups), 0, 4).Draw(rt, "loads") {
+				replies = append(replies, calls(loads("a", group), loads("b", rapid.SampledFrom(groups).Draw(rt, "beside"))))
+			}
+			s := &script{t: t, replies: append(replies, says("ok"))}
+			turn := c.turn
+			question := agent.Message{Role: agent.RoleUser, Text: "x"}
+			whole, c.history = append(whole, question), append(c.history, question)
+			turn.Model, turn.History, turn.Set = narrow{s, limit}, slices.Clone(c.history), c.set(whole)
+			seen := len(c.history)
+			if err := c.store(c.agent.Run(t.Context(), turn)); err != nil {
+				rt.Fatal(err)
+			}
+			whole = append(whole, c.history[seen:]...)
+			for _, req := range s.requests {
+				array := toolgroups.EncodeTools(req.Tools)
+				if len(before) > 0 && !bytes.HasPrefix(array, before[:len(before)-1]) {
+					rt.Fatalf("%s\ncame after\n%s", array, before)
+				}
+				before = array
+			}
+			if rapid.Bool().Draw(rt, "summed up") {
+				c.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked", Routing: c.last().Routing}}
+			}
+			if rapid.Bool().Draw(rt, "restarted") {
+				again, _ := routed(t, routing)
+				c.turn.Router = again.turn.Router
+			}
+		}
+	})
+}

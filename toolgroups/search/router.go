@@ -1,0 +1,301 @@
+package search
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"oneclaw/toolgroups"
+)
+
+// Routing is how the tools of groups reach the model: the setting tools.routing.
+type Routing string
+
+// The ways of routing.
+const (
+	// RoutingGroups puts the tools of loaded groups behind the core.
+	RoutingGroups Routing = "groups"
+	// RoutingBridge leaves the array as it is: loading a group answers with its
+	// schemas, and [ToolCall] runs its tools.
+	RoutingBridge Routing = "bridge"
+	// RoutingSearch puts the bridge tools behind the core, and the tools of loaded
+	// groups behind those.
+	RoutingSearch Routing = "search"
+	// RoutingAll offers everything.
+	RoutingAll Routing = "all"
+	// RoutingAuto decides at the first request of a session: see [Router].
+	RoutingAuto Routing = "auto"
+)
+
+// Routings returns all ways of routing, the default first.
+func Routings() []Routing {
+	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingAuto}
+}
+
+// RouterConfig is what a [Router] is made of.
+type RouterConfig struct {
+	// Routing is the setting tools.routing. Empty means [RoutingGroups].
+	Routing Routing
+	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
+	Config Config
+	// Prices are what the providers' caches cost, for [RoutingAuto]. A model that is
+	// not in it is taken to have no cache. See [DefaultPrices].
+	Prices PriceTable
+	// Unavailable, if not nil, returns the sources that cannot be reached now.
+	Unavailable func() []Unavailable
+	// Hybrid, if not nil, joins an embedder to the ranking.
+	Hybrid *Hybrid
+	// Logger is told what is decided for each session. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Router puts together the tools array of each request. Where a provider caps its
+// length, the array stops one short of that, [ToolCall] comes last, and the tools
+// behind the cap are run through it.
+//
+// With [RoutingAuto] the first request of a session decides. Tool search is used if
+// the block tools.tool_search says so for the size of the deferrable schemas: always,
+// never, or from a share of the model's context on. Otherwise everything is offered
+// if that is no dearer than loading groups, at the prices of the model's cache, and
+// not too much to choose from; else groups are loaded. What was decided is recorded
+// with the conversation, so that neither a restart nor new tools turn it around.
+//
+// A router remembers nothing but catalogues that it can make again. It may be used
+// concurrently.
+type Router struct {
+	cfg RouterConfig
+	log *slog.Logger
+
+	mu       sync.Mutex
+	registry *toolgroups.Registry
+	byRole   map[toolgroups.Role]*deferred
+}
+
+// deferred is what tool search can find for a role.
+type deferred struct {
+	catalogue *Catalogue
+	tokens    func() int
+}
+
+var _ toolgroups.Router = (*Router)(nil)
+
+// NewRouter makes a router.
+func NewRouter(cfg RouterConfig) (*Router, error) {
+	if cfg.Routing == "" {
+		cfg.Routing = RoutingGroups
+	}
+	if !slices.Contains(Routings(), cfg.Routing) {
+		return nil, fmt.Errorf("search: routing %q is none of %v", cfg.Routing, Routings())
+	}
+	if cfg.Config.unset() {
+		cfg.Config = DefaultConfig()
+	}
+	if !cfg.Config.sound() {
+		return nil, errors.New("search: the limits of tool_search are out of range")
+	}
+	r := &Router{cfg: cfg, log: cfg.Logger}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
+		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
+		r.cfg.Routing = RoutingGroups
+	}
+	return r, nil
+}
+
+// Route implements [toolgroups.Router].
+func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
+	mode, decided := r.cfg.Routing, false
+	if mode == RoutingAuto {
+		mode, decided = Routing(f.Recorded), true
+		if mode == RoutingAuto || !slices.Contains(Routings(), mode) {
+			mode = r.decide(f)
+		}
+	} else if f.First {
+		r.announce(f, mode)
+	}
+	route := r.route(mode, f)
+	if decided {
+		route.Record = string(mode)
+	}
+	return route
+}
+
+func (r *Router) announce(f toolgroups.Facts, mode Routing) {
+	d := r.deferrable(f.Registry, f.Scope.Role)
+	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
+		"deferrable", d.catalogue.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
+}
+
+func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
+	var b *Bridge
+	var tools []toolgroups.Tool
+	switch mode {
+	case RoutingBridge:
+		b, tools = r.bridged(f)
+	case RoutingSearch:
+		b, tools = r.searched(f)
+	case RoutingAll:
+		b, tools = r.direct(f, f.Registry.GroupNames())
+	default:
+		b, tools = r.direct(f, f.Loaded)
+	}
+	route := toolgroups.Route{Mode: string(mode), Tools: tools, Describe: r.describe(mode, f)}
+	if b != nil {
+		route.Unwrap = func(name string, arguments json.RawMessage) (string, json.RawMessage, *toolgroups.Error) {
+			to, fault := b.Resolve(name, arguments)
+			return to.Name, to.Arguments, fault
+		}
+		route.Advice = b.advice
+	}
+	return route
+}
+
+// direct offers the core and groups themselves. There is a bridge only where not all
+// of them fit.
+func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
+	tools := f.Registry.Offer(groups)
+	if f.MaxTools == 0 || len(tools) < f.MaxTools {
+		return nil, tools
+	}
+	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
+	b := r.callOnly(f, kept, append(enabled(f.Registry, groups), ungrouped(cut)...))
+	return b, append(kept, b.Tools()...)
+}
+
+// bridged offers the core and [ToolCall], whatever is loaded.
+func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
+	core := f.Registry.Offer(nil)
+	if len(f.Registry.GroupNames()) == 0 && (f.MaxTools == 0 || len(core) <= f.MaxTools) {
+		return nil, core
+	}
+	kept, _, cut := fit(core, nil, 1, f.MaxTools)
+	b := r.callOnly(f, kept, append(enabled(f.Registry, f.Loaded), ungrouped(cut)...))
+	return b, append(kept, b.Tools()...)
+}
+
+// searched offers the core, the bridge and the loaded groups.
+func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
+	catalogue := r.deferrable(f.Registry, f.Scope.Role).catalogue
+	if catalogue.Len() == 0 {
+		return r.direct(f, f.Loaded)
+	}
+	core, all := f.Registry.Offer(nil), f.Registry.Offer(f.Loaded)
+	core, loaded, cut := fit(core, all[len(core):], len(toolgroups.ReservedNames()), f.MaxTools)
+	if len(cut) > 0 {
+		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))
+	}
+	cfg := BridgeConfig{
+		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolNames(slices.Concat(core, loaded)),
+		Outside: outside(f), Hybrid: r.cfg.Hybrid, Logger: r.log,
+		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p Past) bool { return !toolgroups.Reserved(p.Tool) }),
+	}
+	if r.cfg.Unavailable != nil {
+		cfg.Unavailable = r.cfg.Unavailable()
+	}
+	b := newBridge(cfg)
+	tools := b.Assemble(core, loaded)
+	if f.MaxTools > 0 && len(tools) > f.MaxTools {
+		tools = tools[len(tools)-f.MaxTools:] // not even the bridge fits
+	}
+	return b, tools
+}
+
+func (r *Router) callOnly(f toolgroups.Facts, direct []toolgroups.Tool, entries []Entry) *Bridge {
+	return newBridge(BridgeConfig{
+		Config: r.cfg.Config, Catalogue: NewCatalogue(entries), Direct: toolNames(direct), CallOnly: true,
+		Outside: outside(f), Logger: r.log,
+	})
+}
+
+// outside answers for tools that are known but not to be reached through the bridge.
+func outside(f toolgroups.Facts) func(string) *toolgroups.Error {
+	return func(name string) *toolgroups.Error { return f.Registry.Refusal(name, f.Scope) }
+}
+
+// fit cuts the tools array: the core, so many bridge tools, and the loaded tools, of
+// which the last ones go first. No limit is 0. The third value is what is left out of
+// the core.
+func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoaded, cut []toolgroups.Tool) {
+	if limit == 0 {
+		return core, loaded, nil
+	}
+	n := min(len(core), max(0, limit-bridge))
+	m := min(len(loaded), max(0, limit-bridge-n))
+	return core[:n:n], loaded[:m:m], core[n:]
+}
+
+// enabled returns the tools of groups that are switched on.
+func enabled(reg *toolgroups.Registry, groups []string) []Entry {
+	var entries []Entry
+	for _, name := range groups {
+		g, _ := reg.Group(name)
+		for _, t := range g.Tools {
+			if !reg.Disabled(t.Name) {
+				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
+			}
+		}
+	}
+	return entries
+}
+
+// ungrouped makes entries of tools that belong to the array and did not fit into it.
+// Those of groups are in the catalogue already, where the first counts.
+func ungrouped(tools []toolgroups.Tool) []Entry {
+	entries := make([]Entry, len(tools))
+	for i, t := range tools {
+		entries[i] = Entry{Tool: t, Source: toolgroups.SourceBuiltin}
+	}
+	return entries
+}
+
+func toolNames(tools []toolgroups.Tool) []string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// describe gives the schemas of what a load has not put into the array.
+func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []toolgroups.Tool) string {
+	return func(loaded []string, tools []toolgroups.Tool) string {
+		after := f
+		after.Loaded = loaded
+		listed := toolNames(r.route(mode, after).Tools)
+		missing := slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool {
+			return slices.Contains(listed, t.Name)
+		})
+		if len(missing) == 0 {
+			return ""
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "\n\nNot listed as tools of their own: run them with %s(name, arguments). Parameters:\n%s",
+			ToolCall, Schemas(missing))
+		return b.String()
+	}
+}
+
+// deferrable returns what tool search can find, made once for a registry and role.
+func (r *Router) deferrable(reg *toolgroups.Registry, role toolgroups.Role) *deferred {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.registry != reg {
+		r.registry, r.byRole = reg, map[toolgroups.Role]*deferred{}
+	}
+	d, ok := r.byRole[role]
+	if !ok {
+		entries := Deferrable(reg, role)
+		d = &deferred{
+			catalogue: NewCatalogue(entries),
+			tokens:    sync.OnceValue(func() int { return toolgroups.EstimateTokens(Tools(entries)) }),
+		}
+		r.byRole[role] = d
+	}
+	return d
+}

@@ -1,0 +1,174 @@
+package search_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// office has the core, two small groups, and one of so many tools for administrators.
+func office(t testing.TB, extra int) *toolgroups.Registry {
+	t.Helper()
+	cfg := toolgroups.RegistryConfig{Core: core(), Groups: []toolgroups.Group{
+		{Name: "github", Source: "mcp:github", Tools: search.Tools(hub())},
+		{Name: "calendar", Tools: search.Tools(desk())},
+		{Name: "extra", Tools: search.Tools(many("extra", extra)), Role: toolgroups.RoleAdmin},
+	}}
+	reg, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func router(t testing.TB, cfg search.RouterConfig) *search.Router {
+	t.Helper()
+	r, err := search.NewRouter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRouterConfig(t *testing.T) {
+	if _, err := search.NewRouter(search.RouterConfig{Routing: "magic"}); err == nil {
+		t.Error("an unknown routing is accepted")
+	}
+	if _, err := search.NewRouter(search.RouterConfig{Config: search.Config{Enabled: search.ModeOn}}); err == nil {
+		t.Error("a search without hits is accepted")
+	}
+	route := router(t, search.RouterConfig{}).Route(toolgroups.Facts{Registry: office(t, 0)})
+	if route.Mode != "groups" || route.Record != "" || route.Unwrap != nil {
+		t.Errorf("by default %+v", route)
+	}
+}
+
+// Where tool search is switched off, the mode that needs it gives way, and says so.
+func TestAcceptance093OffWins(t *testing.T) {
+	var log bytes.Buffer
+	off := search.DefaultConfig()
+	off.Enabled = search.ModeOff
+	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: off, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	route := r.Route(toolgroups.Facts{Registry: office(t, 0), Loaded: []string{"calendar"}})
+	want := []string{"load_tool_group", "exec", "read_file", "calendar_create_event", "calendar_list_events"}
+	if diff := cmp.Diff(want, names(route.Tools)); diff != "" || !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("%s (-want +got), logged %s", diff, log.String())
+	}
+}
+
+// The limits of the block hold for the bridge that a router makes.
+func TestAcceptance099LimitsReachTheBridge(t *testing.T) {
+	limits := search.DefaultConfig()
+	limits.MaxSearchLimit, limits.SearchDefaultLimit = 3, 2
+	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: limits})
+	facts := toolgroups.Facts{Registry: office(t, 30), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}}
+	for _, tool := range r.Route(facts).Tools {
+		if tool.Name != search.ToolSearch {
+			continue
+		}
+		for arguments, want := range map[string]int{`{"query":"thing"}`: 2, `{"query":"thing","limit":50}`: 3} {
+			res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(arguments)})
+			if got := decode[found](t, res.Text); fault != nil || len(got.Matches) != want {
+				t.Errorf("%s: %d hits, %v", arguments, len(got.Matches), fault)
+			}
+		}
+		return
+	}
+	t.Error("no search is offered")
+}
+
+// What a sender may not use can be neither found nor run.
+func TestRouterKeepsToTheRole(t *testing.T) {
+	r := router(t, search.RouterConfig{Routing: search.RoutingSearch})
+	reg := office(t, 3)
+	for role, part := range map[toolgroups.Role]string{toolgroups.RoleUser: "among 6 ", toolgroups.RoleAdmin: "among 9 ", toolgroups.RoleOwner: "among 9 "} {
+		route := r.Route(toolgroups.Facts{Registry: reg, Scope: toolgroups.Scope{Role: role}})
+		if got := route.Tools[3]; got.Name != search.ToolSearch || !strings.Contains(got.Description, part) {
+			t.Errorf("%v: %s", role, got.Description)
+		}
+		_, _, fault := route.Unwrap(search.ToolCall, json.RawMessage(`{"name":"extra_action_00"}`))
+		if role < toolgroups.RoleAdmin {
+			wantCode(t, fault, toolgroups.CodeDenied)
+		} else if fault != nil {
+			t.Errorf("%v: %v", role, fault)
+		}
+	}
+}
+
+// Below the threshold the prices of the cache decide between offering everything and
+// loading groups; without one, or with many tools, groups are loaded.
+func TestAutoComparesPrices(t *testing.T) {
+	for name, tc := range map[string]struct {
+		extra, limit int
+		model        string
+		want         string
+	}{
+		"few tools":            {model: "some-model", want: "all"},
+		"few, but no room":     {model: "some-model", limit: 9, want: "groups"},
+		"some, no cache":       {extra: 38, model: "some-model", want: "groups"},
+		"some, cheap to read":  {extra: 38, model: "deepseek-v4-flash", want: "all"},
+		"many, cheap to read":  {extra: 60, model: "deepseek-v4-flash", want: "groups"},
+		"as a router names it": {extra: 38, model: "deepseek/DeepSeek-V4-Flash", want: "all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r := router(t, search.RouterConfig{
+				Routing: search.RoutingAuto, Prices: search.DefaultPrices(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			facts := toolgroups.Facts{
+				Registry: office(t, tc.extra), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin},
+				Model: tc.model, MaxTools: tc.limit, First: true,
+			}
+			route := r.Route(facts)
+			if route.Mode != tc.want || route.Record != tc.want {
+				t.Errorf("routed by %s, recorded %s, want %s; %s", route.Mode, route.Record, tc.want, log.String())
+			}
+			if !strings.Contains(log.String(), "cost_all=") || !strings.Contains(log.String(), "cost_groups=") {
+				t.Errorf("logged %s", log.String())
+			}
+			log.Reset()
+			facts.Recorded, facts.First = "search", false
+			if again := r.Route(facts); again.Mode != "search" || log.Len() > 0 {
+				t.Errorf("what was recorded gave %s, logged %s", again.Mode, log.String())
+			}
+			facts.Recorded = "another version's"
+			if again := r.Route(facts); again.Mode != tc.want {
+				t.Errorf("what nobody knows gave %s", again.Mode)
+			}
+		})
+	}
+}
+
+func TestPricesOfTheLongestName(t *testing.T) {
+	prices := search.DefaultPrices()
+	for model, want := range map[string]search.Prices{
+		"gpt-5-mini": {Write: 1, Read: 0.1}, "gpt-5.6": {Write: 1.25, Read: 0.1}, "gpt-4o-mini": {Write: 1, Read: 0.5},
+		"anthropic/claude-sonnet-5": {Write: 1.25, Read: 0.1}, "llama": {Write: 1, Read: 1}, "": {Write: 1, Read: 1},
+	} {
+		if got := prices.Of(model); got != want {
+			t.Errorf("%q: %+v, want %+v", model, got, want)
+		}
+	}
+	if got := search.PriceTable(nil).Of("gpt-5"); got != (search.Prices{Write: 1, Read: 1}) {
+		t.Errorf("no table: %+v", got)
+	}
+}
+
+// Unreachable sources are asked for at each request.
+func TestRouterNamesUnreachableSources(t *testing.T) {
+	down := []search.Unavailable{}
+	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Unavailable: func() []search.Unavailable { return down }})
+	down = append(down, search.Unavailable{Name: "jira", Reason: "no connection"})
+	tool := r.Route(toolgroups.Facts{Registry: office(t, 0)}).Tools[3]
+	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{"query":"zzqq"}`)})
+	if got := decode[found](t, res.Text); fault != nil || len(got.Offline) != 1 || got.Offline[0].Name != "jira" {
+		t.Errorf("got %s, %v", res.Text, fault)
+	}
+}
