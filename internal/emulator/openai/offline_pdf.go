@@ -63,6 +63,9 @@ func (t *turn) pdf() Reply {
 	if reply, wait := t.need("pdf", "pdf_info"); wait {
 		return reply
 	}
+	if page, ok := t.pictured(); ok {
+		return t.picture(doc, page)
+	}
 	onlyInfo := howMany.MatchString(t.said) || titled.MatchString(t.said)
 	info, asked := t.result("pdf_info")
 	text, read := t.result("pdf_extract_text")
