@@ -9,4 +9,7 @@
 // stops; answered, what has not been sent is sent. A part whose sending was cut off,
 // so that nobody can know whether it arrived, is sent once more and marked as a
 // possible repeat.
+//
+// The parts of an answer are its texts and, behind them, the files that tools made for
+// it. A file that cannot be sent is replaced by a line that says why.
 package bridge

@@ -7,6 +7,9 @@
 // drops the rest unacknowledged, and sends acknowledgements over whichever socket
 // happens to be open. Here a socket acknowledges what it brought.
 //
+// A file is uploaded first and shared in its thread then, which is when people see it:
+// sharing is what is recorded as sending.
+//
 // A thread is a chat of its own. Whether the bot takes part in one is not stored
 // anywhere: Slack knows, and is asked.
 package slack

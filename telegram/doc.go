@@ -8,4 +8,7 @@
 // HTML. The client library carries the requests, but its errors contain the bot's
 // token: they are taken apart at the one place where they enter, and nothing else
 // in this package sees them.
+//
+// Files go out as photos where Telegram takes them as such, else as documents, by
+// the same rules as texts.
 package telegram
