@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"oneclaw/toolgroups"
@@ -40,7 +39,7 @@ func (r *run) newOffer() *offer {
 func (r *run) facts() toolgroups.Facts {
 	f := toolgroups.Facts{
 		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: !slices.ContainsFunc(r.history, func(m Message) bool { return m.Role == RoleAssistant || m.Role == RoleSummary }),
+		First: first(r.history),
 	}
 	if m, ok := r.model.(ToolLimiter); ok {
 		f.MaxTools = m.MaxTools()
@@ -51,14 +50,25 @@ func (r *run) facts() toolgroups.Facts {
 	return f
 }
 
-// routing is what the newest message that says so has recorded.
+// routing is what the newest reply or summary of a model has recorded. Messages that
+// no model made (a turn that was stopped) record nothing and do not count.
 func routing(history []Message) string {
-	for _, m := range slices.Backward(history) {
-		if m.Routing != "" {
+	for i := len(history) - 1; i >= 0; i-- {
+		if m := &history[i]; m.Routing != "" || m.Usage != nil {
 			return m.Routing
 		}
 	}
 	return ""
+}
+
+// first reports whether no model has said anything yet.
+func first(history []Message) bool {
+	for i := range history {
+		if r := history[i].Role; r == RoleAssistant || r == RoleSummary {
+			return false
+		}
+	}
+	return true
 }
 
 // past lists the calls of the present turn that have results.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"oneclaw/agent"
 	"oneclaw/toolgroups"
@@ -331,67 +330,4 @@ func TestAcceptance118DecisionIsLogged(t *testing.T) {
 			t.Errorf("decided again: %s", log)
 		}
 	}
-}
-
-// What was decided holds for the session, after a restart with other tools and after a
-// compaction too; another session decides anew.
-func TestAutoIsDecidedOncePerSession(t *testing.T) {
-	c, _ := routed(t, search.RoutingAuto)
-	c.turn.ContextTokens = 10 * c.deferrableTokens()
-	before := c.say("x", says("ok")).requests[0]
-	other, _ := routed(t, search.RoutingAuto)
-	other.turn.ContextTokens = 100_000
-	other.history = c.history
-	wantOffered(t, other.say("y", says("ok")).requests[0], offered(before))
-	other.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked", Routing: c.last().Routing}}
-	wantOffered(t, other.say("z", says("ok")).requests[0], offered(before))
-	fresh := *other
-	fresh.history = nil
-	if got := offered(fresh.say("new", says("ok")).requests[0]); slices.Contains(got, "tool_call") {
-		t.Errorf("another session is offered %v", got)
-	}
-}
-
-// The tools array of a request begins with that of the one before, byte for byte,
-// whatever is loaded, restored or summed up in between.
-func TestToolsArrayOnlyGrows(t *testing.T) {
-	groups := []string{"config", "pdf", "google_gmail", "google_drive", "google_calendar", "empty", "unknown"}
-	rapid.Check(t, func(rt *rapid.T) {
-		routing := rapid.SampledFrom(search.Routings()).Draw(rt, "routing")
-		limit := rapid.SampledFrom([]int{0, 0, 4, 7, 8, 9, 10, 11, 12, 200}).Draw(rt, "limit")
-		c, _ := routed(t, routing)
-		c.turn.ContextTokens = rapid.SampledFrom([]int{0, 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")
-		var whole []agent.Message
-		var before []byte
-		for range rapid.IntRange(1, 6).Draw(rt, "turns") {
-			replies := []agent.Reply{}
-			for _, group := range rapid.SliceOfN(rapid.SampledFrom(groups), 0, 4).Draw(rt, "loads") {
-				replies = append(replies, calls(loads("a", group), loads("b", rapid.SampledFrom(groups).Draw(rt, "beside"))))
-			}
-			s := &script{t: t, replies: append(replies, says("ok"))}
-			turn := c.turn
-			question := agent.Message{Role: agent.RoleUser, Text: "x"}
-			whole, c.history = append(whole, question), append(c.history, question)
-			turn.Model, turn.History, turn.Set = narrow{s, limit}, slices.Clone(c.history), c.set(whole)
-			seen := len(c.history)
-			if err := c.store(c.agent.Run(t.Context(), turn)); err != nil {
-				rt.Fatal(err)
-			}
-			whole = append(whole, c.history[seen:]...)
-			for _, req := range s.requests {
-				array := toolgroups.EncodeTools(req.Tools)
-				if len(before) > 0 && !bytes.HasPrefix(array, before[:len(before)-1]) {
-					rt.Fatalf("%s\ncame after\n%s", array, before)
-				}
-				before = array
-			}
-			if rapid.Bool().Draw(rt, "summed up") {
-				c.history = []agent.Message{{Role: agent.RoleSummary, Text: "we talked", Routing: c.last().Routing}}
-			}
-			if rapid.Bool().Draw(rt, "restarted") {
-				again, _ := routed(t, routing)
-				c.turn.Router = again.turn.Router
-			}
-		}
-	})
 }

@@ -113,6 +113,19 @@ func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// MarshalYAML writes the block as it is read, the defaults where nothing is set.
+func (c Config) MarshalYAML() (any, error) {
+	if c.unset() {
+		c = DefaultConfig()
+	}
+	return struct {
+		Enabled            Mode `yaml:"enabled"`
+		ThresholdPct       int  `yaml:"threshold_pct"`
+		SearchDefaultLimit int  `yaml:"search_default_limit"`
+		MaxSearchLimit     int  `yaml:"max_search_limit"`
+	}{c.Enabled, c.ThresholdPct, c.SearchDefaultLimit, c.MaxSearchLimit}, nil
+}
+
 func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }

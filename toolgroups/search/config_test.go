@@ -217,3 +217,24 @@ func TestAcceptance118DecisionIsLoggedWithBothNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigIsWrittenAsItIsRead(t *testing.T) {
+	for _, c := range []search.Config{
+		{}, search.DefaultConfig(), {Enabled: search.ModeOff, ThresholdPct: 0, SearchDefaultLimit: 2, MaxSearchLimit: 7},
+	} {
+		text, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := c, search.Config{}
+		if want.Enabled == "" {
+			want = search.DefaultConfig()
+		}
+		if err := yaml.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
