@@ -124,6 +124,29 @@ func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
 	}
 }
 
+// The log tells the model that the file was made, so the user gets it even where the
+// turn ends without an answer.
+func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			for m := range draws(ctx, turn) {
+				if m.Final {
+					yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("no key")})
+					return
+				}
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+	})
+	r.accept(direct("1", "a.png"))
+	got := texts(r.platform.wait(t, 2))
+	if !strings.Contains(got[0], "refuses my key") || got[1] != picture("a.png") {
+		t.Errorf("shown %q", got)
+	}
+}
+
 func TestAPlatformWithoutFilesNamesThem(t *testing.T) {
 	r := newRig(t, draws)
 	r.cfg.Platforms = []bridge.Platform{struct{ bridge.Platform }{r.platform}}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/bridge"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -28,6 +29,30 @@ func TestD10APageIsSeenOnTelegram(t *testing.T) {
 			t.Fatalf("arrived: %+v with %+v", m, m.File)
 		}
 		wantPage(t, m.File.Data)
+	})
+	bot.kill(syscall.SIGTERM)
+}
+
+// TestAFileCutOffByAKillComesAgainMarked kills the program while Telegram has the photo
+// and has not answered: after the restart it comes once more, and says so.
+func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	bot := w.run()
+	if _, err := w.telegram.Inject(telegram.Fault{Method: "sendPhoto", Times: 1, Effect: telegram.Hang}); err != nil {
+		t.Fatal(err)
+	}
+	w.say(ann, "show page 2 as a picture", samplePDF(t))
+	w.until(bot, "upload", func(s telegram.State) bool { return s.Calls("sendphoto") == 1 })
+	bot.kill(syscall.SIGKILL)
+	bot = w.run()
+	w.until(bot, "photo", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
+	w.telegram.View(func(s telegram.State) {
+		text, photo := s.Answers(ann)[0], s.Answers(ann)[1]
+		wantIn(t, text.Text, "Here is page 2")
+		if photo.File == nil || !strings.HasSuffix(photo.Text, bridge.RepeatNotice) {
+			t.Errorf("arrived: %+v", photo)
+		}
 	})
 	bot.kill(syscall.SIGTERM)
 }
