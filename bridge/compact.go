@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // Compactor is an [Agent] that can sum up what no longer fits. *[agent.Agent] is one.
@@ -105,7 +106,7 @@ func (b *Bridge) compact(ctx context.Context, c Compactor, log string, turn agen
 		if keep {
 			b.history.give(h, nil)
 		}
-		if err != nil && !errors.Is(context.Cause(ctx), errShutdown) {
+		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
 			b.log.Warn("conversation can not be summed up", "log", log, "err", err)
 		}
 		if !more {
@@ -141,10 +142,8 @@ func (b *Bridge) fold(ctx context.Context, c Compactor, h *history, turn agent.T
 	if covers < 1 || covers > len(s.messages) {
 		return false, true, fmt.Errorf("a summary keeps %d of %d messages", summary.Kept, len(s.messages))
 	}
-	if b.cfg.BeforeCompact != nil {
-		if err := b.cfg.BeforeCompact(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
-			b.log.Warn("what a summary will cover could not be looked through before", "log", h.log, "err", err)
-		}
+	if err := b.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
+		b.log.Warn("what a summary will cover could not be looked through before", "log", h.log, "err", err)
 	}
 	from := s.next
 	if covers < len(s.messages) {
@@ -159,6 +158,19 @@ func (b *Bridge) fold(ctx context.Context, c Compactor, h *history, turn agent.T
 	}
 	b.log.Info("conversation summed up", "log", h.log, "covered", covers, "kept", summary.Kept)
 	return true, whole, nil
+}
+
+// flush shows messages that a summary will stand for to whoever wants to keep something.
+func (b *Bridge) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
+	if b.cfg.BeforeCompact == nil {
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return b.cfg.BeforeCompact(ctx, scope, messages)
 }
 
 // span is a stretch of a conversation that no summary stands for yet, behind the newest

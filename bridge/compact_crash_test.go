@@ -1,0 +1,70 @@
+package bridge_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/bridge"
+)
+
+// A crash at any step around a summary loses no message and none of what was said, and
+// gives no answer twice.
+func TestACrashAroundASummaryLosesNothing(t *testing.T) {
+	steps := crashed(t, 0)
+	if steps < 60 {
+		t.Fatalf("only %d steps: the test does not see the writes", steps)
+	}
+	// The summary is written after the fourth answer.
+	for dies := steps / 2; dies <= steps; dies++ {
+		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) { crashed(t, dies) })
+	}
+}
+
+func crashed(t *testing.T, dies int) int {
+	t.Helper()
+	life := &mortal{dies: dies, dead: make(chan struct{})}
+	s := &scribe{}
+	r, _ := newLong(t, s, func(c *bridge.Config) { c.WindowTokens, c.DrainTimeout = 700, -1 })
+	r.stop()
+	store, shown := r.cfg.Store, r.platform
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.start()
+	var want []string
+	for n := range 5 {
+		_ = r.bridge.Accept(t.Context(), direct(fmt.Sprint(n), question(n)))
+		want = append(want, fmt.Sprintf("re: #%d#", n))
+	}
+	if dies == 0 {
+		shown.wait(t, 5)
+	} else {
+		waitDead(t, life, shown)
+	}
+	r.stop()
+	if dies == 0 && s.summaries() == 0 {
+		t.Fatal("nothing was summed up")
+	}
+	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.start()
+	for n := range 6 {
+		r.accept(direct(fmt.Sprint(n), question(n)))
+	}
+	waitAnswered(t, shown, append(want, "re: #5#")...)
+	r.stop()
+	if diff := cmp.Diff(allMarks(6), marked(s.last().Messages)); diff != "" {
+		t.Errorf("the last question was answered without all before it: %s", diff)
+	}
+	unmarked := map[string]int{}
+	for _, one := range shown.sent {
+		if !one.repeat {
+			unmarked[one.text]++
+		}
+	}
+	for text, n := range unmarked {
+		if n > 1 {
+			t.Errorf("%q was sent %d times without a mark", text, n)
+		}
+	}
+	return life.steps
+}
