@@ -89,10 +89,24 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	if err != nil {
 		return err
 	}
-	if added {
+	if !added {
+		return b.adopt(ctx, j.Key())
+	}
+	b.queue(j)
+	return nil
+}
+
+// adopt queues a known job that nobody works on: its first write reported an error and
+// had happened all the same.
+func (b *Bridge) adopt(ctx context.Context, key string) error {
+	if _, working := b.open.Load(key); working {
+		return nil
+	}
+	j, err := b.jobs.load(ctx, key)
+	if j != nil {
 		b.queue(j)
 	}
-	return nil
+	return err
 }
 
 // nextSeq grows across restarts, because it follows the clock where it can.

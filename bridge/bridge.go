@@ -56,6 +56,9 @@ type Config struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it can not do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// TaskDone, if not nil, is told what became of a submission before that is closed.
+	// It may be told again after a crash or an error.
+	TaskDone func(ctx context.Context, result TaskResult) error
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
@@ -107,6 +110,9 @@ type Bridge struct {
 	work    context.Context //nolint:containedctx // owned by Run, which ends it; lanes are started by Accept, whose context ends with the platform's call
 	endWork context.CancelCauseFunc
 	lanes   sync.WaitGroup
+
+	// open holds the keys of the jobs that are queued or worked on.
+	open sync.Map
 
 	mu      sync.Mutex
 	byChat  map[Chat]*lane

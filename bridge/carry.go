@@ -55,13 +55,16 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 // says so, with the incident in the log.
 func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 	if j.Parts == nil {
+		if b.barred(j) {
+			return b.settle(j, StateBarred)
+		}
 		stop := b.showTyping(ctx, j.address())
 		answer, err := b.respond(ctx, l, j)
 		stop()
 		if err != nil {
 			return err
 		}
-		j.Parts = append(b.render(j, answer), b.fileParts(j)...)
+		j.Parts = append(b.render(j, j.headed(answer)), b.fileParts(j)...)
 	}
 	if err := b.deliver(ctx, j); err != nil {
 		return err
@@ -90,10 +93,15 @@ func (b *Bridge) settle(j *Job, state State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
-	if err := b.jobs.close(ctx, j); err != nil {
+	err := b.report(ctx, j)
+	if err == nil {
+		err = b.jobs.close(ctx, j)
+	}
+	if err != nil {
 		b.log.Error("job can not be closed, trying again", "job", j.Key(), "err", err)
 		return err
 	}
+	b.open.Delete(j.Key())
 	return nil
 }
 

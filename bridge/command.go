@@ -90,7 +90,7 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 // has a text that only looks like one.
 func (b *Bridge) commandOf(j *Job) (command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
-	if match == nil || j.Notice != "" {
+	if match == nil || j.Notice != "" || j.isTask() {
 		return command{}, "", false
 	}
 	i := slices.IndexFunc(b.commands, func(c command) bool { return c.Name == match[1] })

@@ -65,6 +65,8 @@ type Job struct {
 	State State `json:"state"`
 	// Generation is the session that answered.
 	Generation int `json:"generation,omitempty"`
+	// Title stands above the answer of a task.
+	Title string `json:"title,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
 	// MovedTo is the new id of the chat, where the platform said so on delivery.
@@ -108,7 +110,7 @@ func (j *Job) address() Address {
 	to := Address{Chat: j.Message.Chat}
 	if j.MovedTo != "" {
 		to.Chat.ID = j.MovedTo
-	} else if !j.Message.Direct {
+	} else if !j.Message.Direct && !j.isTask() {
 		to.ReplyTo = j.Message.ID
 	}
 	return to
@@ -210,6 +212,23 @@ func (s jobs) open(ctx context.Context, damaged func(key string, err error)) ([]
 		}
 	}
 	return found, nil
+}
+
+// load returns an open job; nil where there is none.
+func (s jobs) load(ctx context.Context, key string) (*Job, error) {
+	entry, err := s.kv.Get(ctx, openPrefix+key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read job %s: %w", key, err)
+	}
+	j := &Job{}
+	if err := json.Unmarshal(entry.Value, j); err != nil {
+		return nil, fmt.Errorf("decode job %s: %w", key, err)
+	}
+	j.rev, j.found = entry.Revision, true
+	return j, nil
 }
 
 // prune removes receipts that were closed before the given time.

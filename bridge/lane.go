@@ -71,7 +71,10 @@ func (b *Bridge) leave(l *lane) {
 
 // queue puts a job in the lane of its chat and sees to it that somebody works on it.
 func (b *Bridge) queue(j *Job) {
-	l := b.lane(j.Message.Chat)
+	if _, twice := b.open.LoadOrStore(j.Key(), true); twice {
+		return
+	}
+	l := b.lane(j.lane())
 	defer b.leave(l)
 	l.mu.Lock()
 	if b.isCommand(j) {

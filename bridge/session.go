@@ -21,12 +21,19 @@ type Session struct {
 	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
 	// belong to the session that it ended.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
+	// Task is the id of a task, whose conversation is apart from that of the chat.
+	Task string `json:"-"`
 
 	rev storage.Revision
 }
 
 // Log is the name of the log that holds the conversation.
-func (s Session) Log() string { return logName(s.Chat, s.Generation) }
+func (s Session) Log() string {
+	if s.Task != "" {
+		return taskLog(s.Chat, s.Task)
+	}
+	return logName(s.Chat, s.Generation)
+}
 
 func logName(chat Chat, generation int) string {
 	return fmt.Sprintf("%s/%d", chat, generation)
@@ -92,12 +99,15 @@ type Conversation struct {
 	Owner      string    `json:"owner"`
 	Chat       Chat      `json:"chat"`
 	Generation int       `json:"generation"`
+	Task       string    `json:"task,omitempty"`
 	Title      string    `json:"title"`
 	Begun      time.Time `json:"begun"`
 }
 
 // Log is the name of the log that holds the conversation.
-func (c Conversation) Log() string { return logName(c.Chat, c.Generation) }
+func (c Conversation) Log() string {
+	return Session{Chat: c.Chat, Generation: c.Generation, Task: c.Task}.Log()
+}
 
 const conversationPrefix = "conversation/"
 
@@ -131,4 +141,18 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// FindConversation returns a conversation of an owner by its log; storage.ErrNotFound
+// where it has not begun.
+func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
+	var c Conversation
+	entry, err := kv.Get(ctx, conversationKey(owner, log))
+	if err != nil {
+		return c, fmt.Errorf("find conversation %s: %w", log, err)
+	}
+	if err := json.Unmarshal(entry.Value, &c); err != nil {
+		return c, fmt.Errorf("decode conversation %s: %w", log, err)
+	}
+	return c, nil
 }

@@ -1,12 +1,14 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"oneclaw/agent"
 	"oneclaw/toolgroups"
@@ -18,7 +20,7 @@ const maxResumes = 10
 
 // answer runs the turn of a message, or goes on with it where its log stops.
 func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	session, err := b.session(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +59,10 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	if h.last == 0 {
 		entry := Conversation{
 			Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-			Title: title(j.Message.Text), Begun: b.cfg.Now(),
+			Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
+		}
+		if j.isTask() {
+			entry.Task = j.Message.ID
 		}
 		if err := entry.enter(ctx, b.store); err != nil {
 			return "", false, err
@@ -129,7 +134,7 @@ func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
 	}
 	return toolgroups.Scope{
 		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: workspace,
+		Owner: owner, Session: session.Log(), Workspace: workspace, Scheduled: j.isTask(),
 	}, nil
 }
 
@@ -176,10 +181,18 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	if cause := context.Cause(ctx); cause != nil && answer == "" {
 		return "", cause
 	}
-	if strings.TrimSpace(answer) == "" {
+	if !visible(answer) {
 		return b.failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// visible reports whether a text has a character that a person can see: platforms
+// refuse messages without one.
+func visible(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' && r != '\u3164'
+	})
 }
 
 // loadedGroups are the groups that a turn begins with.

@@ -16,12 +16,15 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/jstools"
 	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/pdf"
+	"oneclaw/toolgroups/skills"
 )
 
 // catalogue owns the tools of the program: it builds the families and the registry,
@@ -36,6 +39,9 @@ type catalogue struct {
 	user     *jstools.Tools
 	mcp      *mcp.Client
 	google   *google.Google
+	skills   *skills.Library
+	memory   *memory.Memory
+	browser  *browser.Browser
 
 	building sync.Mutex
 	registry atomic.Pointer[toolgroups.Registry]
@@ -53,12 +59,17 @@ func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Log
 		return nil, err
 	}
 	c := &catalogue{log: log, settings: models.settings}
-	if c.core, err = core.New(core.Config{
-		Location: location, AllowPrivate: private, History: historySearch{store}, Logger: log,
+	if err := c.addKnowledge(cfg, store, private); err != nil {
+		return nil, err
+	}
+	basics, err := core.New(core.Config{
+		Location: location, AllowPrivate: private, History: historySearch{store: store, memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork},
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
+	c.core = append(c.core, basics...)
 	if c.pdf, err = pdf.New(pdf.Config{CacheDir: filepath.Join(cfg.DataDir, "cache"), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
@@ -75,6 +86,27 @@ func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Log
 		return nil, err
 	}
 	return c, c.rebuild(context.Background())
+}
+
+// addKnowledge adds what the bot knows by itself and where it looks things up.
+func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.Prefix) (err error) {
+	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.DataDir, "skills"), Logger: c.log}); err != nil {
+		return fmt.Errorf("skills: %w", err)
+	}
+	if c.memory, err = memory.New(memory.Config{Store: store, Logger: c.log}); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Logger: c.log}); err != nil {
+		return fmt.Errorf("browser: %w", err)
+	}
+	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
+		tool, err := build()
+		if err != nil {
+			return err
+		}
+		c.core = append(c.core, tool)
+	}
+	return nil
 }
 
 func (c *catalogue) addConfig(models *models) error {
@@ -219,4 +251,6 @@ func (c *catalogue) run(ctx context.Context) error {
 }
 
 // Close ends what tools have started.
-func (c *catalogue) Close() error { return errors.Join(c.pdf.Close(), c.mcp.Close()) }
+func (c *catalogue) Close() error {
+	return errors.Join(c.pdf.Close(), c.mcp.Close(), c.browser.Close())
+}

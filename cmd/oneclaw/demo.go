@@ -51,7 +51,7 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 		DataDir: dir, Logger: log, Model: demoModel(cfg),
 		Bot: func(ctx context.Context, env demo.Environment) error {
 			return serveBot(ctx, demoConfig(cfg, env), log, func(b *bot) error {
-				env.Ready()
+				env.Ready(b.handler())
 				return b.run(ctx)
 			}, env.Observe)
 		},
@@ -81,6 +81,8 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 	demo.Telegram = TelegramConfig{Token: Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = SlackConfig{BotToken: Secret(env.SlackBotToken), AppToken: Secret(env.SlackAppToken), APIURL: env.SlackURL}
 	demo.Model = ModelConfig{APIKey: Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: Secret(env.GoogleSecret), APIURL: env.GoogleURL}
+	demo.PublicURL = env.PublicURL
 	demo.Access = AccessConfig{Allow: []string{"*"}}
 	return demo
 }

@@ -110,16 +110,15 @@ func startDemo(t *testing.T) string {
 func TestDemoPage(t *testing.T) {
 	ctx := browse(t, startDemo(t))
 	said := map[string]int{}
-	idea := func(pane string, n int) {
-		do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf("#%s .ideas button:nth-child(%d)", pane, n))))
+	idea := func(pane, text string) {
 		said[pane]++
-		waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg.mine").length === %d`, pane, said[pane]))
+		suggest(t, ctx, pane, text, said[pane])
 	}
 	for _, pane := range []string{"telegram", "slack"} {
-		idea(pane, 1)
+		idea(pane, "Send the PDF: What is this document about?")
 		says(t, ctx, pane, "bakery")
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
-		idea(pane, 2)
+		idea(pane, "How many pages does the PDF have?")
 		says(t, ctx, pane, "3 pages")
 	}
 	picture(t, ctx, "demo")
@@ -129,14 +128,14 @@ func TestDemoPage(t *testing.T) {
 
 	do(t, ctx, chromedp.Click(chromedp.CSS("#restart")))
 	waitFor(t, ctx, `document.getElementById("bot").innerText.includes("stopped")`)
-	idea("telegram", 3)
-	idea("slack", 3)
+	idea("telegram", "What does page 2 of the PDF say?")
+	idea("slack", "What does page 2 of the PDF say?")
 	waitFor(t, ctx, `document.getElementById("bot").innerText.includes("running")`)
 	for _, pane := range []string{"telegram", "slack"} {
 		says(t, ctx, pane, "October")
 		// The group survived: the last call was sent its tools, and none loaded it again.
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
-		idea(pane, 6)
+		idea(pane, "/clear")
 		says(t, ctx, pane, "cleared")
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .groups").innerText.includes("none yet")`, pane))
 	}
@@ -205,4 +204,50 @@ func request(ctx context.Context, t *testing.T, address string, headers ...strin
 	}
 	defer func() { _ = response.Body.Close() }()
 	return response.StatusCode
+}
+
+// suggest presses a suggestion and waits until it is the person's n-th message.
+func suggest(t *testing.T, ctx context.Context, pane, text string, n int) {
+	t.Helper()
+	do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//button[.=%q]`, pane, text)))
+	waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg.mine").length === %d`, pane, n))
+}
+
+// TestDemoPageMail connects the emulated Google account as a person would, in the
+// browser, and asks about mail, calendar and a spreadsheet.
+func TestDemoPageMail(t *testing.T) {
+	ctx := browse(t, startDemo(t))
+	said := 0
+	idea := func(text, answer string) {
+		said++
+		suggest(t, ctx, "telegram", text, said)
+		says(t, ctx, "telegram", answer)
+	}
+	idea("Check my email", "/connect google")
+	idea("/connect google gmail calendar sheets", "ten minutes")
+	connect(t, ctx, "telegram")
+	idea("Check my email", "in your inbox")
+	idea("Delete the spam ones", "one call for all of it")
+	idea("What is in my calendar?", "In your calendar")
+	idea("Read the budget sheet", "Budget")
+	waitFor(t, ctx, `document.querySelectorAll("#telegram .chip").length === 3`)
+	picture(t, ctx, "demo-mail")
+}
+
+// connect follows the link of the newest answer and consents.
+func connect(t *testing.T, ctx context.Context, pane string) {
+	t.Helper()
+	link, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`[...document.querySelectorAll("#%s .msg a")].at(-1).href`, pane)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, cancel := chromedp.NewContext(ctx)
+	defer cancel()
+	do(t, tab, chromedp.Navigate(link))
+	picture(t, tab, "consent")
+	if _, err := chromedp.RunResponse(tab, chromedp.Click(chromedp.CSS("button"))); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, tab, `document.body.innerText.toLowerCase().includes("connected")`)
+	picture(t, tab, "connected")
 }

@@ -116,6 +116,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if b.tools, err = newCatalogue(cfg, store, models, log); err != nil {
 		return nil, err
 	}
+	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, log: log}
 	answering, err := agent.New(agent.Config{Logger: log})
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
-		Persona: models.persona, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
+		Persona: persona.of, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		AllTools: cfg.Tools.Routing == "all", Logger: log,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {

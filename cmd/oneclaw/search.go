@@ -9,15 +9,22 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/core"
+	"oneclaw/toolgroups/memory"
 )
 
 // historySearch lets search_history look through the conversations of an owner.
-type historySearch struct{ store storage.Store }
+type historySearch struct {
+	store  storage.Store
+	memory *memory.Memory
+}
 
 // Passages implements core.History: the conversations from the newest to the oldest,
 // each from its end to its beginning.
 func (h historySearch) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
+		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
+			return
+		}
 		conversations, err := bridge.Conversations(ctx, h.store, owner)
 		if err != nil {
 			yield(core.Passage{}, err)
@@ -33,6 +40,23 @@ func (h historySearch) Passages(ctx context.Context, owner string, q core.Histor
 			}
 		}
 	}
+}
+
+// notes yields what is remembered of the owner.
+func (h historySearch) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+	notes, err := h.memory.Notes(ctx, owner)
+	if err != nil {
+		return yield(core.Passage{}, err)
+	}
+	for _, n := range notes {
+		if n.Saved.Before(q.From) || (!q.Until.IsZero() && !n.Saved.Before(q.Until)) {
+			continue
+		}
+		if !yield(core.Passage{Kind: core.KindMemory, Time: n.Saved, Title: n.Section, Text: n.Text}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // conversation yields what was said in one conversation, until the query's first moment.

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -29,11 +30,15 @@ type Environment struct {
 	DataDir                                string
 	TelegramURL, TelegramToken             string
 	SlackURL, SlackBotToken, SlackAppToken string
-	Model                                  Model
+	GoogleURL, GoogleID, GoogleSecret      string
+	// PublicURL is where the page is, and under /google/ what the bot serves there.
+	PublicURL string
+	Model     Model
 	// Observe is to be told what happens in turns.
 	Observe func(bridge.Chat, agent.Event)
-	// Ready is to be called once the bot is built and about to receive.
-	Ready func()
+	// Ready is to be called once the bot is built and about to receive, with what it
+	// serves over HTTP.
+	Ready func(http.Handler)
 }
 
 // Config is what the demo is made of.
@@ -56,6 +61,7 @@ type Demo struct {
 	telegram *telegram.Server
 	slack    *slack.Server
 	offline  *openai.Server // nil where a real model answers
+	google   *google.Server
 	env      Environment
 
 	chat    int64  // the person's private chat in Telegram
@@ -66,6 +72,7 @@ type Demo struct {
 	mu      sync.Mutex
 	changed chan struct{}
 	bot     botState
+	web     http.Handler       // what the bot serves
 	calls   map[string]*ledger // by bridge.Chat
 }
 
@@ -100,8 +107,17 @@ func New(cfg Config) (*Demo, error) {
 	if d.slack, err = slack.New(slack.Config{TeamName: "Lighthouse"}); err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
+	if d.google, err = google.New(google.Config{ClientID: googleID, ClientSecret: googleSecret}); err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
 	return d, d.settle()
 }
+
+// The OAuth client of the emulated Google.
+const (
+	googleID     = "demo-client"
+	googleSecret = "demo-client-secret"
+)
 
 // settle brings the person into both places.
 func (d *Demo) settle() error {
@@ -120,7 +136,12 @@ func (d *Demo) settle() error {
 // Run starts the emulators and the bot and serves the page on l until ctx ends.
 func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 	defer func() { err = errors.Join(err, d.telegram.Close(), d.slack.Close()) }()
-	if err := d.connect(ctx); err != nil {
+	googleListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() { _ = googleListener.Close() }()
+	if err := d.connect(ctx, "http://"+googleListener.Addr().String(), "http://"+l.Addr().String()); err != nil {
 		return err
 	}
 	if d.offline != nil {
@@ -131,13 +152,18 @@ func (d *Demo) Run(ctx context.Context, l net.Listener) (err error) {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	work.Go(func() { d.follow(running) })
+	work.Go(func() {
+		if err := serve(running, googleListener, d.google); err != nil {
+			d.log.Error("the emulated Google ended", "err", err)
+		}
+	})
 	restarts := make(chan struct{})
 	work.Go(func() { d.keepBot(running, restarts) })
-	return d.serve(running, l, d.handler(restarts))
+	return serve(running, l, d.handler(restarts))
 }
 
 // connect starts the emulators and notes where they are.
-func (d *Demo) connect(ctx context.Context) error {
+func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	telegramURL, err := d.telegram.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -160,7 +186,8 @@ func (d *Demo) connect(ctx context.Context) error {
 	d.env = Environment{
 		DataDir: d.cfg.DataDir, TelegramURL: telegramURL, TelegramToken: d.telegram.Token(),
 		SlackURL: slackURL, SlackBotToken: d.slack.BotToken(), SlackAppToken: d.slack.AppToken(),
-		Model: model, Observe: d.observe, Ready: func() { d.setBot(botRunning) },
+		GoogleURL: googleURL, GoogleID: googleID, GoogleSecret: googleSecret, PublicURL: publicURL,
+		Model: model, Observe: d.observe, Ready: d.ready,
 	}
 	return nil
 }
@@ -202,6 +229,14 @@ func (d *Demo) pause(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// ready takes what the bot serves and shows that it runs.
+func (d *Demo) ready(web http.Handler) {
+	d.mu.Lock()
+	d.web = web
+	d.mu.Unlock()
+	d.setBot(botRunning)
 }
 
 func (d *Demo) setBot(s botState) {
@@ -249,7 +284,7 @@ func text(e telegram.Event) string {
 }
 
 // serve answers until ctx ends.
-func (d *Demo) serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -28,6 +28,16 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.events)
 	mux.HandleFunc("POST /say", d.say)
+	mux.HandleFunc("GET /google/", func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		web := d.web
+		d.mu.Unlock()
+		if web == nil {
+			http.Error(w, "The bot is not running.", http.StatusServiceUnavailable)
+			return
+		}
+		web.ServeHTTP(w, r)
+	})
 	mux.HandleFunc("POST /restart", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case restarts <- struct{}{}:

@@ -9,7 +9,11 @@ const ideas = [
   { text: "What is this document about?", pdf: true },
   { text: "How many pages does the PDF have?" },
   { text: "What does page 2 of the PDF say?" },
-  { text: "What time is it?" },
+  { text: "/connect google gmail calendar sheets", only: "telegram" },
+  { text: "Check my email", only: "telegram" },
+  { text: "Delete the spam ones", only: "telegram" },
+  { text: "What is in my calendar?", only: "telegram" },
+  { text: "Read the budget sheet", only: "telegram" },
   { text: "/tools" },
   { text: "/clear" },
 ];
@@ -118,7 +122,8 @@ class Pane {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); compose.requestSubmit(); }
     });
     attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
-    for (const idea of ideas) {
+    // Accounts are connected in a direct chat, and the Slack pane is a channel.
+    for (const idea of ideas.filter((i) => !i.only || i.only === this.platform.key)) {
       const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
       button.addEventListener("click", () => this.say(idea.text, idea.pdf));
       box.append(button);

@@ -168,7 +168,7 @@ func (t *turn) has(words ...string) bool {
 func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' }
 
 // arguments encodes the arguments of a call.
-func arguments(args map[string]string) string {
+func arguments(args map[string]any) string {
 	b, err := json.Marshal(args)
 	if err != nil {
 		return "{}"
@@ -177,7 +177,7 @@ func arguments(args map[string]string) string {
 }
 
 // use calls a tool once and then answers from its result.
-func (t *turn) use(tool string, args map[string]string, answer func(string) string) Reply {
+func (t *turn) use(tool string, args map[string]any, answer func(string) string) Reply {
 	if text, ok := t.result(tool); ok {
 		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
 	}
@@ -210,7 +210,7 @@ func (t *turn) need(groupName, tool string) (Reply, bool) {
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
-	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: arguments(map[string]string{"group_name": groupName})}}}, true
+	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: arguments(map[string]any{"group_name": groupName})}}}, true
 }
 
 func firstLine(s string) string {
@@ -236,6 +236,9 @@ func (t *turn) abilities() string {
 	}
 	if t.tools["read_file"] && t.tools["write_file"] {
 		list = append(list, "write and read files (\"write \"hello\" to notes.txt\")")
+	}
+	if slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "google_gmail" }) {
+		list = append(list, "look at your mail, your calendar and a budget, once you have said /connect google")
 	}
 	list = append(list, "list my tool groups")
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."

@@ -80,10 +80,10 @@ func (t *turn) pdf() Reply {
 	}
 	var calls []ToolCall
 	if !asked {
-		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: arguments(map[string]string{"path": doc})})
+		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: arguments(map[string]any{"path": doc})})
 	}
 	if !read && !onlyInfo {
-		args := map[string]string{"path": doc}
+		args := map[string]any{"path": doc}
 		if m := pageWanted.FindStringSubmatch(t.said); m != nil {
 			args["pages"] = m[1]
 		}

@@ -22,14 +22,12 @@ var (
 type service struct {
 	words       []string
 	group, tool string
-	args        map[string]string
+	args        map[string]any
 	about       string
 }
 
 func services() []service {
 	return []service{
-		{[]string{"mail", "email", "e-mail", "emails", "mails", "inbox", "gmail"}, "google_gmail", "gmail_search", map[string]string{"query": "in:inbox"}, "mail"},
-		{[]string{"calendar", "appointment", "appointments", "meeting", "meetings"}, "google_calendar", "calendar_list_events", nil, "calendar"},
 		{[]string{"google drive", "my drive"}, "google_drive", "drive_list_files", nil, "Drive"},
 		{[]string{"schedule", "scheduled", "reminders"}, "scheduled_tasks", "list_scheduled_tasks", nil, "scheduled tasks"},
 	}
@@ -47,6 +45,7 @@ func (t *turn) rules() []rule {
 		{capability.MatchString(t.said), t.explain},
 		{readFile.MatchString(t.said), t.read},
 	}
+	rules = append(rules, t.googleRules()...)
 	for _, s := range services() {
 		rules = append(rules, rule{t.has(s.words...), func() Reply { return t.serve(s) }})
 	}
@@ -75,7 +74,7 @@ func (t *turn) explain() Reply {
 }
 
 func (t *turn) time() Reply {
-	args := map[string]string{"format": "human_readable"}
+	args := map[string]any{"format": "human_readable"}
 	where := ""
 	if m := zone.FindStringSubmatch(t.said); m != nil {
 		args["timezone"] = m[1]
@@ -88,42 +87,34 @@ func (t *turn) time() Reply {
 
 func (t *turn) remember() Reply {
 	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
-	return t.use("save_memory", map[string]string{"content": fact}, func(text string) string {
+	return t.use("save_memory", map[string]any{"content": fact}, func(text string) string {
 		return fmt.Sprintf("I asked to keep “%s” in the memory. The answer was: %s", fact, firstLine(text))
 	})
 }
 
 func (t *turn) write() Reply {
 	m := writeFile.FindStringSubmatch(t.said)
-	return t.use("write_file", map[string]string{"path": m[2], "content": m[1]}, func(text string) string {
+	return t.use("write_file", map[string]any{"path": m[2], "content": m[1]}, func(text string) string {
 		return fmt.Sprintf("Writing `%s`: %s", m[2], firstLine(text))
 	})
 }
 
 func (t *turn) read() Reply {
 	path := readFile.FindStringSubmatch(t.said)[1]
-	return t.use("read_file", map[string]string{"path": path}, func(text string) string {
+	return t.use("read_file", map[string]any{"path": path}, func(text string) string {
 		return fmt.Sprintf("`%s`:\n\n%s", path, cut(text, 2000))
 	})
 }
 
 func (t *turn) load() Reply {
 	name := strings.ToLower(loadGroup.FindStringSubmatch(t.said)[1])
-	return t.use("load_tool_group", map[string]string{"group_name": name}, func(text string) string { return text })
+	return t.use("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return text })
 }
 
 // serve answers about an account. What the tool says is shown as it is: these rules
 // cannot read it.
 func (t *turn) serve(s service) Reply {
-	if reply, wait := t.need(s.group, s.tool); wait {
-		for _, d := range t.done {
-			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
-				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I, the offline demo model, do not know how to use it. With a real model you could ask for anything about your %s now.", s.group, s.about)}
-			}
-		}
-		return reply
-	}
-	return t.use(s.tool, s.args, func(text string) string {
+	return t.withTool(s.group, s.tool, s.args, func(text string) string {
 		return fmt.Sprintf("I asked `%s` about your %s. It says:\n\n%s", s.tool, s.about, cut(text, 1500))
 	})
 }

@@ -1,0 +1,289 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+func task(key, title, text string) bridge.Submission {
+	return bridge.Submission{Key: key, Chat: bridge.Chat{Platform: "fake", ID: "1"}, User: "1", Direct: true, Title: title, Text: text}
+}
+
+func (r *rig) submit(s bridge.Submission) {
+	r.t.Helper()
+	if err := r.bridge.Submit(r.t.Context(), s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// results keeps what the bridge tells of tasks, the latest of each.
+type results struct {
+	mu   sync.Mutex
+	all  []bridge.TaskResult
+	told chan struct{}
+	fail error
+}
+
+func newResults() *results { return &results{told: make(chan struct{}, 100)} }
+
+func (r *results) done(_ context.Context, result bridge.TaskResult) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fail; err != nil {
+		r.fail = nil
+		return err
+	}
+	r.all = append(r.all, result)
+	r.told <- struct{}{}
+	return nil
+}
+
+func (r *results) next(t *testing.T) bridge.TaskResult {
+	t.Helper()
+	select {
+	case <-r.told:
+	case <-t.Context().Done():
+		t.Fatal("nothing was told")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[len(r.all)-1]
+}
+
+const heading = `\[Scheduled\] `
+
+func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
+	var effects sync.Map
+	told := newResults()
+	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.TaskDone = told.done })
+	r.submit(task("a.1", "News *of* today", "/clear the desk"))
+	got := r.platform.wait(t, 1)
+	if want := heading + `News \*of\* today` + "\n\nre: /clear the desk"; got[0].text != want || got[0].to.ReplyTo != "" {
+		t.Errorf("delivered %q to %+v, want %q", got[0].text, got[0].to, want)
+	}
+	result := told.next(t)
+	want := bridge.TaskResult{
+		Key: "a.1", Chat: bridge.Chat{Platform: "fake", ID: "1"}, Owner: "fake:1",
+		Session: "fake:1/task/a.1", MessageID: "1", State: bridge.StateDone,
+	}
+	if result != want {
+		t.Errorf("told %+v, want %+v", result, want)
+	}
+}
+
+func TestATaskHasAConversationOfItsOwn(t *testing.T) {
+	scopes := make(chan toolgroups.Scope, 10)
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		if len(turn.History) != 1 {
+			t.Errorf("a turn began with %d messages of history", len(turn.History)-1)
+		}
+		scopes <- turn.Scope
+		return echo(ctx, turn)
+	})
+	r.accept(direct("1", "hello"))
+	r.platform.wait(t, 1)
+	if (<-scopes).Scheduled {
+		t.Error("a message counts as scheduled")
+	}
+	for n := range 2 {
+		r.submit(task(fmt.Sprint("a.", n), "News", "tell me"))
+		r.platform.wait(t, n+2)
+		s := <-scopes
+		if !s.Scheduled || s.User != "fake:1" || s.Owner != "fake:1" || s.Chat != "fake:1" || s.Role != toolgroups.RoleUser || s.Session != fmt.Sprint("fake:1/task/a.", n) {
+			t.Errorf("scope %+v", s)
+		}
+	}
+	conversations, err := bridge.Conversations(t.Context(), r.cfg.Store, "fake:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs []string
+	for _, c := range conversations {
+		logs = append(logs, c.Log()+" "+c.Title)
+	}
+	slices.Sort(logs)
+	if want := []string{"fake:1/1 hello", "fake:1/task/a.0 News", "fake:1/task/a.1 News"}; !slices.Equal(logs, want) {
+		t.Errorf("conversations %q, want %q", logs, want)
+	}
+}
+
+func TestTheSameTaskIsAnsweredOnce(t *testing.T) {
+	told := newResults()
+	r := newRig(t, echo, func(c *bridge.Config) { c.TaskDone = told.done })
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := r.bridge.Submit(t.Context(), task("a.1", "one", "one")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	told.next(t)
+	r.submit(task("a.1", "one", "one"))
+	r.restart()
+	r.submit(task("a.1", "one", "one"))
+	r.submit(task("a.2", "two", "two"))
+	if got := r.platform.wait(t, 2); len(got) != 2 || !strings.HasSuffix(got[1].text, "re: two") {
+		t.Errorf("delivered %q", texts(got))
+	}
+}
+
+func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
+	s := newSlow()
+	r := newRig(t, s.think)
+	r.submit(task("a.1", "News", "slow task"))
+	<-s.asked
+	r.accept(direct("1", "hello"))
+	if got := r.platform.wait(t, 1); got[0].text != "re: hello" {
+		t.Errorf("beside a task: %q", got[0].text)
+	}
+	r.accept(direct("2", "/stop"), direct("3", "/clear"))
+	r.platform.wait(t, 3)
+	s.free <- struct{}{}
+	if got := texts(r.platform.wait(t, 4)); got[3] != heading+"News\n\nre: slow task" {
+		t.Errorf("delivered %q", got)
+	}
+}
+
+func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
+	told := newResults()
+	told.fail = errors.New("the store is out of order")
+	r := newRig(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("401")})
+		}
+	}, func(c *bridge.Config) { c.TaskDone = told.done })
+	r.submit(task("a.1", "News", "tell me"))
+	result := told.next(t)
+	got := r.platform.wait(t, 1)
+	if !strings.HasPrefix(got[0].text, heading+"News\n\nI can not answer") || !strings.Contains(got[0].text, result.Incident) {
+		t.Errorf("told the chat %q, incident %q", got[0].text, result.Incident)
+	}
+	if result.Incident == "" || result.MessageID == "" {
+		t.Errorf("told %+v", result)
+	}
+}
+
+func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
+	told := newResults()
+	r := newRig(t, answering("one\ftwo"), func(c *bridge.Config) { c.TaskDone = told.done })
+	r.platform.mu.Lock()
+	r.platform.fail = func(n int, committed bool) error {
+		if n == 2 && !committed {
+			return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("blocked")}
+		}
+		return nil
+	}
+	r.platform.mu.Unlock()
+	r.submit(task("a.1", "News", "tell me"))
+	if result := told.next(t); result.MessageID != "" || result.State != bridge.StateFailed {
+		t.Errorf("told %+v of an answer that was refused in part", result)
+	}
+}
+
+func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
+	told := newResults()
+	r := newRig(t, echo, func(c *bridge.Config) { c.TaskDone = told.done })
+	r.stop()
+	r.cfg.Access = bridge.Access{Allow: []string{"fake:2"}}
+	r.start()
+	r.submit(task("a.1", "News", "tell me"))
+	if result := told.next(t); result.State != bridge.StateBarred || result.MessageID != "" || result.Session != "" {
+		t.Errorf("told %+v", result)
+	}
+	if got := r.platform.texts(); len(got) != 0 {
+		t.Errorf("delivered %q", got)
+	}
+}
+
+func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
+	s := newSlow()
+	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting = 1 })
+	nowhere, badKey, nobody := task("a.1", "", ""), task("a/1", "", ""), task("a.1", "", "")
+	nowhere.Chat.Platform, nobody.User = "none", ""
+	for name, s := range map[string]bridge.Submission{"platform": nowhere, "key": badKey, "user": nobody} {
+		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, bridge.ErrUnwelcome) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r.submit(task("a.1", "one", "slow"))
+	<-s.asked
+	r.submit(task("a.2", "two", "slow"))
+	if err := r.bridge.Submit(t.Context(), task("a.3", "three", "slow")); !errors.Is(err, bridge.ErrBusy) {
+		t.Errorf("with a full queue: %v", err)
+	}
+	close(s.free)
+	r.platform.wait(t, 2)
+}
+
+// TestATaskSurvivesACrashAtAnyStep kills the bridge at every step of two tasks.
+func TestATaskSurvivesACrashAtAnyStep(t *testing.T) {
+	whole := &mortal{dead: make(chan struct{})}
+	liveTasks(t, whole)
+	if whole.steps < 15 {
+		t.Fatalf("only %d steps: the crash test does not see the writes", whole.steps)
+	}
+	for dies := 1; dies <= whole.steps; dies++ {
+		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
+			liveTasks(t, &mortal{dies: dies, dead: make(chan struct{})})
+		})
+	}
+}
+
+func liveTasks(t *testing.T, life *mortal) {
+	t.Helper()
+	var effects sync.Map
+	told := newResults()
+	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.TaskDone = told.done })
+	r.stop()
+	store, shown := r.cfg.Store, r.platform
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.start()
+	tasks := []bridge.Submission{task("a.1", "A", "one"), task("b.1", "B", "two")}
+	for _, s := range tasks {
+		// Whoever submits tries again after the restart, until it works.
+		_ = r.bridge.Submit(t.Context(), s)
+	}
+	for range tasks {
+		select {
+		case <-told.told:
+		case <-life.dead:
+		}
+	}
+	r.stop()
+	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.start()
+	for _, s := range tasks {
+		r.submit(s)
+	}
+	waitAnswered(t, shown, "re: one", "re: two")
+	r.stop()
+	unmarked, all := map[string]int{}, map[string]bool{}
+	for _, s := range shown.sent {
+		all[s.text] = true
+		if !s.repeat {
+			unmarked[s.text]++
+		}
+	}
+	one, two := heading+"A\n\nre: one", heading+"B\n\nre: two"
+	if len(all) != 2 || !all[one] || !all[two] || unmarked[one] > 1 || unmarked[two] > 1 {
+		t.Errorf("sent %v, without a mark %v", all, unmarked)
+	}
+	for question, n := range effects.Range {
+		// A crash right before the record of a result lets a tool run once more.
+		if *n.(*int) > 2 {
+			t.Errorf("the tool of %q ran %d times", question, *n.(*int))
+		}
+	}
+}

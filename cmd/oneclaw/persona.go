@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/memory"
+	"oneclaw/toolgroups/skills"
+)
+
+// personas says what a turn is answered with: the model and the prompt of the agent, the
+// list of skills, and what is remembered of the owner.
+type personas struct {
+	models *models
+	skills *skills.Library
+	memory *memory.Memory
+	store  storage.KV
+	log    *slog.Logger
+}
+
+// of implements bridge.Config.Persona. A memory that can not be read is no reason not to
+// answer.
+func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (bridge.Persona, error) {
+	persona, err := p.models.persona(ctx, scope)
+	if err != nil {
+		return persona, err
+	}
+	persona.Prompt = join(persona.Prompt, p.skills.Section())
+	begun := time.Now()
+	switch c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session); {
+	case err == nil:
+		begun = c.Begun
+	case !errors.Is(err, storage.ErrNotFound):
+		p.log.Warn("beginning of a conversation not found", "err", err)
+	}
+	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, begun); err != nil {
+		p.log.Warn("answering without memory", "err", err)
+	}
+	return persona, nil
+}
+
+// join puts sections of a prompt behind one another.
+func join(sections ...string) string {
+	var filled []string
+	for _, s := range sections {
+		if strings.TrimSpace(s) != "" {
+			filled = append(filled, s)
+		}
+	}
+	return strings.Join(filled, "\n\n")
+}

@@ -1,0 +1,160 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	deleteSpam = regexp.MustCompile(`(?i)\b(delete|remove|trash|throw away)\b.*\b(spam|junk)\b`)
+	aboutMail  = regexp.MustCompile(`(?i)\b(e-?mails?|mails?|inbox|gmail|letters)\b`)
+	aboutDays  = regexp.MustCompile(`(?i)\b(calendar|appointments?|meetings?|agenda)\b`)
+	aboutSheet = regexp.MustCompile(`(?i)\b(budget|spreadsheet|sheet)\b`)
+)
+
+// googleRules are about the account of the user.
+func (t *turn) googleRules() []rule {
+	return []rule{
+		{deleteSpam.MatchString(t.said), t.trashSpam},
+		{aboutMail.MatchString(t.said), t.mail},
+		{aboutDays.MatchString(t.said), t.days},
+		{aboutSheet.MatchString(t.said), t.sheet},
+	}
+}
+
+// withTool loads the group of a tool if it is not there and uses the tool.
+func (t *turn) withTool(group, tool string, args map[string]any, answer func(string) string) Reply {
+	if reply, wait := t.need(group, tool); wait {
+		for _, d := range t.done {
+			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
+				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I, the offline demo model, do not know how to use it. With a real model you could ask for more now.", group)}
+			}
+		}
+		return reply
+	}
+	return t.use(tool, args, answer)
+}
+
+// letter is what gmail_search tells of an email.
+type letter struct {
+	ID      string `json:"id"`
+	Subject string `json:"subject"`
+	From    string `json:"from"`
+}
+
+func letters(text string) ([]letter, bool) {
+	var found struct {
+		Messages []letter `json:"messages"`
+	}
+	err := json.Unmarshal([]byte(text), &found)
+	return found.Messages, err == nil
+}
+
+// maxShown bounds a list in an answer.
+const maxShown = 8
+
+func (t *turn) mail() Reply {
+	return t.withTool("google_gmail", "gmail_search", map[string]any{"query": "in:inbox"}, func(text string) string {
+		all, ok := letters(text)
+		if !ok {
+			return text
+		}
+		if len(all) == 0 {
+			return "Your inbox is empty."
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "There are %d emails in your inbox:\n", len(all))
+		for i, l := range all {
+			if i == maxShown {
+				fmt.Fprintf(&b, "\n- … and %d more", len(all)-maxShown)
+				break
+			}
+			from, _, _ := strings.Cut(l.From, " <")
+			fmt.Fprintf(&b, "\n- **%s**, from %s", l.Subject, from)
+		}
+		return b.String() + "\n\nI can delete the spam ones, if you like."
+	})
+}
+
+// trashSpam finds the spam and moves all of it to the trash with one call.
+func (t *turn) trashSpam() Reply {
+	if done, ok := t.result("gmail_batch_modify"); ok {
+		return Reply{Text: fmt.Sprintf("The spam is in the trash: one call for all of it. The tool says: %s", firstLine(done))}
+	}
+	found, ok := t.result("gmail_search")
+	if !ok {
+		return t.withTool("google_gmail", "gmail_search", map[string]any{"query": "in:spam", "max_results": 100}, nil)
+	}
+	all, ok := letters(found)
+	switch {
+	case !ok:
+		return Reply{Text: found}
+	case len(all) == 0:
+		return Reply{Text: "There is no spam."}
+	}
+	var ids []string
+	for _, l := range all {
+		ids = append(ids, l.ID)
+	}
+	return t.use("gmail_batch_modify", map[string]any{
+		"message_ids": ids, "add_labels": []string{"TRASH"}, "remove_labels": []string{"SPAM"},
+	}, nil)
+}
+
+func (t *turn) days() Reply {
+	return t.withTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
+		type moment struct {
+			DateTime string `json:"dateTime"`
+			Date     string `json:"date"`
+		}
+		var found struct {
+			Items []struct {
+				Summary string `json:"summary"`
+				Start   moment `json:"start"`
+			} `json:"items"`
+			Events []struct {
+				Summary string `json:"summary"`
+				Start   any    `json:"start"`
+			} `json:"events"`
+		}
+		if json.Unmarshal([]byte(text), &found) != nil || len(found.Items)+len(found.Events) == 0 {
+			return cut(text, 1500)
+		}
+		var b strings.Builder
+		b.WriteString("In your calendar:\n")
+		for _, e := range found.Items {
+			fmt.Fprintf(&b, "\n- **%s**, %s%s", e.Summary, e.Start.DateTime, e.Start.Date)
+		}
+		for _, e := range found.Events {
+			fmt.Fprintf(&b, "\n- **%s**, %v", e.Summary, e.Start)
+		}
+		return b.String()
+	})
+}
+
+// sheet reads the spreadsheet that the emulated account has.
+func (t *turn) sheet() Reply {
+	return t.withTool("google_sheets", "sheets_read_values", map[string]any{"spreadsheet_id": "sheet-budget", "range": "Budget!A1:D10"}, func(text string) string {
+		var found struct {
+			Values [][]any `json:"values"`
+		}
+		if json.Unmarshal([]byte(text), &found) != nil || len(found.Values) == 0 {
+			return cut(text, 1500)
+		}
+		var b strings.Builder
+		b.WriteString("The sheet *Budget* says:\n\n")
+		for i, row := range found.Values {
+			b.WriteString("|")
+			for _, cell := range row {
+				fmt.Fprintf(&b, " %v |", cell)
+			}
+			b.WriteString("\n")
+			if i == 0 {
+				b.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
+			}
+		}
+		return b.String()
+	})
+}
