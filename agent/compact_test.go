@@ -322,3 +322,34 @@ func TestAcceptance056TheSummaryIsOutsideThePrompt(t *testing.T) {
 		t.Errorf("messages %+v", after.Messages)
 	}
 }
+
+// D-25: a message that came while a tool ran stands between a call and its result.
+func TestD25NoSummaryEndsInsideACall(t *testing.T) {
+	asks := agent.Message{Role: agent.RoleUser, Text: "#90# look" + strings.Repeat("u", 2000)}
+	call, result := asked("0 read_file {}"), gave("0", "read_file", agent.StatusOK)
+	meanwhile := agent.Message{Role: agent.RoleUser, Text: "#91# hurry"}
+	done := agent.Message{Role: agent.RoleAssistant, Text: "done", Final: true}
+	for name, c := range map[string]struct {
+		end []agent.Message
+		at  int // how many messages stay if the summary ends at the second question
+		may bool
+	}{
+		"result behind the question":    {[]agent.Message{asks, call, meanwhile, result, done}, 3, false},
+		"result in front of it":         {[]agent.Message{asks, call, result, meanwhile, done}, 2, true},
+		"no result, it may come":        {[]agent.Message{asks, call, meanwhile}, 1, false},
+		"no result, and it is too late": {[]agent.Message{asks, call, meanwhile, done}, 2, true},
+	} {
+		does := false
+		for size := 400; size < 3000; size += 50 {
+			var requests []agent.Request
+			summary, needed, err := compactor(t, remembering(&requests), size)(slices.Concat(marked(0, 3), c.end), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			does = does || needed && summary.Kept == c.at
+		}
+		if does != c.may {
+			t.Errorf("%s: a summary ends there: %v", name, does)
+		}
+	}
+}

@@ -375,3 +375,22 @@ func TestASummaryCanBeInterrupted(t *testing.T) {
 	<-begun
 	r.stop()
 }
+
+// The newest summary is seen however far back it lies.
+func TestD23AnOldSummaryIsStillSeen(t *testing.T) {
+	s := &scribe{}
+	r, _ := newLong(t, s)
+	r.tell(0, 20)
+	if s.summaries() == 0 {
+		t.Fatal("nothing was summed up")
+	}
+	s.set(func(context.Context) error { return errOut })
+	r.tell(20, 60)
+	for _, when := range []string{"as it is", "after a restart"} {
+		if head := s.last().Messages[0]; head.Role != agent.RoleSummary || !strings.HasPrefix(head.Text, "#0#") {
+			t.Errorf("%s: the window begins with %+v", when, head)
+		}
+		r.restart()
+		r.tell(60, 61)
+	}
+}
