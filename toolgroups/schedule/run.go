@@ -1,0 +1,310 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"oneclaw/storage"
+)
+
+const (
+	// maxWait bounds one sleep: a jump of the clock is noticed after that.
+	maxWait = 30 * time.Second
+	// checkInterval is how often all tasks are compared with the index.
+	checkInterval = time.Hour
+	// lateAfter is when a run says that it is late.
+	lateAfter = 5 * time.Minute
+	// missedAfter is when a run of a daily or weekly task is not made up for any more.
+	missedAfter = 24 * time.Hour
+	// claimRest is how long a run that somebody else has claimed is left to them.
+	claimRest = time.Minute
+	// giveUpAfter is how long a run is tried to be handed over.
+	giveUpAfter = 24 * time.Hour
+)
+
+// Run submits the runs of tasks when they are due until ctx ends. Trouble with the
+// store is logged and waited out.
+func (s *Schedule) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	wake := make(chan struct{}, 1)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer stop()
+	changes := s.kv.Watch(watching, duePrefix)
+	watcher.Go(func() {
+		for {
+			for _, err := range changes {
+				if err != nil {
+					s.log.Warn("changes of tasks can not be watched, looking every so often", "err", err)
+					break
+				}
+				select {
+				case wake <- struct{}{}:
+				default:
+				}
+			}
+			if !sleep(watching, maxWait, nil) {
+				return
+			}
+			changes = s.kv.Watch(watching, duePrefix)
+		}
+	})
+	c := &clockwork{s: s}
+	for {
+		if !sleep(ctx, c.turn(ctx), wake) {
+			return nil
+		}
+	}
+}
+
+// sleep reports false when ctx has ended.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// clockwork remembers when all tasks were compared with the index last, so that it is
+// done again where the clock or the time zone has changed.
+type clockwork struct {
+	s       *Schedule
+	checked time.Time
+	seen    time.Time
+	zone    string
+}
+
+// turn does what is to be done now and returns how long there is nothing to do.
+func (c *clockwork) turn(ctx context.Context) time.Duration {
+	now, zone := c.s.now().Round(0), c.s.location().String()
+	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
+		if err := c.s.check(ctx); err != nil {
+			c.trouble(ctx, "tasks can not be compared with their index", err)
+		} else {
+			c.checked, c.zone = now, zone
+		}
+	}
+	c.seen = now
+	next, err := c.s.sweep(ctx)
+	if err != nil {
+		c.trouble(ctx, "due tasks can not be listed", err)
+	}
+	if next.IsZero() {
+		return maxWait
+	}
+	return max(0, min(maxWait, next.Sub(c.s.now())))
+}
+
+func (c *clockwork) trouble(ctx context.Context, message string, err error) {
+	if ctx.Err() == nil {
+		c.s.log.Error(message, "err", err)
+	}
+}
+
+// sweep hands over what is due and returns when the next task is, or the zero time.
+func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: duePrefix}) {
+		if err != nil {
+			return time.Time{}, fmt.Errorf("list due tasks: %w", err)
+		}
+		due, owner, id, err := parseDueKey(entry.Key)
+		if err == nil && due.After(s.now()) {
+			return due, nil
+		}
+		if err == nil {
+			err = s.handOver(ctx, entry, due, owner, id)
+		}
+		if ctx.Err() != nil {
+			return time.Time{}, nil
+		}
+		if err != nil {
+			s.log.Error("task can not be run now, trying again", "key", entry.Key, "err", err)
+		}
+	}
+	return time.Time{}, nil
+}
+
+// handOver claims what an entry of the index stands for and submits it.
+func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.Time, owner, id string) error {
+	var claim *Claim
+	_, err := s.change(ctx, owner, id, func(t *Task) (err error) {
+		claim, err = t.claim(due, s.now(), s.location())
+		return err
+	})
+	switch {
+	case errors.Is(err, errClaimed):
+		return nil
+	case err != nil && !errors.Is(err, storage.ErrNotFound):
+		return err
+	}
+	if err == nil && claim != nil {
+		fault := ""
+		if err := s.submit(ctx, claim.Run); err != nil {
+			if s.now().Sub(claim.At) < giveUpAfter {
+				return fmt.Errorf("submit: %w", err)
+			}
+			s.log.Error("run given up: it can not be submitted", "run", claim.Key, "err", err)
+			fault = "it could not be started"
+		}
+		if err := s.release(ctx, owner, id, claim.Key, fault); err != nil {
+			return err
+		}
+	}
+	// Whoever has written the entry meanwhile needs it.
+	err = s.kv.Delete(ctx, entry.Key, entry.Revision)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove from the index: %w", err)
+	}
+	return nil
+}
+
+// release forgets a claim.
+func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) error {
+	_, err := s.change(ctx, owner, id, func(t *Task) error {
+		if t.Claimed == nil || t.Claimed.Key != key {
+			return errUnchanged
+		}
+		t.Claimed = nil
+		if e := t.entry(key); e != nil && fault != "" {
+			e.State, e.Ended, e.Fault = Failed, s.now(), fault
+		}
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+var (
+	// errWaits means that an earlier run has to be handed over first.
+	errWaits = errors.New("schedule: an earlier run has not been handed over yet")
+	// errClaimed means that somebody else is about to hand the run over.
+	errClaimed = errors.New("schedule: claimed a moment ago")
+)
+
+// claim takes the run on for which a task stands in the index, and sets the next. It
+// returns the claim that somebody has left, or nil where there is nothing to run.
+func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
+	switch {
+	case t.Claimed != nil && t.Claimed.Index.Equal(index):
+		if rest := now.Sub(t.Claimed.At); rest >= 0 && rest < claimRest {
+			return nil, errClaimed
+		}
+		return t.Claimed, errUnchanged
+	case !t.Enabled || !t.Due.Equal(index):
+		return nil, errUnchanged
+	case t.Claimed != nil:
+		return nil, errWaits
+	}
+	due, run := index, true
+	if t.Plan.Kind == OneTime {
+		t.Enabled, t.Due = false, time.Time{}
+	} else {
+		if last := t.Plan.Last(now, zone); last.After(due) {
+			due = last
+		}
+		day := due.In(zone).Format(dayFormat)
+		run = now.Sub(due) < missedAfter && day != t.LastDay
+		if !run || due.After(index) {
+			t.History = append(t.History, Entry{State: Skipped, Due: index})
+		}
+		if run {
+			t.LastDay = day
+		}
+		t.Due = t.Plan.Next(now, zone, t.LastDay)
+	}
+	if !run {
+		return nil, nil
+	}
+	shown := due.In(zone)
+	r := t.run(shown.Format("20060102T1504"))
+	if now.Sub(due) > lateAfter {
+		note := "was due " + shown.Format(timeFormat)
+		r.Title += " (" + note + ")"
+		r.Prompt += "\n\n[This run is late: it " + note + ".]"
+	}
+	t.History = append(t.History, Entry{Key: r.Key, State: Queued, Due: due, Began: now})
+	t.Claimed = &Claim{Run: r, At: now, Index: index}
+	return t.Claimed, nil
+}
+
+// run makes a run of a task.
+func (t *Task) run(suffix string) Run {
+	return Run{
+		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt,
+		Owner: t.Owner, Chat: t.Chat, User: t.User, Direct: t.Direct,
+	}
+}
+
+// check sees to it that every task stands in the index, at the time that its plan has
+// now: the clock, the time zone or its rules may have changed.
+func (s *Schedule) check(ctx context.Context) error {
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: taskPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list tasks: %w", err)
+		}
+		var t Task
+		if err := json.Unmarshal(entry.Value, &t); err != nil {
+			s.log.Error("task can not be read and is left alone", "key", entry.Key, "err", err)
+			continue
+		}
+		if err := s.checkTask(ctx, t); err != nil {
+			return fmt.Errorf("check task %s: %w", t.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) checkTask(ctx context.Context, t Task) error {
+	if !t.planned(s.now(), s.location()).Equal(t.Due) {
+		_, err := s.change(ctx, t.Owner, t.ID, func(t *Task) error {
+			due := t.planned(s.now(), s.location())
+			if due.Equal(t.Due) {
+				return errUnchanged
+			}
+			t.Due = due
+			return nil
+		})
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	times := []time.Time{t.Due}
+	if t.Claimed != nil {
+		times = append(times, t.Claimed.Index)
+	}
+	for _, at := range times {
+		if at.IsZero() {
+			continue
+		}
+		_, err := s.kv.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("store when it is due: %w", err)
+		}
+	}
+	return nil
+}
+
+// planned is when a task should be due: what is due already stays so.
+func (t *Task) planned(now time.Time, zone *time.Location) time.Time {
+	switch {
+	case !t.Enabled, !t.Due.IsZero() && !t.Due.After(now):
+		return t.Due
+	case t.Plan.Kind == OneTime:
+		if at := t.Plan.once(zone); !at.IsZero() {
+			return at
+		}
+		return t.Due
+	}
+	return t.Plan.Next(now, zone, t.LastDay)
+}

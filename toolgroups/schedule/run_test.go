@@ -1,0 +1,371 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups/schedule"
+)
+
+// at runs a test in a bubble in which it is the given time.
+func at(t *testing.T, zoneName, now string, f func(t *testing.T, o *office)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, zoneName)
+		o.set(now)
+		f(t, o)
+		o.stop()
+	})
+}
+
+func TestADailyTaskRunsOnceADayAcrossChangesOfTheClock(t *testing.T) {
+	for _, c := range []struct{ zone, from, hour, minute, want string }{
+		{"Europe/Berlin", "2026-03-27T20:00:00Z", "2", "30", "20260328T0230 20260329T0300 20260330T0230"},
+		{"Europe/Berlin", "2026-10-23T20:00:00Z", "2", "30", "20261024T0230 20261025T0230 20261026T0230"},
+		{"America/New_York", "2026-03-07T00:00:00Z", "2", "15", "20260307T0215 20260308T0300 20260309T0215"},
+		{"America/New_York", "2026-10-31T00:00:00Z", "1", "15", "20261031T0115 20261101T0115 20261102T0115"},
+		{"Australia/Lord_Howe", "2026-10-02T20:00:00Z", "2", "10", "20261004T0230 20261005T0210 20261006T0210"},
+		{"Asia/Kolkata", "2026-03-27T20:00:00Z", "2", "30", "20260328T0230 20260329T0230 20260330T0230"},
+	} {
+		t.Run(c.zone+" "+c.from[:10], func(t *testing.T) {
+			at(t, c.zone, c.from, func(t *testing.T, o *office) {
+				o.make(`{"name":"n","prompt":"p","schedule_type":"daily","hour":` + c.hour + `,"minute":` + c.minute + `}`)
+				o.start()
+				pass(3 * day)
+				o.expect(strings.Fields(c.want)...)
+			})
+		})
+	}
+}
+
+func TestWhatIsSubmitted(t *testing.T) {
+	at(t, "Europe/Berlin", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		id := o.make(morning)
+		o.start()
+		pass(time.Hour)
+		want := schedule.Run{
+			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?",
+			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true,
+		}
+		synctest.Wait()
+		if len(o.runs) != 1 || o.runs[0] != want {
+			t.Errorf("submitted %+v at the full hour, want %+v", o.runs, want)
+		}
+	})
+}
+
+func TestWeeklyAndOneTime(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) { // a Wednesday
+		o.start()
+		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"tuesday","hour":9,"minute":5}`)
+		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-12","hour":23,"minute":59}`)
+		pass(15 * day)
+		o.expect("20260612T2359", "20260616T0905", "20260623T0905")
+		if once := o.tasks("fake:1")[1]; once.Enabled || !once.Due.IsZero() {
+			t.Errorf("a one-time task that has run is enabled: %v, due %s", once.Enabled, once.Due)
+		}
+	})
+}
+
+func TestMissedRuns(t *testing.T) {
+	const once = `{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":8,"minute":0}`
+	const weekly = `{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"wednesday","hour":8,"minute":0}`
+	for name, c := range map[string]struct {
+		task   string
+		away   time.Duration // from 05:00
+		want   string
+		states string
+	}{
+		"a moment late is not worth a word":   {morning, 3*time.Hour + time.Minute, "20260610T0800", "queued"},
+		"daily, some hours":                   {morning, 10 * time.Hour, "20260610T0800 (was due 2026-06-10 08:00)", "queued"},
+		"daily, a week: the latest alone":     {morning, 7 * day, "20260616T0800 (was due 2026-06-16 08:00)", "skipped queued"},
+		"weekly, some hours":                  {weekly, 10 * time.Hour, "20260610T0800 (was due 2026-06-10 08:00)", "queued"},
+		"weekly, two days":                    {weekly, 2 * day, "", "skipped"},
+		"weekly, a month and a little":        {weekly, 28*day + 5*time.Hour, "20260708T0800 (was due 2026-07-08 08:00)", "skipped queued"},
+		"one-time, a month":                   {once, 30 * day, "20260610T0800 (was due 2026-06-10 08:00)", "queued"},
+		"daily, the clock was wrong by years": {morning, 9 * 365 * day, "20350607T0800 (was due 2035-06-07 08:00)", "queued"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+				o.make(c.task)
+				o.jump(c.away)
+				o.start()
+				synctest.Wait()
+				if got := strings.Join(o.take(), " "); got != c.want {
+					t.Errorf("made up for %q, want %q", got, c.want)
+				}
+				if got := strings.Join(o.states(), " "); got != c.states {
+					t.Errorf("history %q, want %q", got, c.states)
+				}
+				pass(time.Hour)
+				o.expect()
+			})
+		})
+	}
+}
+
+func TestTheClockJumps(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		o.make(morning)
+		o.start()
+		pass(time.Minute)
+		o.jump(4 * time.Hour) // 09:01
+		pass(time.Minute)
+		o.expect("20260610T0800 (was due 2026-06-10 08:00)")
+		o.jump(-4 * time.Hour) // 05:02: no second run at 08:00
+		pass(12 * time.Hour)
+		o.expect()
+		pass(day)
+		o.expect("20260611T0800")
+		o.jump(5 * 365 * day)
+		pass(time.Minute)
+		if n := len(o.take()); n != 1 {
+			t.Errorf("%d runs after a jump by years", n)
+		}
+		o.jump(-5 * 365 * day)
+		pass(day)
+		o.expect("20260612T0800")
+	})
+}
+
+func TestRestarts(t *testing.T) {
+	at(t, "Europe/Berlin", "2026-06-10T05:55:00Z", func(t *testing.T, o *office) {
+		o.make(morning)
+		for range 30 { // one every minute, from 07:55 on
+			o.open()
+			o.start()
+			pass(time.Minute)
+			o.stop()
+		}
+		o.expect("20260610T0800")
+	})
+}
+
+func TestATimeZoneThatChangesMovesTheTasks(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		o.make(morning)
+		o.start()
+		pass(time.Minute)
+		o.mu.Lock()
+		o.zone = zone(t, "America/New_York")
+		o.mu.Unlock()
+		pass(4 * time.Hour) // 08:00 UTC has passed
+		o.expect()
+		pass(4 * time.Hour)
+		o.expect("20260610T0800")
+		if got := o.index(); len(got) != 1 || !strings.HasPrefix(got[0], "20260611T120000Z/fake:1/") {
+			t.Errorf("index %q", got)
+		}
+	})
+}
+
+func TestOfTwoSchedulesOneClaimsARun(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		for n := range 5 {
+			o.make(strings.ReplaceAll(morning, "News", fmt.Sprint("News ", n)))
+		}
+		o.start()
+		o.open()
+		o.start()
+		pass(3 * day)
+		if n := len(o.take()); n != 15 || o.twice != 0 {
+			t.Errorf("%d runs of 5 tasks in 3 days, %d submitted twice", n, o.twice)
+		}
+		if got := o.index(); len(got) != 5 {
+			t.Errorf("index %q", got)
+		}
+	})
+}
+
+func TestASubmissionThatFailsIsTriedAgain(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		o.make(morning)
+		o.start()
+		o.refuses(errOut)
+		pass(4 * time.Hour)
+		o.expect()
+		o.refuses(nil)
+		pass(2 * time.Minute)
+		o.expect("20260610T0800")
+		o.refuses(errOut)
+		pass(3 * day)
+		o.refuses(nil)
+		pass(2 * time.Minute)
+		got := o.states()
+		if len(got) < 2 || got[1] != "failed" {
+			t.Errorf("history %q, want a failed run after one that was submitted", got)
+		}
+		pass(day)
+		if got := o.index(); len(got) != 1 {
+			t.Errorf("index %q", got)
+		}
+	})
+}
+
+func TestATaskThatIsDeletedOrDisabledDoesNotRun(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		first, second := o.make(morning), o.make(morning)
+		o.start()
+		o.must("delete_scheduled_task", `{"task_id":"`+first+`"}`)
+		o.must("update_scheduled_task", `{"task_id":"`+second+`","enabled":false}`)
+		if got := o.index(); len(got) != 0 {
+			t.Errorf("index %q", got)
+		}
+		pass(2 * day)
+		o.expect()
+		o.must("update_scheduled_task", `{"task_id":"`+second+`","enabled":true}`)
+		pass(day)
+		o.expect("20260612T0800")
+	})
+}
+
+// mortal is a store of a process that is killed: from one step on nothing that it
+// writes has any effect. Each write is two steps, before and after it takes effect.
+type mortal struct {
+	storage.Store
+	mu          sync.Mutex
+	steps, dies int
+}
+
+func (m *mortal) around(effect func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, step := range []func() error{effect, func() error { return nil }} {
+		if m.steps++; m.dies != 0 && m.steps >= m.dies {
+			return errOut
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mortal) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
+	err = m.around(func() error {
+		got, err = m.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
+}
+
+func (m *mortal) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	return m.around(func() error { return m.Store.Delete(ctx, key, rev) })
+}
+
+// TestACrashAtAnyStepNeitherLosesNorDoublesARun kills the process at every single step
+// of a life in which a task is due, is claimed, submitted and released.
+func TestACrashAtAnyStepNeitherLosesNorDoublesARun(t *testing.T) {
+	steps := crash(t, 0)
+	if steps < 20 {
+		t.Fatalf("only %d steps: the test does not see the writes", steps)
+	}
+	for dies := 1; dies <= steps; dies++ {
+		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) { crash(t, dies) })
+	}
+}
+
+// crash lives with a task for five hours, dies in a step, lives on and says how many
+// steps there were.
+func crash(t *testing.T, dies int) (steps int) {
+	t.Helper()
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		life := &mortal{Store: o.store, dies: dies}
+		o.make(morning)
+		o.make(`{"name":"n","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":9,"minute":0}`)
+		o.cfg.Store = life
+		o.cfg.Submit = func(ctx context.Context, run schedule.Run) error {
+			return life.around(func() error { return o.submit(ctx, run) })
+		}
+		o.open()
+		o.start()
+		pass(5 * time.Hour)
+		o.stop()
+		o.cfg.Store, o.cfg.Submit = o.store, o.submit
+		o.open()
+		o.start()
+		pass(day)
+		times := map[string]int{}
+		for _, r := range o.runs {
+			_, when, _ := strings.Cut(r.Key, ".")
+			times[when]++
+		}
+		if len(o.runs) != 3 || times["20260610T0800"] != 1 || times["20260610T0900"] != 1 || times["20260611T0800"] != 1 {
+			t.Errorf("runs %v", times)
+		}
+		if got := o.index(); len(got) != 1 {
+			t.Errorf("index %q", got)
+		}
+		steps = life.steps
+	})
+	return steps
+}
+
+func TestC24TheLastResultIsOnRecord(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		id := o.make(morning)
+		o.start()
+		for n, c := range []struct {
+			outcome schedule.Outcome
+			want    string
+		}{
+			{schedule.Outcome{Session: "s", MessageID: "7"}, "delivered"},
+			{schedule.Outcome{Session: "s"}, "failed"},
+			{schedule.Outcome{Session: "s", MessageID: "8", Fault: "incident AB12"}, "failed: incident AB12"},
+		} {
+			pass(day)
+			c.outcome.Owner, c.outcome.Key = "fake:1", fmt.Sprintf("%s.202606%dT0800", id, 10+n)
+			for range 2 {
+				if err := o.Settled(t.Context(), c.outcome); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := fmt.Sprintf("last run: 2026-06-%d 08:00 %s\n", 10+n, c.want)
+			if got := o.must("list_scheduled_tasks", `{}`); !strings.Contains(got, want) {
+				t.Errorf("listed as %q, want %q in it", got, want)
+			}
+		}
+		if err := o.Settled(t.Context(), schedule.Outcome{Owner: "fake:2", Key: id + ".20260610T0800"}); err != nil {
+			t.Errorf("a run of no task: %v", err)
+		}
+		for range 60 {
+			o.jump(day)
+			pass(time.Minute)
+		}
+		if n := len(o.tasks("fake:1")[0].History); n != 50 {
+			t.Errorf("%d entries are kept of 63, want 50", n)
+		}
+	})
+}
+
+func TestHistoryIsKeptForNinetyDays(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *office) {
+		o.make(`{"name":"n","prompt":"p","schedule_type":"weekly","day_of_week":"tuesday","hour":9,"minute":5}`)
+		o.start()
+		for range 30 {
+			o.jump(7 * day)
+			pass(time.Minute)
+		}
+		if n := len(o.tasks("fake:1")[0].History); n != 13 {
+			t.Errorf("%d entries are kept of 30 weeks, want those of 13", n)
+		}
+	})
+}
+
+func TestNewRefusesHalfAConfiguration(t *testing.T) {
+	submit := func(context.Context, schedule.Run) error { return errors.New("unused") }
+	for name, cfg := range map[string]schedule.Config{
+		"no store": {Submit: submit}, "no port": {Store: &mortal{}}, "a negative limit": {Store: &mortal{}, Submit: submit, MaxTasks: -1},
+	} {
+		if _, err := schedule.New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

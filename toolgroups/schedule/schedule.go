@@ -1,0 +1,116 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// DefaultMaxTasks is how many tasks an owner may have where [Config] says nothing.
+const DefaultMaxTasks = 50
+
+//go:embed schedule.json
+var manifest []byte
+
+// Config is what a [Schedule] is made of.
+type Config struct {
+	// Store keeps the tasks.
+	Store storage.KV
+	// Submit hands a run over to be answered in its chat. It returns nil once the run
+	// is on disk; a key that it knows already changes nothing. What becomes of the run
+	// is told to [Schedule.Settled].
+	Submit func(ctx context.Context, run Run) error
+	// Location returns the time zone that plans are meant in. Tasks follow when it
+	// changes. Nil means the host's.
+	Location func() *time.Location
+	// MaxTasks bounds the tasks of an owner. 0 means [DefaultMaxTasks].
+	MaxTasks int
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Schedule is the family: its tools, and the clock that [Schedule.Run] is.
+type Schedule struct {
+	kv       storage.KV
+	submit   func(ctx context.Context, run Run) error
+	location func() *time.Location
+	maxTasks int
+	log      *slog.Logger
+	now      func() time.Time
+	group    toolgroups.Group
+}
+
+// New makes the family without starting anything.
+func New(cfg Config) (*Schedule, error) {
+	if cfg.Store == nil || cfg.Submit == nil {
+		return nil, errors.New("schedule: a store and a place to submit runs to are needed")
+	}
+	if cfg.MaxTasks < 0 {
+		return nil, errors.New("schedule: the limit of tasks is negative")
+	}
+	s := &Schedule{
+		kv: cfg.Store, submit: cfg.Submit, location: cfg.Location, now: cfg.Now,
+		maxTasks: cmp.Or(cfg.MaxTasks, DefaultMaxTasks),
+		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	}
+	if s.location == nil {
+		s.location = func() *time.Location { return time.Local }
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	m, errs := toolgroups.ParseManifest("scheduled_tasks", manifest, map[string]toolgroups.Handler{
+		"schedule_task":         toolgroups.Typed(s.create),
+		"list_scheduled_tasks":  toolgroups.Typed(s.list),
+		"run_scheduled_task":    toolgroups.Typed(s.runNow),
+		"update_scheduled_task": toolgroups.Typed(s.update),
+		"delete_scheduled_task": toolgroups.Typed(s.remove),
+	}, toolgroups.ManifestOptions{})
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("schedule: manifest: %w", errors.Join(errs...))
+	}
+	s.group = *m.Group
+	return s, nil
+}
+
+// Group returns the five tools.
+func (s *Schedule) Group() toolgroups.Group { return s.group }
+
+// Run is one run of a task, as it is handed over to be answered.
+type Run struct {
+	// Key identifies the run: the id of the task, a dot, and what tells its runs apart.
+	// It holds letters, digits, dots and hyphens.
+	Key string `json:"key"`
+	// Title heads the answer: the name of the task, and when it was due if it is late.
+	Title string `json:"title"`
+	// Prompt is what the agent is asked.
+	Prompt string `json:"prompt"`
+	// Owner, Chat, User and Direct are those of the message that made the task, as in
+	// [toolgroups.Scope].
+	Owner  string `json:"owner"`
+	Chat   string `json:"chat"`
+	User   string `json:"user"`
+	Direct bool   `json:"direct,omitempty"`
+}
+
+// Outcome is what became of a run.
+type Outcome struct {
+	// Owner and Key are those of the [Run].
+	Owner, Key string
+	// Session names the log of its conversation.
+	Session string
+	// MessageID is the platform's id of the message with the answer, or with the
+	// sentence that there is none. Empty means that nothing was delivered.
+	MessageID string
+	// Fault says in short why there is no answer; empty where there is one.
+	Fault string
+}

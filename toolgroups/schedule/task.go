@@ -1,0 +1,243 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// Task is a prompt with the times at which the agent is asked it.
+type Task struct {
+	ID string `json:"id"`
+	// Owner is whose task it is; Chat is where its answers go, and User who made it or
+	// wrote its prompt last: a run may do what that user may do.
+	Owner  string `json:"owner"`
+	Chat   string `json:"chat"`
+	User   string `json:"user"`
+	Direct bool   `json:"direct,omitempty"`
+
+	Name    string    `json:"name"`
+	Prompt  string    `json:"prompt"`
+	Plan    Plan      `json:"plan"`
+	Enabled bool      `json:"enabled"`
+	Created time.Time `json:"created"`
+	// Due is the next run, or the zero time.
+	Due time.Time `json:"due,omitzero"`
+	// LastDay is the local day of the last run of the present plan.
+	LastDay string `json:"last_day,omitempty"`
+	// Claimed is a run that has not been handed over yet.
+	Claimed *Claim `json:"claimed,omitempty"`
+	// History has the latest runs, the newest last.
+	History []Entry `json:"history,omitempty"`
+}
+
+// Claim is a run that some process has taken on.
+type Claim struct {
+	Run
+	// At is when it was taken on, Index the time under which the task was due.
+	At    time.Time `json:"at"`
+	Index time.Time `json:"index"`
+}
+
+// State is what became of a run.
+type State string
+
+// The states of runs.
+const (
+	// Queued: handed over or about to be.
+	Queued State = "queued"
+	// Delivered: the platform has confirmed the message with the answer.
+	Delivered State = "delivered"
+	// Failed: there was no answer, or it could not be delivered.
+	Failed State = "failed"
+	// Skipped: missed for too long.
+	Skipped State = "skipped"
+)
+
+// Entry is a run in the history of a task.
+type Entry struct {
+	Key    string `json:"key,omitempty"`
+	State  State  `json:"state"`
+	Manual bool   `json:"manual,omitempty"`
+	// Due is when it should have begun, Began when it did.
+	Due   time.Time `json:"due"`
+	Began time.Time `json:"began,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
+	// Session, MessageID and Fault are those of the [Outcome].
+	Session   string `json:"session,omitempty"`
+	MessageID string `json:"message_id,omitempty"`
+	Fault     string `json:"fault,omitempty"`
+}
+
+// What is kept of the history of a task.
+const (
+	maxHistory = 50
+	historyAge = 90 * 24 * time.Hour
+)
+
+// trim forgets what is too old.
+func (t *Task) trim(now time.Time) {
+	t.History = slices.DeleteFunc(t.History, func(e Entry) bool { return now.Sub(e.Due) > historyAge })
+	if excess := len(t.History) - maxHistory; excess > 0 {
+		t.History = slices.Delete(t.History, 0, excess)
+	}
+}
+
+// entry finds a run in the history.
+func (t *Task) entry(key string) *Entry {
+	for i := range t.History {
+		if t.History[i].Key == key {
+			return &t.History[i]
+		}
+	}
+	return nil
+}
+
+// last is the newest run that was not skipped.
+func (t *Task) last() *Entry {
+	for i := range slices.Backward(t.History) {
+		if t.History[i].State != Skipped {
+			return &t.History[i]
+		}
+	}
+	return nil
+}
+
+// Keys. An owner has no slash in it, and neither has an id.
+const (
+	taskPrefix = "schedule/task/"
+	duePrefix  = "schedule/due/"
+	// dueFormat sorts by time.
+	dueFormat = "20060102T150405Z"
+)
+
+func taskKey(owner, id string) string { return taskPrefix + owner + "/" + id }
+
+func dueKey(due time.Time, owner, id string) string {
+	return duePrefix + due.UTC().Format(dueFormat) + "/" + owner + "/" + id
+}
+
+func parseDueKey(key string) (due time.Time, owner, id string, err error) {
+	parts := strings.Split(strings.TrimPrefix(key, duePrefix), "/")
+	if len(parts) != 3 {
+		return time.Time{}, "", "", fmt.Errorf("due key %q: want time, owner and id", key)
+	}
+	due, err = time.Parse(dueFormat, parts[0])
+	if err != nil {
+		return time.Time{}, "", "", fmt.Errorf("due key: %w", err)
+	}
+	return due, parts[1], parts[2], nil
+}
+
+// maxConflicts bounds how often a change is tried again because of others.
+const maxConflicts = 20
+
+// errUnchanged is returned by the function given to change where nothing is to be written.
+var errUnchanged = errors.New("schedule: unchanged")
+
+// change reads a task, has f change it and writes it, again where somebody else was
+// faster. The index has the new time before the task does, and the old one until after:
+// a crash leaves an entry too many, never one too few.
+func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
+	for range maxConflicts {
+		t, rev, err := s.read(ctx, owner, id)
+		if err != nil {
+			return t, err
+		}
+		before := t.Due
+		if err := f(&t); err != nil {
+			if errors.Is(err, errUnchanged) {
+				err = nil
+			}
+			return t, err
+		}
+		err = s.write(ctx, t, rev, before)
+		if !errors.Is(err, storage.ErrConflict) {
+			return t, err
+		}
+	}
+	return Task{}, fmt.Errorf("change task %s: others change it all the time", id)
+}
+
+func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
+	var t Task
+	entry, err := s.kv.Get(ctx, taskKey(owner, id))
+	if err != nil {
+		return t, 0, fmt.Errorf("read task %s: %w", id, err)
+	}
+	if err := json.Unmarshal(entry.Value, &t); err != nil {
+		return t, 0, fmt.Errorf("decode task %s: %w", id, err)
+	}
+	return t, entry.Revision, nil
+}
+
+// write stores a task that was due at before.
+func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
+	t.trim(s.now())
+	data, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode task %s: %w", t.ID, err)
+	}
+	if !t.Due.IsZero() && !t.Due.Equal(before) {
+		if _, err := s.kv.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
+			return fmt.Errorf("store when task %s is due: %w", t.ID, err)
+		}
+	}
+	if _, err := s.kv.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
+		return fmt.Errorf("store task %s: %w", t.ID, err)
+	}
+	if before.IsZero() || t.Due.Equal(before) || t.Claimed != nil && t.Claimed.Index.Equal(before) {
+		return nil
+	}
+	if err := s.kv.Delete(ctx, dueKey(before, t.Owner, t.ID), storage.Any); err != nil {
+		// What stays is found stale when its time comes.
+		s.log.Warn("old time of a task stays in the index", "task", t.ID, "err", err)
+	}
+	return nil
+}
+
+// Tasks returns the tasks of an owner in the order in which they were made.
+func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
+	var all []Task
+	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: taskKey(owner, "")}) {
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: %w", err)
+		}
+		var t Task
+		if err := json.Unmarshal(entry.Value, &t); err != nil {
+			s.log.Error("task can not be read and is left alone", "key", entry.Key, "err", err)
+			continue
+		}
+		all = append(all, t)
+	}
+	slices.SortStableFunc(all, func(a, b Task) int { return a.Created.Compare(b.Created) })
+	return all, nil
+}
+
+// Settled records what became of a run. Of a task that is gone it records nothing.
+// Telling it again is harmless.
+func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
+	id, _, _ := strings.Cut(o.Key, ".")
+	_, err := s.change(ctx, o.Owner, id, func(t *Task) error {
+		e := t.entry(o.Key)
+		if e == nil {
+			return errUnchanged // older than what is kept
+		}
+		e.State, e.Ended = Delivered, s.now()
+		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault
+		if o.MessageID == "" || o.Fault != "" {
+			e.State = Failed
+		}
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}

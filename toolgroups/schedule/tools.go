@@ -1,0 +1,270 @@
+package schedule
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Codes of errors of this family.
+const (
+	CodeCreationFailed = "creation_failed"
+	CodeUpdateFailed   = "update_failed"
+	CodeRunFailed      = "run_failed"
+	CodeNotFound       = "not_found"
+)
+
+// Bounds of what a task holds, in characters.
+const (
+	maxName   = 100
+	maxPrompt = 8000
+)
+
+// queuedFor is how long a run that somebody asked for keeps another from being queued.
+const queuedFor = time.Hour
+
+// timeFormat is how times are shown.
+const timeFormat = "2006-01-02 15:04"
+
+type createInput struct {
+	Name      string `json:"name"`
+	Prompt    string `json:"prompt"`
+	Kind      Kind   `json:"schedule_type"`
+	Hour      int    `json:"hour"`
+	Minute    int    `json:"minute"`
+	DayOfWeek string `json:"day_of_week"`
+	Date      string `json:"date"`
+}
+
+func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createInput) (toolgroups.Result, error) {
+	if err := attended(call); err != nil {
+		return toolgroups.Result{}, err
+	}
+	now, zone := s.now(), s.location()
+	t := Task{
+		ID: newID(), Owner: call.Owner, Chat: call.Chat, User: call.User, Direct: call.Direct,
+		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Created: now,
+		Plan: Plan{Kind: in.Kind, Hour: in.Hour, Minute: in.Minute, Weekday: in.DayOfWeek, Date: in.Date}.tidy(),
+	}
+	if err := t.Plan.Check(); err != nil {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
+	}
+	if err := t.checkTexts(CodeCreationFailed); err != nil {
+		return toolgroups.Result{}, err
+	}
+	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", past(t.Plan, now, zone))
+	}
+	tasks, err := s.Tasks(ctx, call.Owner)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if len(tasks) >= s.maxTasks {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed,
+			"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
+	}
+	if err := s.write(ctx, t, storage.Absent, time.Time{}); err != nil {
+		return toolgroups.Result{}, err
+	}
+	return toolgroups.Text("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.next(zone))
+}
+
+func newID() string { return strings.ToLower(rand.Text()[:10]) }
+
+// attended refuses what a run must not do by itself: tasks would breed tasks.
+func attended(call toolgroups.Call) error {
+	if !call.Scheduled {
+		return nil
+	}
+	return toolgroups.Errorf(toolgroups.CodeDenied,
+		"A scheduled run cannot create, start or change scheduled tasks; it can list, disable and delete them. Tell the user what you would have scheduled.")
+}
+
+func (t *Task) checkTexts(code string) error {
+	for _, text := range []struct {
+		name, value string
+		limit       int
+	}{{"name", t.Name, maxName}, {"prompt", t.Prompt, maxPrompt}} {
+		if text.value == "" {
+			return toolgroups.Errorf(code, "'%s' is blank.", text.name)
+		}
+		if n := utf8.RuneCountInString(text.value); n > text.limit {
+			return toolgroups.Errorf(code, "'%s' has %d characters, at most %d.", text.name, n, text.limit)
+		}
+	}
+	return nil
+}
+
+func past(p Plan, now time.Time, zone *time.Location) string {
+	return fmt.Sprintf("%02d:%02d on %s is not in the future: it is %s (%s) now.",
+		p.Hour, p.Minute, p.Date, now.In(zone).Format(timeFormat), zoneName(now, zone))
+}
+
+// next says when a task runs next, for people and for programs.
+func (t *Task) next(zone *time.Location) string {
+	if t.Due.IsZero() {
+		return "It is disabled and has no next run."
+	}
+	return fmt.Sprintf("Next run: %s (%s), epoch milliseconds %d.",
+		t.Due.In(zone).Format(timeFormat), zoneName(t.Due, zone), t.Due.UnixMilli())
+}
+
+func zoneName(at time.Time, zone *time.Location) string {
+	if zone == time.Local {
+		return at.In(zone).Format("MST")
+	}
+	return zone.String()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// tidy drops what a plan of this kind does not have.
+func (p Plan) tidy() Plan {
+	if p.Kind != Weekly {
+		p.Weekday = ""
+	}
+	if p.Kind != OneTime {
+		p.Date = ""
+	}
+	return p
+}
+
+func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (toolgroups.Result, error) {
+	tasks, err := s.Tasks(ctx, call.Owner)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if len(tasks) == 0 {
+		return toolgroups.Text("There are no scheduled tasks.")
+	}
+	now, zone := s.now(), s.location()
+	var text strings.Builder
+	fmt.Fprintf(&text, "Scheduled tasks: %d. Times are those of %s, where it is %s.\n", len(tasks), zoneName(now, zone), now.In(zone).Format(timeFormat))
+	for n, t := range tasks {
+		next, enabled := "None", "no"
+		if t.Enabled {
+			enabled = "yes"
+		}
+		if !t.Due.IsZero() {
+			next = t.Due.In(zone).Format(timeFormat)
+		}
+		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
+			n+1, t.Name, t.ID, t.Plan, enabled, t.lastRun(zone), next)
+	}
+	return toolgroups.Result{Text: text.String()}, nil
+}
+
+// lastRun says when a task ran last and what came of it.
+func (t *Task) lastRun(zone *time.Location) string {
+	e := t.last()
+	if e == nil {
+		return "Never"
+	}
+	text := e.Began.In(zone).Format(timeFormat) + " " + string(e.State)
+	if e.Fault != "" {
+		text += ": " + e.Fault
+	}
+	return text
+}
+
+type idInput struct {
+	TaskID string `json:"task_id"`
+}
+
+// errQueued means that a run that was asked for has not ended yet.
+var errQueued = errors.New("schedule: queued already")
+
+func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
+	if err := attended(call); err != nil {
+		return toolgroups.Result{}, err
+	}
+	var run Run
+	t, err := s.find(ctx, call, in.TaskID, CodeRunFailed, func(t *Task) error {
+		now := s.now()
+		for _, e := range t.History {
+			if e.Manual && e.State == Queued && now.Sub(e.Began) < queuedFor {
+				return errQueued
+			}
+		}
+		run = t.run("now-" + newID())
+		t.History = append(t.History, Entry{Key: run.Key, State: Queued, Manual: true, Due: now, Began: now})
+		return nil
+	})
+	if errors.Is(err, errQueued) {
+		return toolgroups.Text("'%s' is queued or running already; its answer will come by itself.", t.Name)
+	}
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	if err := s.submit(ctx, run); err != nil {
+		s.log.Error("run can not be submitted", "run", run.Key, "err", err)
+		undo := context.WithoutCancel(ctx)
+		if err := s.Settled(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
+			s.log.Error("run can not be recorded", "run", run.Key, "err", err)
+		}
+		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
+	}
+	return toolgroups.Text("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
+}
+
+// find changes a task of the caller.
+func (s *Schedule) find(ctx context.Context, call toolgroups.Call, id, code string, f func(*Task) error) (Task, error) {
+	if err := checkID(id); err != nil {
+		return Task{}, err
+	}
+	t, err := s.change(ctx, call.Owner, id, f)
+	if errors.Is(err, storage.ErrNotFound) {
+		return t, unknown(code, id)
+	}
+	return t, err
+}
+
+func checkID(id string) error {
+	switch {
+	case strings.TrimSpace(id) == "":
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'task_id' is blank. list_scheduled_tasks shows the ids.")
+	case len(id) > maxName || strings.Contains(id, "/"):
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "'task_id' is no id of a task. list_scheduled_tasks shows the ids.")
+	}
+	return nil
+}
+
+func unknown(code, id string) error {
+	return toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
+}
+
+func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
+	if err := checkID(in.TaskID); err != nil {
+		return toolgroups.Result{}, err
+	}
+	for range maxConflicts {
+		t, rev, err := s.read(ctx, call.Owner, in.TaskID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return toolgroups.Result{}, unknown(CodeNotFound, in.TaskID)
+		}
+		if err != nil {
+			return toolgroups.Result{}, err
+		}
+		err = s.kv.Delete(ctx, taskKey(t.Owner, t.ID), rev)
+		if errors.Is(err, storage.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return toolgroups.Result{}, fmt.Errorf("delete task: %w", err)
+		}
+		if !t.Due.IsZero() {
+			if err := s.kv.Delete(ctx, dueKey(t.Due, t.Owner, t.ID), storage.Any); err != nil {
+				s.log.Warn("time of a deleted task stays in the index", "task", t.ID, "err", err)
+			}
+		}
+		return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
+	}
+	return toolgroups.Result{}, fmt.Errorf("delete task %s: others change it all the time", in.TaskID)
+}
