@@ -43,9 +43,6 @@ type Config struct {
 	Commands []Command
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// AllTools offers every tool from the start instead of those of the groups that
-	// the conversation has loaded: the control in measurements.
-	AllTools bool
 	// Router decides which tools stand in the tools array of a request. Nil means the
 	// core and the groups that the conversation has loaded.
 	Router toolgroups.Router

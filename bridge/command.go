@@ -126,9 +126,8 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	// A turn that runs has a question that is not in the log yet.
-	_, running := l.load()
-	empty := !running
+	// A turn that runs may have a question that is not in the log yet.
+	empty := !l.answering(session.ClearedAt)
 	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			break // a record that can not be read is one more reason to begin anew
@@ -183,7 +182,7 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	if err != nil {
 		return "", err
 	}
-	groups, err := b.loadedGroups(ctx, session.Log())
+	groups, err := LoadedGroups(ctx, b.store, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -218,12 +217,14 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, e
 	if err != nil {
 		return "", err
 	}
-	loaded, err := b.loadedGroups(ctx, session.Log())
+	loaded, err := LoadedGroups(ctx, b.store, session.Log())
 	if err != nil {
 		return "", err
 	}
 	registry := b.cfg.Tools()
-	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Round().Tools()
+	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+		Scope: toolgroups.Scope{Role: b.role(j.Message)}, Recorded: b.recordedRouting(ctx, session.Log()),
+	}).Tools()
 	all := toolgroups.NewSet(b.cfg.Tools, registry.GroupNames()).Round().Tools()
 	var text strings.Builder
 	fmt.Fprintf(&text, "The model is offered %d of %d tools here: about %d tokens a request instead of %d.\n\n",
@@ -237,6 +238,17 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, e
 	}
 	text.WriteString("● loaded in this conversation, ○ loaded when needed. /clear unloads them.")
 	return text.String(), nil
+}
+
+// recordedRouting is the mode that the newest reply of a conversation was made in; empty
+// where it has none.
+func (b *Bridge) recordedRouting(ctx context.Context, log string) string {
+	for m, err := range RecentMessages(ctx, b.store, log) {
+		if err == nil && m.Routing != "" {
+			return m.Routing
+		}
+	}
+	return ""
 }
 
 func whoami(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {

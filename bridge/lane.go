@@ -180,6 +180,14 @@ func (l *lane) interrupt(before int64, cause error) (running bool, waiting []*Jo
 	return running, waiting
 }
 
+// answering reports whether a message that was accepted after the given number is being
+// answered.
+func (l *lane) answering(after int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.messages.running != nil && l.messages.running.Seq > after
+}
+
 // load returns how many messages wait and whether one is being answered.
 func (l *lane) load() (waiting int, running bool) {
 	l.mu.Lock()

@@ -140,7 +140,7 @@ func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
 
 // run has the agent answer and stores each message before the agent acts on it.
 func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, error) {
-	groups, err := b.loadedGroups(ctx, h.log)
+	groups, err := LoadedGroups(ctx, b.store, h.log)
 	if err != nil {
 		return "", err
 	}
@@ -193,14 +193,6 @@ func visible(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' && r != '\u3164'
 	})
-}
-
-// loadedGroups are the groups that a turn begins with.
-func (b *Bridge) loadedGroups(ctx context.Context, log string) ([]string, error) {
-	if b.cfg.AllTools {
-		return b.cfg.Tools().GroupNames(), nil
-	}
-	return LoadedGroups(ctx, b.store, log)
 }
 
 // stopTurn tells the conversation that a turn was stopped, so that the model does not

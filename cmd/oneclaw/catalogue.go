@@ -178,7 +178,7 @@ func (c *catalogue) addServers(cfg Config) (err error) {
 
 // reserved are the names that come with the program.
 func (c *catalogue) reserved() []string {
-	names := []string{toolgroups.LoadToolGroup}
+	names := append(toolgroups.ReservedNames(), toolgroups.LoadToolGroup)
 	for _, t := range c.core {
 		names = append(names, t.Name)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/toolgroups/mcp"
+	"oneclaw/toolgroups/search"
 )
 
 // Config is every setting. The YAML file gives the values, the environment overrides
@@ -74,6 +75,8 @@ type AccessConfig struct {
 // ToolsConfig says how tools reach the model and what they may do.
 type ToolsConfig struct {
 	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
+	// ToolSearch sets the details of the modes search and auto.
+	ToolSearch search.Config `yaml:"tool_search"`
 	// AllowPrivate lists address ranges that http tools may reach although they are
 	// not public, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
@@ -270,6 +273,9 @@ func (c Config) check() error {
 	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
 		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
 	}
+	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
+		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
+	}
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %w", err)
 	}
@@ -303,7 +309,6 @@ func (c Config) unbuilt() error {
 		now  string
 	}{
 		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
-		{c.Tools.Routing != "groups" && c.Tools.Routing != "all", "tools.routing (ONECLAW_ROUTING)", "the modes so far are groups and all"},
 	} {
 		if s.set {
 			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)

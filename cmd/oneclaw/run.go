@@ -117,6 +117,10 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		return nil, err
 	}
 	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, log: log}
+	router, err := newRouter(cfg, b.tools.mcp, log)
+	if err != nil {
+		return nil, err
+	}
 	answering, err := agent.New(agent.Config{Logger: log})
 	if err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
 		Persona: persona.of, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
-		AllTools: cfg.Tools.Routing == "all", Logger: log,
+		Router: router, Logger: log,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {
 				f(chat, e)
