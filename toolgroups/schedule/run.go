@@ -87,7 +87,7 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 	now, zone := c.s.now().Round(0), c.s.location().String()
 	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
 		if err := c.s.check(ctx); err != nil {
-			c.trouble(ctx, "tasks can not be compared with their index", err)
+			c.trouble(ctx, err)
 		} else {
 			c.checked, c.zone = now, zone
 		}
@@ -95,7 +95,7 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 	c.seen = now
 	next, err := c.s.sweep(ctx)
 	if err != nil {
-		c.trouble(ctx, "due tasks can not be listed", err)
+		c.trouble(ctx, err)
 	}
 	if next.IsZero() {
 		return maxWait
@@ -103,9 +103,9 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 	return max(0, min(maxWait, next.Sub(c.s.now())))
 }
 
-func (c *clockwork) trouble(ctx context.Context, message string, err error) {
+func (c *clockwork) trouble(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.s.log.Error(message, "err", err)
+		c.s.log.Error("tasks can not be looked through, trying again", "err", err)
 	}
 }
 
@@ -205,23 +205,7 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	case t.Claimed != nil:
 		return nil, errWaits
 	}
-	due, run := index, true
-	if t.Plan.Kind == OneTime {
-		t.Enabled, t.Due = false, time.Time{}
-	} else {
-		if last := t.Plan.Last(now, zone); last.After(due) {
-			due = last
-		}
-		day := due.In(zone).Format(dayFormat)
-		run = now.Sub(due) < missedAfter && day != t.LastDay
-		if !run || due.After(index) {
-			t.History = append(t.History, Entry{State: Skipped, Due: index})
-		}
-		if run {
-			t.LastDay = day
-		}
-		t.Due = t.Plan.Next(now, zone, t.LastDay)
-	}
+	due, run := t.turn(index, now, zone)
 	if !run {
 		return nil, nil
 	}
@@ -235,6 +219,28 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	t.History = append(t.History, Entry{Key: r.Key, State: Queued, Due: due, Began: now})
 	t.Claimed = &Claim{Run: r, At: now, Index: index}
 	return t.Claimed, nil
+}
+
+// turn decides which run a task that was due at index has now, if any, and sets the next.
+func (t *Task) turn(index, now time.Time, zone *time.Location) (due time.Time, run bool) {
+	if t.Plan.Kind == OneTime {
+		t.Enabled, t.Due = false, time.Time{}
+		return index, true
+	}
+	due = index
+	if last := t.Plan.Last(now, zone); last.After(due) {
+		due = last
+	}
+	day := due.In(zone).Format(dayFormat)
+	run = now.Sub(due) < missedAfter && day != t.LastDay
+	if !run || due.After(index) {
+		t.History = append(t.History, Entry{State: Skipped, Due: index})
+	}
+	if run {
+		t.LastDay = day
+	}
+	t.Due = t.Plan.Next(now, zone, t.LastDay)
+	return due, run
 }
 
 // run makes a run of a task.
