@@ -20,7 +20,7 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-func BenchmarkLoad(b *testing.B) {
+func BenchmarkAcceptance040Load(b *testing.B) {
 	reg := house(b)
 	args := json.RawMessage(`{"group_name":"google_gmail"}`)
 	for b.Loop() {

@@ -24,6 +24,7 @@ import (
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/pdf"
+	"oneclaw/toolgroups/schedule"
 	"oneclaw/toolgroups/skills"
 )
 
@@ -42,6 +43,7 @@ type catalogue struct {
 	skills   *skills.Library
 	memory   *memory.Memory
 	browser  *browser.Browser
+	schedule *schedule.Schedule
 
 	building sync.Mutex
 	registry atomic.Pointer[toolgroups.Registry]
@@ -49,7 +51,9 @@ type catalogue struct {
 
 // newCatalogue builds every tool. Nothing heavy starts here: PDFium, scripts and
 // servers begin with the first call.
-func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Logger) (*catalogue, error) {
+//
+// submit takes the runs of scheduled tasks.
+func newCatalogue(cfg Config, store storage.Store, models *models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
 	location, err := cfg.location()
 	if err != nil {
 		return nil, fmt.Errorf("time zone: %w", err)
@@ -73,6 +77,12 @@ func newCatalogue(cfg Config, store storage.Store, models *models, log *slog.Log
 	if c.pdf, err = pdf.New(pdf.Config{CacheDir: filepath.Join(cfg.DataDir, "cache"), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
+	if c.schedule, err = schedule.New(schedule.Config{
+		Store: store, Submit: submit, Location: zoneOf(models.settings, location), Logger: log,
+	}); err != nil {
+		return nil, fmt.Errorf("scheduled tasks: %w", err)
+	}
+	c.groups = append(c.groups, c.schedule.Group())
 	if err := c.addConfig(models); err != nil {
 		return nil, err
 	}

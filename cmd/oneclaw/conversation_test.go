@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
 )
 
 // lastTools are the names in the tools array of the newest request.
@@ -37,10 +38,10 @@ func (w *town) loads() int {
 	return n
 }
 
-// TestAcceptance073ConversationAboutAPDF is the promise of the README: somebody sends a
+// TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF is the promise of the README: somebody sends a
 // PDF and asks about it, the model loads the group, has it in the next message and
 // after a restart, and /clear forgets it. It covers statements 6, 8, 18, 65-69, 85.
-func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
+func TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
@@ -70,6 +71,9 @@ func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
 		t.Errorf("the first request after the restart offers %v after %d loads", first, w.loads())
 	}
 
+	if got := len(w.answers(ann)); got != 3 {
+		t.Errorf("the chat shows %d messages of the bot for three questions: loading a group must not be seen", got)
+	}
 	wantIn(t, w.ask(bot, ann, "/clear", nil), "cleared")
 	asked = w.model.Count()
 	w.ask(bot, ann, "hello", nil)
@@ -78,5 +82,58 @@ func TestAcceptance073ConversationAboutAPDF(t *testing.T) {
 	}
 	if log := bot.out.String(); strings.Contains(log, w.telegram.Token()) || strings.Contains(log, "sk-emulated") {
 		t.Error("a secret is in the log")
+	}
+}
+
+// registryOf is the registry of the program as it is built.
+func registryOf(t *testing.T) *toolgroups.Registry {
+	t.Helper()
+	registry, err := describeTools(t.Context(), defaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+func TestAcceptance019ScenariosHaveTheirTools(t *testing.T) {
+	registry := registryOf(t)
+	for group, tool := range map[string]string{
+		"google_gmail": "gmail_search", "google_sheets": "sheets_create", "scheduled_tasks": "schedule_task",
+		"pdf": "pdf_info", "config": "create_provider", "js_tool_management": "create_js_tool",
+	} {
+		if got, ok := registry.GroupOf(tool); !ok || got != group {
+			t.Errorf("%s is in the group %q, want %s", tool, got, group)
+		}
+	}
+}
+
+// TestAcceptance011And061SchemasSent counts what is sent at the beginning and for mail,
+// against all 154 tools.
+func TestAcceptance011And061SchemasSent(t *testing.T) {
+	registry := registryOf(t)
+	round := func(groups ...string) []toolgroups.Tool {
+		return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, groups).Round().Tools()
+	}
+	first, mail, all := round(), round("google_gmail"), round(registry.GroupNames()...)
+	if len(first) != 13 || len(all) != 154 {
+		t.Errorf("a conversation begins with %d of %d tools, want 13 of 154", len(first), len(all))
+	}
+	if spent, of := toolgroups.EstimateTokens(mail), toolgroups.EstimateTokens(all); 2*spent > of {
+		t.Errorf("a mail task is sent %d tokens of %d", spent, of)
+	}
+}
+
+func TestAcceptance074NothingUnloads(t *testing.T) {
+	registry := registryOf(t)
+	for _, name := range append(registry.GroupNames(), "core") {
+		tools, err := groupTools(registry, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range tools {
+			if strings.Contains(tool.Name, "unload") {
+				t.Errorf("there is a tool %s", tool.Name)
+			}
+		}
 	}
 }

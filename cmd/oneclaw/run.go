@@ -113,7 +113,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		return nil, err
 	}
 	models := newModels(changing, vault, log)
-	if b.tools, err = newCatalogue(cfg, store, models, log); err != nil {
+	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err
 	}
 	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, log: log}
@@ -129,7 +129,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
 		Persona: persona.of, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
-		Router: router, Logger: log,
+		Router: router, TaskDone: taskDone(b.tools.schedule), Logger: log,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {
 				f(chat, e)
@@ -140,7 +140,9 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 }
 
 // run serves messages until ctx ends.
-func (b *bot) run(ctx context.Context) error { return runAll(ctx, b.bridge.Run, b.tools.run) }
+func (b *bot) run(ctx context.Context) error {
+	return runAll(ctx, b.bridge.Run, b.tools.run, b.tools.schedule.Run)
+}
 
 // runAll runs all until one fails or ctx ends, and waits for all.
 func runAll(ctx context.Context, parts ...func(context.Context) error) error {

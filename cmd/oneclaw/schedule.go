@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/schedule"
+)
+
+// submit hands a scheduled run to the bridge, which answers it in its chat.
+func (b *bot) submit(ctx context.Context, run schedule.Run) error {
+	chat, err := bridge.ParseChat(run.Chat)
+	if err != nil {
+		return err
+	}
+	return b.bridge.Submit(ctx, bridge.Submission{
+		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt,
+	})
+}
+
+// taskDone tells a schedule what became of a run.
+func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
+	return func(ctx context.Context, r bridge.TaskResult) error {
+		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID}
+		switch {
+		case r.State == bridge.StateBarred:
+			outcome.Fault = "its author may not talk to the bot any more"
+		case r.Incident != "":
+			outcome.Fault = "no answer, incident " + r.Incident
+		case r.MessageID == "":
+			outcome.Fault = fmt.Sprintf("not delivered (%s)", r.State)
+		}
+		return s.Settled(ctx, outcome)
+	}
+}
+
+// zoneOf returns the time zone of schedules as it is set now.
+func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
+	return func() *time.Location {
+		name, err := s.Value(context.Background(), settings.SettingTimeZone)
+		if err != nil || name == "" {
+			return otherwise
+		}
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			return otherwise
+		}
+		return zone
+	}
+}
