@@ -129,12 +129,12 @@ func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
 func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
 	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
-			for m := range draws(ctx, turn) {
+			for m, err := range draws(ctx, turn) {
 				if m.Final {
 					yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("no key")})
 					return
 				}
-				if !yield(m, nil) {
+				if !yield(m, err) {
 					return
 				}
 			}

@@ -232,8 +232,7 @@ func (c *client) explain(fault *callError, err error) {
 // clean drops the address from an error of net/http, and all but the words of an
 // error that still tells a secret.
 func (c *client) clean(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {

@@ -233,7 +233,7 @@ func FuzzEvent(f *testing.F) {
 	f.Add(kindCommand, `{"team_id":"T0ONECLAW","channel_id":"C1","channel_name":"general","user_id":"U1","text":"status","trigger_id":"1.2.a"}`)
 	f.Add(kindInteractive, `{"type":"block_actions"}`)
 	r := offline(f)
-	r.Platform.api.timeout = 1 // nothing can be looked up
+	r.api.timeout = 1 // nothing can be looked up
 	f.Fuzz(func(t *testing.T, kind, payload string) {
 		in, err := me.decode(kind, []byte(payload))
 		if err != nil || in.event == nil && in.command == nil {

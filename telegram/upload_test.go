@@ -175,8 +175,10 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"blocked":   {403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, bridge.SendError{Outcome: bridge.Refused}},
 		"bad":       {400, `{"ok":false,"error_code":400,"description":"Bad Request: wrong type of the web page content"}`, bridge.SendError{Outcome: bridge.Refused}},
 		"too large": {413, "<html>Request Entity Too Large", bridge.SendError{Outcome: bridge.Refused}},
-		"moved": {400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-100123}}`,
-			bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"}},
+		"moved": {
+			400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-100123}}`,
+			bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"},
+		},
 		"gateway":  {502, "<html>", bridge.SendError{Outcome: bridge.Later}},
 		"no token": {401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, bridge.SendError{Outcome: bridge.Later}},
 	} {

@@ -86,7 +86,9 @@ func TestAcceptance080LoadArgument(t *testing.T) {
 func TestAcceptance028And029And034EmptyGroups(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{
 		Groups: []toolgroups.Group{
-			{Name: "bare"}, {Name: "off", Tools: fakes("off", 2)}, {Name: "whole", Tools: fakes("whole", 2)},
+			{Name: "bare"},
+			{Name: "off", Tools: fakes("off", 2)},
+			{Name: "whole", Tools: fakes("whole", 2)},
 			{Name: "some", DisplayName: "Some", Tools: fakes("some", 3)},
 		},
 		DisabledTools: []string{"off_00", "off_01", "some_01"}, DisabledGroups: []string{"whole"},

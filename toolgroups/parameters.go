@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -198,10 +199,5 @@ func names(raw json.RawMessage, name string) bool {
 	if json.Unmarshal(raw, &many) != nil {
 		return false
 	}
-	for _, n := range many {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(many, name)
 }

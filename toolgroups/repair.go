@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 var (
@@ -140,8 +141,8 @@ func (b *balancer) close() ([]byte, bool) {
 	if len(b.open) > 0 && (b.quoted || b.comma || b.unfinished) {
 		return nil, false
 	}
-	for i := len(b.open) - 1; i >= 0; i-- {
-		b.out = append(b.out, b.open[i])
+	for _, v := range slices.Backward(b.open) {
+		b.out = append(b.out, v)
 	}
 	return b.out, json.Valid(b.out)
 }

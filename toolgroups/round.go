@@ -49,7 +49,7 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	i, offered := r.index[name]
 	_, registered := now.Tool(name)
 	switch {
-	case !registered && !(offered && Reserved(name)):
+	case !registered && (!offered || !Reserved(name)):
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 	case !offered:
 		advice := ""

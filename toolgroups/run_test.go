@@ -162,8 +162,7 @@ func TestTyped(t *testing.T) {
 	} {
 		got, err := handler(t.Context(), toolgroups.Call{Name: "t", Arguments: json.RawMessage(tc.args)})
 		message := ""
-		var fault *toolgroups.Error
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
 			message = fault.Message
 		}
 		if got.Text != tc.want || message != tc.fault {

@@ -175,13 +175,13 @@ func TestAcceptance036And037ParallelLoads(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	// The last call begins first, so that the order of ends differs from that of calls.
-	for i := len(groups) - 1; i >= 0; i-- {
+	for i, group := range slices.Backward(groups) {
 		wg.Go(func() {
 			_, fault := toolgroups.Run(t.Context(), nil, tools[i], toolgroups.Call{
-				Name: "load_tool_group", Arguments: json.RawMessage(fmt.Sprintf(`{"group_name":%q}`, groups[i])), Scope: admin(),
+				Name: "load_tool_group", Arguments: json.RawMessage(fmt.Sprintf(`{"group_name":%q}`, group)), Scope: admin(),
 			})
 			if fault != nil {
-				t.Errorf("%s: %v", groups[i], fault)
+				t.Errorf("%s: %v", group, fault)
 			}
 			set.Round().Tools()
 		})

@@ -174,9 +174,9 @@ func (w *world) everywhere() []Place {
 }
 
 // say has the member say something.
-func (w *world) say(in Place, text string) string {
+func (w *world) say(in Place, text string) {
 	w.t.Helper()
-	return w.town.Say(in, w.town.Member, text)
+	w.town.Say(in, w.town.Member, text)
 }
 
 // await returns the first view that is enough.

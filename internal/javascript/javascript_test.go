@@ -227,7 +227,10 @@ func TestCallsEndWithTheScript(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	select {
-	case <-ended:
+	case err := <-ended:
+		if err == nil {
+			t.Error("the function was not told to end")
+		}
 	default:
 		t.Error("Run returned before its function did")
 	}

@@ -280,8 +280,10 @@ func autoLink(n *ast.AutoLink, source []byte) *node {
 	if n.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(url), "mailto:") {
 		url = "mailto:" + url
 	}
-	return &node{kind: kindLink, url: clean(string(util.URLEscape([]byte(url), false))), bare: true,
-		children: []*node{{kind: kindText, text: label}}}
+	return &node{
+		kind: kindLink, url: clean(string(util.URLEscape([]byte(url), false))), bare: true,
+		children: []*node{{kind: kindText, text: label}},
+	}
 }
 
 // resolve replaces backslash escapes and character references. The writer of

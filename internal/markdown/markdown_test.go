@@ -87,8 +87,10 @@ func TestSlackInlineB11D08(t *testing.T) {
 		{"quote", "> a\n> b\n>\n> c", "> a\n> b\n>\n> c"},
 		{"literal quote", `\> a`, `␣&gt; a`},
 		{"mail", `[Bob](mailto:b@c.de)`, `<mailto:b@c.de|Bob>`},
-		{"mentions", `<!channel> <!here|x> <@U123> <#C1> @channel @Here @everyone @bob`,
-			`&lt;!channel&gt; &lt;!here|x&gt; &lt;@U123&gt; &lt;#C1&gt; @␣channel @␣Here @␣everyone @bob`},
+		{
+			"mentions", `<!channel> <!here|x> <@U123> <#C1> @channel @Here @everyone @bob`,
+			`&lt;!channel&gt; &lt;!here|x&gt; &lt;@U123&gt; &lt;#C1&gt; @␣channel @␣Here @␣everyone @bob`,
+		},
 		{"mention put together", `@**channel**`, `@␣*channel*`},
 		{"mention in code stays", "`@channel`", "`@channel`"},
 	}
@@ -209,10 +211,14 @@ func TestLongAnswersAreSplitB10D09(t *testing.T) {
 func TestCutsD05(t *testing.T) {
 	long := func(s string, n int) string { return strings.TrimSpace(strings.Repeat(s, n)) }
 	tests := []struct{ name, source, want string }{
-		{"bold is closed and opened", "**" + long("word ", 20) + "**",
-			"<b>" + long("word ", 13) + "</b>|<b>" + long("word ", 7) + "</b>"},
-		{"code is opened with its language", "```go\n" + strings.Repeat("x := 12345\n", 7) + "```",
-			`<pre><code class="language-go">` + long("x := 12345\n", 5) + `</code></pre>|<pre><code class="language-go">` + long("x := 12345\n", 2) + "</code></pre>"},
+		{
+			"bold is closed and opened", "**" + long("word ", 20) + "**",
+			"<b>" + long("word ", 13) + "</b>|<b>" + long("word ", 7) + "</b>",
+		},
+		{
+			"code is opened with its language", "```go\n" + strings.Repeat("x := 12345\n", 7) + "```",
+			`<pre><code class="language-go">` + long("x := 12345\n", 5) + `</code></pre>|<pre><code class="language-go">` + long("x := 12345\n", 2) + "</code></pre>",
+		},
 		{"sentence before word", long("a ", 20) + "b. " + long("c ", 20), long("a ", 20) + "b.|" + long("c ", 20)},
 		{"numbers go on", "8. " + long("x", 30) + "\n9. " + long("y", 30) + "\n10. z", "8. " + long("x", 30) + "|9. " + long("y", 30) + "\n10. z"},
 		{"a long word that fits is moved", "a b " + long("x", 63), "a b|" + long("x", 63)},
@@ -220,8 +226,10 @@ func TestCutsD05(t *testing.T) {
 		{"emoji clusters stay whole", long("👩‍👩‍👧‍👦", 9), long("👩‍👩‍👧‍👦", 5) + "|" + long("👩‍👩‍👧‍👦", 4)},
 		{"flags stay whole", "a" + long("🇩🇪", 16), "a" + long("🇩🇪", 15) + "|🇩🇪"},
 		{"heading stays with its text", long("x ", 15) + "\n\n# Heading\n\n" + long("y ", 15), long("x ", 15) + "|<b>Heading</b>\n\n" + long("y ", 15)},
-		{"table repeats its header", "|h|i|\n|-|-|\n" + strings.Repeat("|aaaa|bbbb|\n", 6),
-			"<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>|<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>"},
+		{
+			"table repeats its header", "|h|i|\n|-|-|\n" + strings.Repeat("|aaaa|bbbb|\n", 6),
+			"<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>|<pre>h    | i\n-----+-----\naaaa | bbbb\naaaa | bbbb\naaaa | bbbb</pre>",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func (telegram) within(parent *span, s style) (*span, bool) {
 func (t telegram) href(url string) (string, bool) {
 	switch {
 	case web(url):
-	case scheme(url) == "tg" && !(t.inert && toUser(url)):
+	case scheme(url) == "tg" && (!t.inert || !toUser(url)):
 	default:
 		return "", false
 	}

@@ -68,9 +68,9 @@ func holdOpen(path string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "open")
+	_, told := fmt.Fprintln(out, "open")
 	_, err = io.Copy(io.Discard, os.Stdin)
-	return errors.Join(err, s.Close())
+	return errors.Join(told, err, s.Close())
 }
 
 func TestSecondProcessIsRefused(t *testing.T) {
@@ -184,15 +184,17 @@ func fillDisk(path string, out io.Writer) error {
 		return err
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 3 << 20, Max: old.Max}); err != nil {
-		fmt.Fprintln(out, "skip", err)
-		return nil
+		_, err = fmt.Fprintln(out, "skip", err)
+		return err
 	}
 	value := make([]byte, 100_000)
 	n := 0
 	for ; err == nil && n < 1000; n++ {
 		_, err = s.Put(ctx, fmt.Sprintf("k%03d", n), value, storage.Absent)
 	}
-	fmt.Fprintln(out, "full", n-1, err != nil)
+	if _, err := fmt.Fprintln(out, "full", n-1, err != nil); err != nil {
+		return err
+	}
 	if _, err := s.Get(ctx, "k000"); err != nil {
 		return fmt.Errorf("get while the disk is full: %w", err)
 	}

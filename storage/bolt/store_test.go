@@ -101,7 +101,10 @@ func TestWatchIsIteratedOnce(t *testing.T) {
 	if _, err := s.Put(t.Context(), "k", nil, storage.Any); err != nil {
 		t.Fatal(err)
 	}
-	for range seq {
+	for _, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	for _, err := range seq {

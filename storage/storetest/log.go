@@ -34,8 +34,11 @@ func appendCounts(t testing.TB, s storage.Store) {
 
 func appendCountsRead(t testing.TB, s storage.Store) {
 	equal(t, "records of a", readRecords(t, s, "a", storage.Query{}), []storage.Record{
-		{Pos: 1, Data: []byte("1")}, {Pos: 2, Label: "x", Data: []byte("2")}, {Pos: 3},
-		{Pos: 4, Label: "y", Data: []byte("4")}, {Pos: 5, Data: []byte("5")},
+		{Pos: 1, Data: []byte("1")},
+		{Pos: 2, Label: "x", Data: []byte("2")},
+		{Pos: 3},
+		{Pos: 4, Label: "y", Data: []byte("4")},
+		{Pos: 5, Data: []byte("5")},
 	})
 	equal(t, "records of b", readRecords(t, s, "b", storage.Query{}), []storage.Record{{Pos: 1, Data: []byte("other")}})
 	equal(t, "records of a log that does not exist", readRecords(t, s, "c", storage.Query{}), []storage.Record{})

@@ -94,9 +94,17 @@ func queriesOverManyRecords(t testing.TB, s storage.Store) {
 	}
 	mustAppend(t, s, "a", 0, all...)
 	for _, q := range []storage.Query{
-		{}, {Backward: true}, {Label: "a"}, {Label: "ab", Backward: true}, {Limit: many}, {Limit: many, Backward: true},
-		{After: 5, Before: 3*many - 5}, {After: 5, Before: 3*many - 5, Backward: true, Label: "b", Limit: 300},
-		{Limit: 256}, {Limit: 257}, {Limit: 1, Backward: true},
+		{},
+		{Backward: true},
+		{Label: "a"},
+		{Label: "ab", Backward: true},
+		{Limit: many},
+		{Limit: many, Backward: true},
+		{After: 5, Before: 3*many - 5},
+		{After: 5, Before: 3*many - 5, Backward: true, Label: "b", Limit: 300},
+		{Limit: 256},
+		{Limit: 257},
+		{Limit: 1, Backward: true},
 	} {
 		equal(t, fmt.Sprintf("%+v", q), readRecords(t, s, "a", q), filter(all, q))
 	}

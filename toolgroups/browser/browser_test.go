@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -135,9 +136,7 @@ func (d *desk) run(t testing.TB, in args) (toolgroups.Result, *toolgroups.Error)
 func (d *desk) extract(t testing.TB, address string, more args) string {
 	t.Helper()
 	in := args{"url": address, "mode": "extract", "wait_seconds": 0}
-	for k, v := range more {
-		in[k] = v
-	}
+	maps.Copy(in, more)
 	res, fault := d.run(t, in)
 	if fault != nil {
 		t.Fatalf("%v: %s: %s", in, fault.Code, fault.Message)

@@ -87,8 +87,11 @@ func (in updateAgent) apply(a *settings.Agent) {
 		to   *string
 		from *string
 	}{
-		{&a.Name, in.Name}, {&a.Description, in.Description}, {&a.Prompt, in.Prompt},
-		{&a.Prefers.Provider, in.Provider}, {&a.Prefers.Model, in.Model},
+		{&a.Name, in.Name},
+		{&a.Description, in.Description},
+		{&a.Prompt, in.Prompt},
+		{&a.Prefers.Provider, in.Provider},
+		{&a.Prefers.Model, in.Model},
 	} {
 		if field.from != nil {
 			*field.to = *field.from
@@ -106,7 +109,8 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 	}
 	var changed []string
 	for _, field := range []struct{ name, from, to string }{
-		{"name", before.Name, after.Name}, {"description", before.Description, after.Description},
+		{"name", before.Name, after.Name},
+		{"description", before.Description, after.Description},
 		{"system_prompt", before.Prompt, after.Prompt},
 		{"preferred_provider_id", before.Prefers.Provider, after.Prefers.Provider},
 		{"preferred_model_id", before.Prefers.Model, after.Prefers.Model},

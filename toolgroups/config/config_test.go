@@ -111,8 +111,11 @@ func TestNoToolTouchesKeys(t *testing.T) {
 func TestProviderTools(t *testing.T) {
 	d := newDesk(t)
 	for _, bad := range []args{
-		{"name": " ", "type": "OPENAI", "api_base_url": "http://h"}, {"name": "n", "type": "OPENAI", "api_base_url": " "},
-		{"name": "n", "type": "openai", "api_base_url": "http://h"}, {"name": "n", "type": "OPENAI"}, {"name": "n", "type": "OPENAI", "api_base_url": "file:///x"},
+		{"name": " ", "type": "OPENAI", "api_base_url": "http://h"},
+		{"name": "n", "type": "OPENAI", "api_base_url": " "},
+		{"name": "n", "type": "openai", "api_base_url": "http://h"},
+		{"name": "n", "type": "OPENAI"},
+		{"name": "n", "type": "OPENAI", "api_base_url": "file:///x"},
 	} {
 		d.fault("validation_error", "create_provider", bad)
 	}
@@ -176,8 +179,11 @@ func TestModelTools(t *testing.T) {
 func TestAgentTools(t *testing.T) {
 	d := newDesk(t)
 	for _, bad := range []args{
-		{"name": "", "system_prompt": "p"}, {"name": repeat(101), "system_prompt": "p"}, {"name": "n", "system_prompt": " "},
-		{"name": "n", "system_prompt": repeat(50_001)}, {"name": "n"},
+		{"name": "", "system_prompt": "p"},
+		{"name": repeat(101), "system_prompt": "p"},
+		{"name": "n", "system_prompt": " "},
+		{"name": "n", "system_prompt": repeat(50_001)},
+		{"name": "n"},
 	} {
 		d.fault("validation_error", "create_agent", bad)
 	}
@@ -252,7 +258,11 @@ func TestVariableTool(t *testing.T) {
 	}
 	d.ok("manage_env_var", args{"action": "delete", "key": "NEVER"}, "deleted")
 	for _, bad := range []args{
-		{}, {"action": "read", "key": "A"}, {"action": "set", "key": "A"}, {"action": "set", "value": "v"}, {"action": "delete"},
+		{},
+		{"action": "read", "key": "A"},
+		{"action": "set", "key": "A"},
+		{"action": "set", "value": "v"},
+		{"action": "delete"},
 		{"action": "set", "key": "not a name", "value": "v-secret"},
 	} {
 		d.fault("validation_error", "manage_env_var", bad)

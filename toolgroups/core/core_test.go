@@ -163,9 +163,12 @@ func TestReadFile(t *testing.T) {
 	d.put(t, "large.txt", strings.Repeat("x", 1<<20+1))
 	d.put(t, "binary", "a\x00b")
 	for _, tc := range []struct{ path, encoding, want string }{
-		{"a/b.txt", "", "grüße\n"}, {"a/b.txt", "utf-8", "grüße\n"}, {"empty.txt", "", ""},
+		{"a/b.txt", "", "grüße\n"},
+		{"a/b.txt", "utf-8", "grüße\n"},
+		{"empty.txt", "", ""},
 		{filepath.Join(d.dir, "a/b.txt"), "", "grüße\n"},
-		{"latin.txt", "ISO-8859-1", "grüße"}, {"utf16.txt", "UTF-16", "hi"},
+		{"latin.txt", "ISO-8859-1", "grüße"},
+		{"utf16.txt", "UTF-16", "hi"},
 	} {
 		if got := d.must(t, "read_file", args{"path": tc.path, "encoding": tc.encoding}); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.path, got, tc.want)

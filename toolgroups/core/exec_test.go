@@ -64,8 +64,11 @@ func TestExec(t *testing.T) {
 			{"absolute folder", args{"command": "cat f.txt", "working_directory": filepath.Join(d.dir, "sub")}, "[Exit Code: 0]\n\nin file"},
 			{"input is closed", args{"command": "cat; echo end"}, "[Exit Code: 0]\n\nend\n"},
 			{"writes", args{"command": "echo x > new.txt && cat new.txt"}, "[Exit Code: 0]\n\nx\n"},
-			{"time limit", args{"command": "echo begun; sleep 100", "timeout_seconds": -5},
-				"[Exit Code: -1] (the time limit of 1 s was over)\n\nbegun\n[stderr]\n[killed: the time limit of 1 s was over]"},
+			{
+				"time limit",
+				args{"command": "echo begun; sleep 100", "timeout_seconds": -5},
+				"[Exit Code: -1] (the time limit of 1 s was over)\n\nbegun\n[stderr]\n[killed: the time limit of 1 s was over]",
+			},
 		} {
 			t.Run(name+"/"+tc.name, func(t *testing.T) {
 				if got, err := d.admin(t, tc.args); err != nil || got != tc.want {
@@ -77,7 +80,8 @@ func TestExec(t *testing.T) {
 			args args
 			text string
 		}{
-			{args{"command": " "}, "blank"}, {args{}, "'command'"},
+			{args{"command": " "}, "blank"},
+			{args{}, "'command'"},
 			{args{"command": "true", "working_directory": "none"}, "'working_directory'"},
 			{args{"command": "true", "working_directory": "sub/f.txt"}, "'working_directory'"},
 			{args{"command": "true", "working_directory": "/etc"}, "'working_directory'"},
@@ -120,7 +124,7 @@ func TestD35SandboxConfines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -72,10 +72,16 @@ func TestSearchHistory(t *testing.T) {
 		}},
 		{"memory and daily log", args{"query": "umbrella", "scope": "memory"}, []string{"--- 1 | 1.00 | daily_log | 2026-06-20 ---"}},
 		{"daily log", args{"query": "green", "scope": "daily_log"}, []string{"--- 1 | 1.00 | daily_log | 2026-06-20 ---"}},
-		{"sessions", args{"query": "GREEN  Umbrella", "scope": "sessions", "max_results": 1},
-			[]string{"--- 1 | 0.60 | message | 2026-06-29 | Lost things ---"}},
-		{"a day", args{"query": "green umbrella", "date_from": "2026-06-28", "date_to": "2026-06-28"},
-			[]string{"--- 1 | 0.60 | message | 2026-06-28 | Lost things ---"}},
+		{
+			"sessions",
+			args{"query": "GREEN  Umbrella", "scope": "sessions", "max_results": 1},
+			[]string{"--- 1 | 0.60 | message | 2026-06-29 | Lost things ---"},
+		},
+		{
+			"a day",
+			args{"query": "green umbrella", "date_from": "2026-06-28", "date_to": "2026-06-28"},
+			[]string{"--- 1 | 0.60 | message | 2026-06-28 | Lost things ---"},
+		},
 		{"long-term notes have no date", args{"query": "colour", "date_from": "2026-01-01"}, nil},
 		{"title of a session", args{"query": "lost things"}, []string{"--- 1 | 0.50 | session | 2026-06-29 | Lost things ---"}},
 		{"nothing", args{"query": "zebra"}, nil},
@@ -140,8 +146,10 @@ func TestSearchHistoryErrors(t *testing.T) {
 func TestSearchHistoryIsBounded(t *testing.T) {
 	var all []core.Passage
 	for i := range 500 {
-		all = append(all, core.Passage{Kind: core.KindMessage, Time: now().AddDate(0, 0, -i-1), Title: strings.Repeat("t", 300),
-			Text: fmt.Sprintf("%s needle %s", strings.Repeat(fmt.Sprintf("a%d ", i), 500), strings.Repeat(fmt.Sprintf("b%d ", i), 500))})
+		all = append(all, core.Passage{
+			Kind: core.KindMessage, Time: now().AddDate(0, 0, -i-1), Title: strings.Repeat("t", 300),
+			Text: fmt.Sprintf("%s needle %s", strings.Repeat(fmt.Sprintf("a%d ", i), 500), strings.Repeat(fmt.Sprintf("b%d ", i), 500)),
+		})
 	}
 	d := newDesk(t, core.Config{History: records{"telegram:1": all}, Now: now, Location: time.UTC})
 	text := d.must(t, "search_history", args{"query": "needle", "max_results": 1000})

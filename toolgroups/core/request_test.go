@@ -54,20 +54,37 @@ func TestHTTPRequest(t *testing.T) {
 		want string
 	}{
 		{"get", args{"url": server.URL + "/echo"}, "HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 6\n\nGET   "},
-		{"headers", args{"url": server.URL, "headers": args{"x-test": "yes"}},
-			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 9\n\nGET  yes "},
-		{"json", args{"url": server.URL, "method": "POST", "body": `{"a":1}`},
-			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 30\n\nPOST application/json  {\"a\":1}"},
-		{"content type of the caller", args{"url": server.URL, "method": "PUT", "body": "a=1",
-			"headers": args{"Content-Type": "application/x-www-form-urlencoded"}},
-			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 42\n\nPUT application/x-www-form-urlencoded  a=1"},
+		{
+			"headers",
+			args{"url": server.URL, "headers": args{"x-test": "yes"}},
+			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 9\n\nGET  yes ",
+		},
+		{
+			"json",
+			args{"url": server.URL, "method": "POST", "body": `{"a":1}`},
+			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 30\n\nPOST application/json  {\"a\":1}",
+		},
+		{
+			"content type of the caller",
+			args{
+				"url": server.URL, "method": "PUT", "body": "a=1",
+				"headers": args{"Content-Type": "application/x-www-form-urlencoded"},
+			},
+			"HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 42\n\nPUT application/x-www-form-urlencoded  a=1",
+		},
 		{"delete", args{"url": server.URL, "method": "DELETE"}, "HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 9\n\nDELETE   "},
 		{"redirect", args{"url": server.URL + "/moved"}, "HTTP 200 OK\nContent-Type: text/plain\nContent-Length: 6\n\nGET   "},
-		{"not found", args{"url": server.URL + "/missing"},
-			"HTTP 404 Not Found\nContent-Type: text/plain; charset=utf-8\nContent-Length: 19\n\n404 page not found\n"},
+		{
+			"not found",
+			args{"url": server.URL + "/missing"},
+			"HTTP 404 Not Found\nContent-Type: text/plain; charset=utf-8\nContent-Length: 19\n\n404 page not found\n",
+		},
 		{"no body", args{"url": server.URL + "/empty"}, "HTTP 204 No Content\nContent-Type: text/plain\n\n"},
-		{"charset", args{"url": server.URL + "/cp1251"},
-			"HTTP 200 OK\nContent-Type: text/plain; charset=windows-1251\nContent-Length: 3\n\nПри"},
+		{
+			"charset",
+			args{"url": server.URL + "/cp1251"},
+			"HTTP 200 OK\nContent-Type: text/plain; charset=windows-1251\nContent-Length: 3\n\nПри",
+		},
 		{"binary", args{"url": server.URL + "/picture"}, "HTTP 200 OK\nContent-Type: image/png\nContent-Length: 4\n\n[4 bytes that are not text]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -229,7 +229,7 @@ type newCalendarArgs struct {
 }
 
 func calendarCreateCalendar(ctx context.Context, api *calendar.Service, _ *conn, in newCalendarArgs) (any, error) {
-	if _, err := zone(in.Zone); err != nil {
+	if err := checkZone(in.Zone); err != nil {
 		return nil, err
 	}
 	return api.Calendars.Insert(&calendar.Calendar{Summary: in.Summary, Description: in.Description, TimeZone: in.Zone}).Context(ctx).Do()

@@ -40,16 +40,15 @@ func readTime(name, text string) (at, error) {
 	return at{}, invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
 }
 
-// zone checks the name of a time zone; empty is none.
-func zone(name string) (*time.Location, error) {
+// checkZone checks the name of a time zone; empty is none.
+func checkZone(name string) error {
 	if name == "" {
-		return nil, nil
+		return nil
 	}
-	loc, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
-		return nil, invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+		return invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
 	}
-	return loc, nil
+	return nil
 }
 
 // bound is a bound of a list with the offset that Google wants.
@@ -148,7 +147,7 @@ func ordered(start, end at) (at, error) {
 // eventZone is the zone of an event: the one that was named, or for a time without
 // an offset that of the calendar, which is where its owner lives.
 func eventZone(ctx context.Context, api *calendar.Service, id, name string, times ...at) (string, error) {
-	if _, err := zone(name); err != nil || name != "" {
+	if err := checkZone(name); err != nil || name != "" {
 		return name, err
 	}
 	for _, t := range times {

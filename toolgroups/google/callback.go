@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -23,7 +24,7 @@ var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
 // [CallbackPath]. The page says what happened.
 func (g *Google) Callback() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.serveCallback(w, r)
+		_ = g.serveCallback(w, r) // The page has told it.
 	})
 }
 
@@ -117,12 +118,13 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	var serving sync.WaitGroup
+	serving.Go(func() { served <- server.Serve(listener) })
 	defer func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, server.Shutdown(stop))
-		<-served
+		serving.Wait()
 	}()
 	show(link)
 	select {
@@ -131,7 +133,6 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 			return "", fmt.Errorf("google: %w", err)
 		}
 	case err := <-served:
-		served <- err
 		return "", fmt.Errorf("google: serve the browser: %w", err)
 	case <-ctx.Done():
 		return "", fmt.Errorf("google: the browser did not come back: %w", ctx.Err())

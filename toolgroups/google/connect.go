@@ -339,7 +339,8 @@ func (g *Google) address(ctx context.Context, access string) string {
 		g.log.Warn("address of google account not found", "err", plain(err.Error()))
 		return ""
 	}
-	defer discard(resp.Body)
+	defer func() { _ = resp.Body.Close() }()
+	defer drain(resp.Body)
 	var info struct {
 		Email string `json:"email"`
 	}
@@ -388,6 +389,7 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 		g.log.Warn("google consent not withdrawn", "err", plain(err.Error()))
 		return false
 	}
-	defer discard(resp.Body)
+	defer func() { _ = resp.Body.Close() }()
+	defer drain(resp.Body)
 	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusBadRequest
 }

@@ -132,7 +132,7 @@ func TestDocsGetText(t *testing.T) {
 // TestDocsLongD33 reads a document of more than the model gets: its beginning is the
 // result, and all of it a file.
 func TestDocsLongD33(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)
 	d.reply("GET /v1/documents/d1", `{"documentId":"d1","body":{"content":[{"paragraph":{"elements":[{"textRun":{"content":"`+text+`"}}]}}]}}`)
 	for _, tool := range []string{"docs_get", "docs_get_text"} {

@@ -59,7 +59,7 @@ func (d *desk) toolsOf(t *testing.T, names []string) map[string]toolgroups.Tool 
 }
 
 func TestEveryToolHasAnExample(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	tools := slices.Sorted(maps.Keys(d.toolsOf(t, filesAndPeople())))
 	if got := slices.Sorted(maps.Keys(examples(t))); !slices.Equal(got, tools) || len(tools) != 15+7+8+7+5 {
 		t.Errorf("examples for %q, tools are %q", got, tools)
@@ -87,14 +87,14 @@ func TestErrorsOfEveryTool(t *testing.T) {
 		{"503", CodeUnavailable, 503, ``},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t, Config{})
+			d := newDesk(t)
 			d.put(t, "upload.txt", []byte("x"))
 			d.reply("POST /token", `{"access_token":"good","expires_in":3600,"token_type":"Bearer"}`)
 			d.answering(func(r *http.Request) (*http.Response, error) {
 				if r.Body != nil {
 					defer func() { _ = r.Body.Close() }()
 				}
-				return httpAnswer(tc.status, nil, strings.NewReader(tc.body)), nil
+				return httpAnswer(tc.status, strings.NewReader(tc.body)), nil
 			})
 			for tool, args := range examples(t) {
 				_, fault := d.run(t.Context(), tool, args)
@@ -112,7 +112,7 @@ func TestErrorsOfEveryTool(t *testing.T) {
 // TestToolsWithoutAnAccount runs every tool for a user who connected nothing, and for
 // one who did not grant what the tool needs.
 func TestToolsWithoutAnAccount(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	d.connect(t, "telegram:3", account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "r", Scopes: []string{scopeEmail}})
 	for tool, args := range examples(t) {
 		for user, want := range map[string]string{"telegram:2": CodeNotConnected, "telegram:3": "permission_denied"} {
@@ -130,7 +130,7 @@ func TestToolsWithoutAnAccount(t *testing.T) {
 // TestConsequencesNeedADirectChat tries in a shared chat what reaches others or
 // deletes.
 func TestConsequencesNeedADirectChat(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	want := []string{
 		"contacts_delete", "docs_batch_update", "docs_delete_range", "drive_delete_file", "drive_share_file",
 		"slides_batch_update", "slides_delete_slide",
@@ -151,7 +151,7 @@ func TestConsequencesNeedADirectChat(t *testing.T) {
 // TestReadersOnlyRead has every tool that is marked as reading run, and sees what it
 // sends.
 func TestReadersOnlyRead(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	args := examples(t)
 	for name, tool := range d.toolsOf(t, filesAndPeople()) {
 		d.take()

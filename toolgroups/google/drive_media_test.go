@@ -2,6 +2,7 @@ package google
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -26,11 +27,8 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 // answering has every request below the retries answered by fn.
 func (d *desk) answering(fn tripper) { d.g.base = &retrying{base: fn, pause: 1, now: d.g.now} }
 
-func httpAnswer(status int, header http.Header, body io.Reader) *http.Response {
-	if header == nil {
-		header = http.Header{}
-	}
-	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(body), ContentLength: -1, ProtoMajor: 1, ProtoMinor: 1}
+func httpAnswer(status int, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body), ContentLength: -1, ProtoMajor: 1, ProtoMinor: 1}
 }
 
 // uploadPart is one part of an upload.
@@ -45,7 +43,7 @@ func uploadParts(t *testing.T, contentType string, body io.Reader) []uploadPart 
 	var out []uploadPart
 	for r := multipart.NewReader(body, params["boundary"]); ; {
 		p, err := r.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {
@@ -83,7 +81,7 @@ func TestDriveUpload(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t, Config{})
+			d := newDesk(t)
 			d.put(t, "in/a.bin", []byte("\x00\x01x"))
 			d.put(t, "big.txt", []byte(big))
 			d.put(t, "t.html", []byte("<p>x</p>"))
@@ -100,9 +98,9 @@ func TestDriveUpload(t *testing.T) {
 					t.Errorf("sent to %s", got)
 				}
 				if tries == 1 {
-					return httpAnswer(http.StatusServiceUnavailable, nil, strings.NewReader("{}")), nil
+					return httpAnswer(http.StatusServiceUnavailable, strings.NewReader("{}")), nil
 				}
-				return httpAnswer(http.StatusOK, nil, strings.NewReader(driveOne)), nil
+				return httpAnswer(http.StatusOK, strings.NewReader(driveOne)), nil
 			})
 			res, fault := d.run(t.Context(), "drive_upload", tc.args)
 			if fault != nil || tries != 2 {
@@ -114,7 +112,7 @@ func TestDriveUpload(t *testing.T) {
 }
 
 func TestDriveUploadD35(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,7 +142,7 @@ func TestDriveUploadD35(t *testing.T) {
 }
 
 func TestDriveDownloadD33(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	data := bytes.Repeat([]byte("x0123456789"), 30_000)
 	d.put(t, "old.bin", []byte("old"))
 	export := wantRequest("GET", "/drive/v3/files/f1/export", "", "mimeType", "application/pdf")
@@ -196,7 +194,7 @@ func noRemains(t *testing.T, dir string) {
 }
 
 func TestDriveDownloadIsConfinedD35(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	outside := t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(d.dir, "out")); err != nil {
 		t.Fatal(err)
@@ -240,10 +238,10 @@ func TestDriveDownloadThatBreaks(t *testing.T) {
 		{"too long", brokenStream{&http.MaxBytesError{Limit: 5}}, "validation_error"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t, Config{})
+			d := newDesk(t)
 			d.put(t, "a", []byte("old"))
 			d.answering(func(*http.Request) (*http.Response, error) {
-				return httpAnswer(http.StatusOK, nil, io.MultiReader(strings.NewReader("new"), tc.body)), nil
+				return httpAnswer(http.StatusOK, io.MultiReader(strings.NewReader("new"), tc.body)), nil
 			})
 			_, fault := d.run(t.Context(), "drive_download", `{"file_id":"f1","save_path":"a"}`)
 			if codeOf(fault) != tc.code {
@@ -258,7 +256,7 @@ func TestDriveDownloadThatBreaks(t *testing.T) {
 }
 
 func TestDriveDownloadAdvice(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	for _, tc := range []struct{ tool, args, reason, code, advice string }{
 		{"drive_download", `{"file_id":"f1","save_path":"a"}`, "fileNotDownloadable", "validation_error", "drive_export"},
 		{"drive_export", `{"file_id":"f1","mime_type":"a/b","save_path":"a"}`, "fileNotExportable", "validation_error", "drive_download"},

@@ -21,7 +21,7 @@ import (
 // not allow and remembers what was done.
 func newStory(t *testing.T) *desk {
 	t.Helper()
-	return newDesk(t, Config{}).before(t, newEmulator(t), emulator.DefaultAccount)
+	return newDesk(t).before(t, newEmulator(t), emulator.DefaultAccount)
 }
 
 func newEmulator(t *testing.T, accounts ...string) *emulator.Server {
@@ -99,7 +99,7 @@ func TestExamplesAgainstTheEmulator(t *testing.T) {
 	calls := examples(t)
 	// An account of its own for each, so that none finds what another has deleted.
 	server := newEmulator(t, slices.Collect(maps.Keys(calls))...)
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	d.put(t, "upload.txt", []byte("x"))
 	for tool, args := range calls {
 		t.Run(tool, func(t *testing.T) {

@@ -296,8 +296,10 @@ func TestSettingsAreMerged(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail_settings")
 	for _, step := range []struct{ tool, args, want string }{
-		{"gmail_settings_update_vacation", `{"enable_auto_reply":true,"subject":"Weg"}`,
-			`{"enableAutoReply":true,"responseSubject":"Weg","responseBodyHtml":"<p>Back soon.</p>","restrictToContacts":true,"restrictToDomain":false,"startTime":"0","endTime":"0"}`},
+		{
+			"gmail_settings_update_vacation", `{"enable_auto_reply":true,"subject":"Weg"}`,
+			`{"enableAutoReply":true,"responseSubject":"Weg","responseBodyHtml":"<p>Back soon.</p>","restrictToContacts":true,"restrictToDomain":false,"startTime":"0","endTime":"0"}`,
+		},
 		{"gmail_settings_update_imap", `{"auto_expunge":false}`, `{"enabled":true,"autoExpunge":false,"expungeBehavior":"archive","maxFolderSize":0}`},
 	} {
 		res, fault := r.run(t.Context(), ada, t.TempDir(), step.tool, json.RawMessage(step.args))
@@ -324,7 +326,7 @@ func TestSearchIsConcurrent(t *testing.T) {
 			for i := range 100 {
 				ids = append(ids, fmt.Sprintf(`{"id":"m%d"}`, i))
 			}
-			fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(ids, ","))
+			_, _ = fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(ids, ","))
 			return w.Result(), nil
 		}
 		mu.Lock()
@@ -341,7 +343,7 @@ func TestSearchIsConcurrent(t *testing.T) {
 		mu.Lock()
 		open--
 		mu.Unlock()
-		fmt.Fprintf(w, `{"id":%q}`, path.Base(req.URL.Path))
+		_, _ = fmt.Fprintf(w, `{"id":%q}`, path.Base(req.URL.Path))
 		return w.Result(), nil
 	}))
 	res, fault := l.call(t.Context(), "gmail_search", `{"query":"x","max_results":500}`)

@@ -39,16 +39,16 @@ type desk struct {
 	requests []string
 }
 
-func newDesk(t *testing.T, cfg Config) *desk {
+func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{dir: t.TempDir(), tools: map[string]toolgroups.Tool{}, replies: map[string][]string{}}
 	d.server = httptest.NewServer(http.HandlerFunc(d.serve))
 	transport := &http.Transport{}
 	t.Cleanup(func() { transport.CloseIdleConnections(); d.server.Close() })
-	cfg.ClientID, cfg.ClientSecret, cfg.SecretKey = "client", "secret", []byte("0123456789abcdef")
-	cfg.APIURL, cfg.Transport, cfg.Pause = d.server.URL, transport, time.Millisecond
-	cfg.KV = openKV(t)
-	g, err := New(cfg)
+	g, err := New(Config{
+		ClientID: "client", ClientSecret: "secret", SecretKey: []byte("0123456789abcdef"),
+		APIURL: d.server.URL, Transport: transport, Pause: time.Millisecond, KV: openKV(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ type step struct {
 
 func runSteps(t *testing.T, steps []step) {
 	t.Helper()
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	for _, s := range steps {
 		t.Run(s.name, func(t *testing.T) {
 			d.replies = map[string][]string{}

@@ -11,8 +11,8 @@ import (
 
 // Field masks of spreadsheets, whose cells are not wanted.
 const (
-	sheetsFields   googleapi.Field = "spreadsheetId,properties,sheets.properties"
-	metadataFields                 = "spreadsheetId,properties,sheets.properties,namedRanges"
+	sheetsFields   = "spreadsheetId,properties,sheets.properties"
+	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
 )
 
 func sheetsGroup() group {

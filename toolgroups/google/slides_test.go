@@ -102,7 +102,7 @@ func TestSlidesReading(t *testing.T) {
 
 // TestSlidesLongD33 reads a presentation of more than the model gets.
 func TestSlidesLongD33(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)
 	d.reply("GET /v1/presentations/p1", `{"presentationId":"p1","slides":[{"pageElements":[{"wordArt":{"renderedText":"`+text+`"}}]}]}`)
 	for _, tool := range []string{"slides_get", "slides_get_text"} {

@@ -97,10 +97,10 @@ func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error)
 		refused := errors.As(err, &dial) && dial.Op == "dial"
 		return req.Context().Err() == nil && (idempotent || refused)
 	}
-	switch code := resp.StatusCode; {
-	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+	switch code := resp.StatusCode; code {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
-	case code == http.StatusForbidden:
+	case http.StatusForbidden:
 		return limitsRate(code, peek(resp))
 	default:
 		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
@@ -132,9 +132,11 @@ func peek(resp *http.Response) []byte {
 
 // discard ends a body so that its connection can be used again.
 func discard(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, maxErrorBody)
+	drain(body)
 	_ = body.Close()
 }
+
+func drain(body io.Reader) { _, _ = io.CopyN(io.Discard, body, maxErrorBody) }
 
 // rewound is the request with its body from the beginning, if it has that.
 func rewound(req *http.Request) (*http.Request, bool) {

@@ -36,7 +36,7 @@ func TestRetries(t *testing.T) {
 		{"reading after 400", "tasks_list_tasklists", list, `400 {"error":{"code":400}}`, 1, toolgroups.CodeInvalid},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := newDesk(t, Config{})
+			d := newDesk(t)
 			d.reply(tc.request, tc.reply, `{"id":"x","title":"y"}`)
 			_, fault := d.run(t.Context(), tc.tool, `{"title":"y"}`)
 			if n := len(d.take()); n != tc.times || codeOf(fault) != tc.code {
@@ -48,7 +48,7 @@ func TestRetries(t *testing.T) {
 
 // Methods of the library that could carry media are sent again with their whole body.
 func TestBodyIsReplayed(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	d.reply("POST /gmail/v1/users/me/messages/send", `503 {}`, `429 {}`, `{"id":"m","threadId":"t"}`)
 	if _, fault := d.run(t.Context(), "gmail_send", `{"to":"a@b.example","subject":"x","body":"y"}`); fault != nil {
 		t.Fatal(fault)
@@ -61,7 +61,7 @@ func TestBodyIsReplayed(t *testing.T) {
 
 // A pause that is longer than the call may take is not waited for.
 func TestNoPauseBeyondTheDeadline(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t)
 	d.g.base.(*retrying).pause = time.Hour
 	d.reply("GET /tasks/v1/users/@me/lists", `503 {"error":{"code":503,"message":"Busy"}}`)
 	if _, fault := d.run(t.Context(), "tasks_list_tasklists", `{}`); codeOf(fault) != CodeUnavailable {

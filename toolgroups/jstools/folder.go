@@ -213,12 +213,12 @@ func (f *file) claim(taken map[string]string) {
 // read reads one manifest and its code.
 func (t *Tools) read(base string) file {
 	f := file{base: base}
-	data, err := readLimited(t.path(base, ".json"), toolgroups.MaxManifest)
+	data, err := readLimited(t.path(base, ".json"))
 	if err != nil {
 		f.fail(err)
 		return f
 	}
-	source, err := readLimited(t.path(base, ".js"), javascript.MaxSource)
+	source, err := readLimited(t.path(base, ".js"))
 	if err != nil {
 		f.fail(fmt.Errorf("its code: %w", err))
 		return f
@@ -228,8 +228,10 @@ func (t *Tools) read(base string) file {
 
 func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
 
-// readLimited reads a regular file without the host's paths in its errors.
-func readLimited(path string, limit int64) (data []byte, err error) {
+// readLimited reads a regular file, a manifest or its code, without the host's paths in
+// its errors.
+func readLimited(path string) (data []byte, err error) {
+	const limit = max(javascript.MaxSource, toolgroups.MaxManifest)
 	name := filepath.Base(path)
 	info, err := os.Stat(path)
 	if err != nil {
@@ -247,7 +249,7 @@ func readLimited(path string, limit int64) (data []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
 	}
-	if int64(len(data)) > limit {
+	if len(data) > limit {
 		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)
 	}
 	return data, nil

@@ -27,8 +27,10 @@ func TestFetch(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, echo)
 	for _, tc := range []struct{ code, want string }{
-		{`const r = await fetch(U); [r.ok, r.status, r.statusText, r.headers["x-answer"], r.headers.get("X-Answer"), r.headers.has("none"), await r.text()].join()`,
-			`false,418,I'm a teapot,42,42,false,GET ||`},
+		{
+			`const r = await fetch(U); [r.ok, r.status, r.statusText, r.headers["x-answer"], r.headers.get("X-Answer"), r.headers.has("none"), await r.text()].join()`,
+			`false,418,I'm a teapot,42,42,false,GET ||`,
+		},
 		{`(await fetch(U, {method: "post", body: {a: 1}, headers: {"X-Asked": "x"}})).text()`, `POST application/json|x|{"a":1}`},
 		{`(await fetch(U, {method: "PATCH", body: '{"a":1}'})).text()`, `PATCH application/json||{"a":1}`},
 		{`(await fetch(U, {method: "PUT", body: "text"})).text()`, `PUT text/plain;charset=UTF-8||text`},
@@ -134,12 +136,18 @@ func TestUploadMultipart(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "%s %t %s", kind, int64(len(body)) == r.ContentLength, strings.ReplaceAll(text, "\r\n", "~"))
 	})
 	for _, tc := range []struct{ code, want string }{
-		{`[{type: "json", body: {name: "x"}}, {type: "file", path: "pic.png"}]`,
-			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~{\"name\":\"x\"}~--B~Content-Type: image/png~~\uFFFDPNG~--B--~"},
-		{`[{type: "file", name: "f", path: "pic.png", contentType: "text/x; a=b"}, {type: "text", name: "g", contentType: "text/plain", body: "v"}]`,
-			"multipart/form-data true --B~Content-Disposition: form-data; filename=pic.png; name=f~Content-Type: text/x; a=b~~\uFFFDPNG~--B~Content-Disposition: form-data; name=g~Content-Type: text/plain~~v~--B--~"},
-		{`[{type: "json", contentType: "a/b\r\nInjected: 1", body: "v"}]`,
-			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~v~--B--~"},
+		{
+			`[{type: "json", body: {name: "x"}}, {type: "file", path: "pic.png"}]`,
+			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~{\"name\":\"x\"}~--B~Content-Type: image/png~~\uFFFDPNG~--B--~",
+		},
+		{
+			`[{type: "file", name: "f", path: "pic.png", contentType: "text/x; a=b"}, {type: "text", name: "g", contentType: "text/plain", body: "v"}]`,
+			"multipart/form-data true --B~Content-Disposition: form-data; filename=pic.png; name=f~Content-Type: text/x; a=b~~\uFFFDPNG~--B~Content-Disposition: form-data; name=g~Content-Type: text/plain~~v~--B--~",
+		},
+		{
+			`[{type: "json", contentType: "a/b\r\nInjected: 1", body: "v"}]`,
+			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~v~--B--~",
+		},
 	} {
 		got := h.js(t, `const r = await uploadMultipart("`+url+`", `+tc.code+`); if (!r.ok || r.status !== 200) throw new Error(JSON.stringify(r)); r.body`)
 		if got != tc.want {

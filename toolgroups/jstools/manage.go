@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/internal/javascript"
 	"oneclaw/toolgroups"
 )
 
@@ -208,7 +207,7 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 
 // functionOf is the function that a manifest names for its code.
 func (t *Tools) functionOf(name string) string {
-	data, err := readLimited(t.path(name, ".json"), toolgroups.MaxManifest)
+	data, err := readLimited(t.path(name, ".json"))
 	if err != nil {
 		return execute
 	}
@@ -222,7 +221,7 @@ func (t *Tools) functionOf(name string) string {
 func (t *Tools) updateFiles(in toolArgs) error {
 	t.write.Lock()
 	defer t.write.Unlock()
-	data, err := readLimited(t.path(in.Name, ".json"), toolgroups.MaxManifest)
+	data, err := readLimited(t.path(in.Name, ".json"))
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
@@ -233,7 +232,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	if ms, err = in.apply(ms); err != nil {
 		return err
 	}
-	old, err := readLimited(t.path(in.Name, ".js"), javascript.MaxSource)
+	old, err := readLimited(t.path(in.Name, ".js"))
 	var code *string
 	if strings.TrimSpace(in.Code) != "" {
 		code = &in.Code
@@ -290,7 +289,7 @@ func (t *Tools) mayChange(name, code string) error {
 
 // isList reports whether a manifest is a group, as far as that can be seen.
 func (t *Tools) isList(name string) bool {
-	data, err := readLimited(t.path(name, ".json"), toolgroups.MaxManifest)
+	data, err := readLimited(t.path(name, ".json"))
 	if err != nil {
 		return false
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"oneclaw/internal/javascript"
 	"oneclaw/toolgroups"
 )
 
@@ -52,7 +51,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 	undo := func() error { return nil }
 	if code != nil {
 		path := t.path(name, ".js")
-		old, err := readLimited(path, javascript.MaxSource)
+		old, err := readLimited(path)
 		switch {
 		case err == nil:
 			undo = func() error { return replace(path, old) }

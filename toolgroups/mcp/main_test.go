@@ -195,7 +195,7 @@ func alive(pid string) bool {
 // to choose one needs it.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
 	return l.Addr().(*net.TCPAddr).Port

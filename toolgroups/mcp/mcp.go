@@ -24,7 +24,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -180,14 +179,10 @@ func (c *Client) Status() []Status {
 // Close ends all servers with every process they have started, and waits until
 // they have ended. Later calls fail.
 func (c *Client) Close() error {
-	errs := make([]error, len(c.servers))
 	var wg sync.WaitGroup
-	for i, s := range c.servers {
-		wg.Go(func() { errs[i] = s.close() })
+	for _, s := range c.servers {
+		wg.Go(s.close)
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("mcp: close: %w", err)
-	}
 	return nil
 }

@@ -336,7 +336,7 @@ func (s *server) lost(l *link, err error) {
 }
 
 // close ends what runs and waits for it.
-func (s *server) close() error {
+func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.stopTimer()
@@ -351,5 +351,4 @@ func (s *server) close() error {
 	}
 	s.running.Wait()
 	s.dial.rest()
-	return nil
 }

@@ -28,12 +28,18 @@ func TestIncludeExcludeAndTrust(t *testing.T) {
 		"all":     {func(*mcp.Server) {}, map[string]toolgroups.Effect{"x_del_a": co, "x_get_a": ro, "x_get_b": co, "x_set_a": ch}},
 		"include": {func(s *mcp.Server) { s.Include = []string{"get_*"} }, map[string]toolgroups.Effect{"x_get_a": ro, "x_get_b": co}},
 		"exclude": {func(s *mcp.Server) { s.Exclude = []string{"get_*", "del_?"} }, map[string]toolgroups.Effect{"x_set_a": ch}},
-		"both": {func(s *mcp.Server) { s.Include, s.Exclude = []string{"get_*"}, []string{"*_b"} },
-			map[string]toolgroups.Effect{"x_get_a": ro}},
-		"no trust": {func(s *mcp.Server) { s.Trust, s.ReadOnly = mcp.TrustNone, []string{"get_b"} },
-			map[string]toolgroups.Effect{"x_del_a": co, "x_get_a": co, "x_get_b": ro, "x_set_a": co}},
-		"full trust": {func(s *mcp.Server) { s.Trust = mcp.TrustFull },
-			map[string]toolgroups.Effect{"x_del_a": ch, "x_get_a": ro, "x_get_b": ch, "x_set_a": ch}},
+		"both": {
+			func(s *mcp.Server) { s.Include, s.Exclude = []string{"get_*"}, []string{"*_b"} },
+			map[string]toolgroups.Effect{"x_get_a": ro},
+		},
+		"no trust": {
+			func(s *mcp.Server) { s.Trust, s.ReadOnly = mcp.TrustNone, []string{"get_b"} },
+			map[string]toolgroups.Effect{"x_del_a": co, "x_get_a": co, "x_get_b": ro, "x_set_a": co},
+		},
+		"full trust": {
+			func(s *mcp.Server) { s.Trust = mcp.TrustFull },
+			map[string]toolgroups.Effect{"x_del_a": ch, "x_get_a": ro, "x_get_b": ch, "x_set_a": ch},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := raw(t, tools)

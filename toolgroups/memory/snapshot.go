@@ -49,13 +49,14 @@ func more(left int) string {
 // fit returns the newest notes that a snapshot holds, the oldest of them first. One
 // that is too large for what is left is passed over; smaller ones behind it may fit.
 func fit(notes []Note) []Note {
-	frame := snapshotHead + "\n\n" + more(MaxNotes)
+	var frame strings.Builder
+	frame.WriteString(snapshotHead + "\n\n" + more(MaxNotes))
 	for _, s := range Sections() {
-		frame += "\n\n## " + s + "\n\n"
+		frame.WriteString("\n\n## " + s + "\n\n")
 	}
-	characters := maxSnapshot - utf8.RuneCountInString(frame)
-	quarters := 4*maxSnapshotTokens - weight(frame)
-	lines := maxSnapshotLines - strings.Count(frame, "\n") - 1
+	characters := maxSnapshot - utf8.RuneCountInString(frame.String())
+	quarters := 4*maxSnapshotTokens - weight(frame.String())
+	lines := maxSnapshotLines - strings.Count(frame.String(), "\n") - 1
 	var kept []Note
 	for _, n := range notes {
 		text := item(n.Text) + "\n"

@@ -96,7 +96,7 @@ func interrupt(ctx context.Context, instance pdfium.Pdfium) (func(), error) {
 	if !field.IsValid() {
 		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
 	}
-	module, ok := field.Interface().(api.Module)
+	module, ok := reflect.TypeAssert[api.Module](field)
 	if !ok {
 		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
 	}

@@ -29,8 +29,9 @@ func newEngine(t *testing.T) *engine {
 	return p.engine
 }
 
-func openPath(instance pdfium.Pdfium, path string) (any, error) {
-	return instance.OpenDocument(&requests.OpenDocument{FilePath: &path})
+func openPath(instance pdfium.Pdfium, path string) error {
+	_, err := instance.OpenDocument(&requests.OpenDocument{FilePath: &path})
+	return err
 }
 
 func nothing(pdfium.Pdfium) error { return nil }
@@ -88,8 +89,8 @@ func TestEngineKeepsTheHostOut(t *testing.T) {
 	}
 	err := e.use(t.Context(), func(instance pdfium.Pdfium) error {
 		// Errors of a missing file and of a file that is no PDF differ.
-		_, err := openPath(instance, path)
-		_, missing := openPath(instance, path+"none")
+		err := openPath(instance, path)
+		missing := openPath(instance, path+"none")
 		if err == nil || missing == nil || err.Error() != missing.Error() {
 			t.Errorf("a file of the host: %v; a missing one: %v", err, missing)
 		}

@@ -36,7 +36,7 @@ func warm() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.WriteFile(filepath.Join(dir, "x.pdf"), numbered(1).bytes(), 0o600); err != nil {
 		return err
 	}
@@ -204,8 +204,10 @@ func TestRenderPage(t *testing.T) {
 		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
 		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
 		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "b.c-page1.png", "833 x 416 pixels at 300 DPI", 833, 416},
-		{"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1.png",
-			"1000 x 1000 pixels at 5 DPI (not 300: the page is very large)", 1000, 1000},
+		{
+			"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1.png",
+			"1000 x 1000 pixels at 5 DPI (not 300: the page is very large)", 1000, 1000,
+		},
 		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1.png", "30000 x 2 pixels at 150 DPI", 30000, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestRenderPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
+			defer func() { _ = f.Close() }()
 			pic, err := png.Decode(f)
 			if err != nil || pic.Bounds().Dx() != tc.w || pic.Bounds().Dy() != tc.h {
 				t.Fatalf("picture %v, %v", pic.Bounds(), err)
@@ -244,7 +246,7 @@ func TestD10RenderedPageIsDelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	pic, err := png.Decode(f)
 	if err != nil {
 		t.Fatal(err)

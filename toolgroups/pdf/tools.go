@@ -161,8 +161,12 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	err = p.read(ctx, s, func(doc *document) error {
 		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.rel), doc.count, len(s.data))
 		for _, prop := range []struct{ label, tag string }{
-			{"Title", "Title"}, {"Author", "Author"}, {"Subject", "Subject"},
-			{"Creator", "Creator"}, {"Producer", "Producer"}, {"Created", "CreationDate"},
+			{"Title", "Title"},
+			{"Author", "Author"},
+			{"Subject", "Subject"},
+			{"Creator", "Creator"},
+			{"Producer", "Producer"},
+			{"Created", "CreationDate"},
 		} {
 			value, err := doc.meta(prop.tag)
 			if err != nil {

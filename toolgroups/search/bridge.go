@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"oneclaw/toolgroups"
 )
@@ -223,15 +224,15 @@ func (b *Bridge) finder() string {
 }
 
 func list(names []string) string {
-	text := ""
+	var text strings.Builder
 	for i, n := range names {
 		switch {
 		case i > 0 && i == len(names)-1:
-			text += " or "
+			text.WriteString(" or ")
 		case i > 0:
-			text += ", "
+			text.WriteString(", ")
 		}
-		text += "'" + n + "'"
+		text.WriteString("'" + n + "'")
 	}
-	return text
+	return text.String()
 }

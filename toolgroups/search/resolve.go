@@ -78,9 +78,8 @@ func object(raw json.RawMessage) (fields, *toolgroups.Error) {
 
 // reason adds what the decoder says to a text that is no JSON.
 func reason(raw json.RawMessage, err error) string {
-	var syntax *json.SyntaxError
 	var v any
-	if errors.As(json.Unmarshal(raw, &v), &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &v)); ok {
 		return err.Error() + " (" + syntax.Error() + ")"
 	}
 	return err.Error()

@@ -131,7 +131,7 @@ func checkLetter(raw []byte) error {
 		}
 	}
 	if msg.Header.Get("To")+msg.Header.Get("Cc")+msg.Header.Get("Bcc") == "" {
-		return errors.New("Recipient address required")
+		return errors.New("Recipient address required") //nolint:staticcheck // the service's own wording
 	}
 	for _, c := range raw {
 		if c >= 0x80 {

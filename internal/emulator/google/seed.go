@@ -59,7 +59,8 @@ func (w *world) seedMail() {
 		n := i + 1
 		letters = append(letters, seeded{
 			fmt.Sprintf("s-%d", n), fmt.Sprintf("st-%d", n), fmt.Sprintf("Prize %d <win%d@spam.example>", n, n),
-			fmt.Sprintf("You have won no. %d", n), "Click here at once.", []string{"SPAM", "UNREAD"},
+			fmt.Sprintf("You have won no. %d", n), "Click here at once.",
+			[]string{"SPAM", "UNREAD"},
 		})
 	}
 	begin := w.now().Add(-48 * time.Hour)

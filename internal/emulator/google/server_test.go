@@ -99,8 +99,10 @@ func TestStrictness(t *testing.T) {
 		{"required parameter", "GET /gmail/v1/users/me/history?startHistoryId=1", "", 404},
 		{"unknown id", "GET /tasks/v1/lists/list-home/tasks/none", "", 404},
 		{"unknown label", "POST /gmail/v1/users/me/messages/m-1/modify", `{"addLabelIds":["Work"]}`, 400},
-		{"too many ids", "POST /gmail/v1/users/me/messages/batchModify",
-			`{"addLabelIds":["TRASH"],"ids":["` + strings.Repeat(`a","`, 1000) + `b"]}`, 400},
+		{
+			"too many ids", "POST /gmail/v1/users/me/messages/batchModify",
+			`{"addLabelIds":["TRASH"],"ids":["` + strings.Repeat(`a","`, 1000) + `b"]}`, 400,
+		},
 		{"scope that was not granted", "GET /v1/forms/form-survey", "", 200},
 		{"field selection that is none", "GET /drive/v3/files?fields=files(nam)", "", 400},
 		{"message with bytes beyond ASCII", "POST /gmail/v1/users/me/messages/send", `{"raw":"VG86IGFAYi5jCgrDpA=="}`, 400},

@@ -58,14 +58,18 @@ type Reply struct {
 
 // RateLimited is a reply that refuses with 429.
 func RateLimited(retryAfter int) Reply {
-	return Reply{Err: &Error{Status: 429, Type: "requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter,
-		Message: "Rate limit reached for requests."}}
+	return Reply{Err: &Error{
+		Status: 429, Type: "requests", Code: "rate_limit_exceeded", RetryAfter: retryAfter,
+		Message: "Rate limit reached for requests.",
+	}}
 }
 
 // Failed is a reply that fails with a status of the server.
 func Failed(status int) Reply {
-	return Reply{Err: &Error{Status: status, Type: "server_error",
-		Message: "The server had an error while processing your request. Sorry about that!"}}
+	return Reply{Err: &Error{
+		Status: status, Type: "server_error",
+		Message: "The server had an error while processing your request. Sorry about that!",
+	}}
 }
 
 // Script is a [Brain] that gives prepared replies in order. When there are none

@@ -43,8 +43,10 @@ func FuzzChat(f *testing.F) {
 // groups and results.
 func TestOfflineCallsOnlyWhatIsOffered(t *testing.T) {
 	known := []string{"load_tool_group", "pdf_info", "pdf_extract_text", "get_current_time", "save_memory", "read_file", "write_file", "gmail_search"}
-	said := []string{"hi", "summarise the pdf a.pdf", "how many pages?", "page 3 of the document", "find x in it", "what time is it",
-		"remember that I am tall", "new mail?", "load pdf", `write "a" to b.txt`, "read file b.txt", "list groups", "qwerty"}
+	said := []string{
+		"hi", "summarise the pdf a.pdf", "how many pages?", "page 3 of the document", "find x in it", "what time is it",
+		"remember that I am tall", "new mail?", "load pdf", `write "a" to b.txt`, "read file b.txt", "list groups", "qwerty",
+	}
 	results := []string{"", "Loaded 3 tools from group 'PDF Tools':", "Pages: 3\nTitle: T", "--- Page 1 ---\nText. More text.", "Error: no"}
 	rapid.Check(t, func(t *rapid.T) {
 		req := openai.Request{Messages: []openai.Message{

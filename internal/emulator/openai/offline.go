@@ -138,9 +138,9 @@ func listedGroups(prompt string) []group {
 
 // result finds what a tool said in this turn.
 func (t *turn) result(tool string) (string, bool) {
-	for i := len(t.done) - 1; i >= 0; i-- {
-		if t.done[i].call.Name == tool {
-			return t.done[i].text, true
+	for _, v := range slices.Backward(t.done) {
+		if v.call.Name == tool {
+			return v.text, true
 		}
 	}
 	return "", false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -35,9 +36,9 @@ func (t *turn) document() string {
 	if named == "" {
 		return document(t.files)
 	}
-	for i := len(t.files) - 1; i >= 0; i-- {
-		if path.Base(t.files[i]) == path.Base(named) {
-			return t.files[i]
+	for _, v := range slices.Backward(t.files) {
+		if path.Base(v) == path.Base(named) {
+			return v
 		}
 	}
 	return named
@@ -45,9 +46,9 @@ func (t *turn) document() string {
 
 // document is the newest PDF of a list of files.
 func document(files []string) string {
-	for i := len(files) - 1; i >= 0; i-- {
-		if strings.EqualFold(path.Ext(files[i]), ".pdf") {
-			return files[i]
+	for _, file := range slices.Backward(files) {
+		if strings.EqualFold(path.Ext(file), ".pdf") {
+			return file
 		}
 	}
 	return ""
@@ -125,13 +126,14 @@ func describe(name, count, info, said string) string {
 	if howMany.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
 	}
-	out := fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s has %s %s", name, count, plural(count, "page"))
 	for _, field := range []string{"Title", "Author", "Created"} {
 		if value := fieldOf(info, field); value != "" {
-			out += fmt.Sprintf("; %s: %s", strings.ToLower(field), value)
+			fmt.Fprintf(&out, "; %s: %s", strings.ToLower(field), value)
 		}
 	}
-	return out + "."
+	return out.String() + "."
 }
 
 func plural(count, word string) string {

@@ -228,8 +228,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 ) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			writeError(w, &Error{Status: 413, Message: "Request body is too large."})
 		}
 		return

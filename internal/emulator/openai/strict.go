@@ -137,6 +137,7 @@ func (r *Request) readMessages() *Error {
 		if m.Role == "tool" {
 			at := slices.Index(open, m.ToolCallID)
 			if at < 0 {
+				//nolint:misspell // the service's own wording
 				return invalid(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
 			}
 			open = slices.Delete(open, at, at+1)

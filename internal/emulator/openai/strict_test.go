@@ -62,8 +62,8 @@ func TestMessagesAreChecked(t *testing.T) {
 		{"role", `{"role":"boss","content":"x"}`, "Invalid value: 'boss'"},
 		{"null user", `{"role":"user","content":null}`, "expected a string, got null"},
 		{"null assistant", user + `,{"role":"assistant","content":null}`, "expected a string, got null"},
-		{"result without call", user + "," + resA, "must be a response to a preceeding message"},
-		{"result twice", user + "," + calls + "," + resA + "," + resA, "must be a response to a preceeding message"},
+		{"result without call", user + "," + resA, "must be a response to a preceeding message"},                     //nolint:misspell // the service's own wording
+		{"result twice", user + "," + calls + "," + resA + "," + resA, "must be a response to a preceeding message"}, //nolint:misspell // the service's own wording
 		{"result of an older round", user + "," + calls + "," + resA + "," + resB + "," + user + "," + resA, "must be a response"},
 		{"result missing at the end", user + "," + calls + "," + resA, "did not have response messages: b"},
 		{"result missing before user", user + "," + calls + "," + resA + "," + user, "did not have response messages: b"},
@@ -108,8 +108,10 @@ func TestToolsAreChecked(t *testing.T) {
 		{"long name", tool(strings.Repeat("x", 65), object), "maximum length 64", "string_above_max_length"},
 		{"not an object", tool("x", `{"type":"array"}`), `got 'type: "array"'`, "invalid_function_parameters"},
 		{"no type", tool("x", `{}`), "type", "invalid_function_parameters"},
-		{"no items", tool("x", `{"type":"object","properties":{"o":{"type":"object","properties":{"l":{"type":"array"}}}}}`),
-			"Invalid schema for function 'x': In context=('properties', 'o', 'properties', 'l'), array schema missing items.", "invalid_function_parameters"},
+		{
+			"no items", tool("x", `{"type":"object","properties":{"o":{"type":"object","properties":{"l":{"type":"array"}}}}}`),
+			"Invalid schema for function 'x': In context=('properties', 'o', 'properties', 'l'), array schema missing items.", "invalid_function_parameters",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func sentences(text string) []string {
 	return list
 }
 
-// abbreviation says whether a full stop after s is no end: "e.g.", "Dr.", "J."
+// abbreviation says whether a full stop after s is no end: "e.g.", "Dr.", "J.".
 func abbreviation(s string) bool {
 	word := s[strings.LastIndexByte(s, ' ')+1:]
 	switch strings.ToLower(word) {

@@ -48,7 +48,7 @@ func postMessage(c *call) (any, *apiError) {
 	if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
 		return nil, err
 	}
-	if err := s.flood.take(ch.id, s.cfg.Now()); err != nil {
+	if err := s.take(ch.id, s.cfg.Now()); err != nil {
 		return nil, err
 	}
 	s.publish(ch, m)

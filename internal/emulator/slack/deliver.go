@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,12 +56,7 @@ func newWires() wires {
 }
 
 func (s *Server) hasScope(scope string) bool {
-	for _, have := range s.scopes {
-		if have == scope {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.scopes, scope)
 }
 
 // mentions says whether a text calls the bot.

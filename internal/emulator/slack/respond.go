@@ -121,9 +121,7 @@ func (s *Server) post(e *envelope) {
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(e.attempt-1))
 		header.Set("X-Slack-Retry-Reason", "http_error")
 	}
-	s.active.Add(1)
-	go func() {
-		defer s.active.Done()
+	s.active.Go(func() {
 		reply, err := s.request(body, header)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -135,7 +133,7 @@ func (s *Server) post(e *envelope) {
 			s.log.Debug("event not taken", "err", err)
 			s.failed(e)
 		}
-	}()
+	})
 }
 
 // form is how commands and presses are posted.
@@ -158,15 +156,13 @@ func (s *Server) request(body []byte, header http.Header) (reply []byte, err err
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
-	s.active.Add(1)
-	go func() {
-		defer s.active.Done()
+	s.active.Go(func() {
 		select {
 		case <-s.done:
 			cancel()
 		case <-stop:
 		}
-	}()
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.EventsURL, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("slack emulator: post event: %w", err)

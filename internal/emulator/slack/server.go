@@ -268,7 +268,7 @@ func (s *Server) Close() error {
 	close(s.done)
 	serving := s.serving
 	s.hangUp()
-	s.watch.close()
+	s.close()
 	s.mu.Unlock()
 	var errs []error
 	for _, hs := range serving {

@@ -37,7 +37,7 @@ func BenchmarkSendMessage(b *testing.B) {
 		for pb.Next() {
 			chat := strconv.FormatInt(ids[int(next.Add(1))%len(ids)], 10)
 			body := `{"chat_id":` + chat + `,"parse_mode":"HTML","text":"` + text + `"}`
-			r := httptest.NewRequest(http.MethodPost, "/bot"+s.Token()+"/sendMessage", strings.NewReader(body))
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/bot"+s.Token()+"/sendMessage", strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
@@ -70,7 +70,7 @@ func BenchmarkUpdate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r := httptest.NewRequest(http.MethodGet, "/bot"+s.Token()+"/getUpdates?offset="+strconv.FormatInt(last+1, 10), nil)
+		r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/bot"+s.Token()+"/getUpdates?offset="+strconv.FormatInt(last+1, 10), nil)
 		s.ServeHTTP(httptest.NewRecorder(), r)
 		last = sent.Update
 	}

@@ -88,8 +88,7 @@ func TestFaultNthAndProbability(t *testing.T) {
 		var b strings.Builder
 		for range 20 {
 			_, err := f.bot.MakeRequest("getMe", nil)
-			var e *tg.Error
-			if errors.As(err, &e) {
+			if e, ok := errors.AsType[*tg.Error](err); ok {
 				b.WriteString(id(int64(e.Code)) + " ")
 			} else {
 				b.WriteString("ok ")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -145,9 +146,7 @@ func (s *Server) remoteState() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	calls := make(map[string]int, len(s.calls))
-	for name, n := range s.calls {
-		calls[name] = n
-	}
+	maps.Copy(calls, s.calls)
 	return map[string]any{
 		"bot": s.bot, "chats": s.order, "pending": len(s.updates), "confirmed": s.confirmed,
 		"polls": s.polls, "polling": s.poll != nil, "cuts": s.cuts, "lost": s.lost, "calls": calls,

@@ -169,7 +169,7 @@ func (s *Server) Close() error {
 	s.closed = true
 	close(s.done)
 	serving := s.serving
-	s.watch.close()
+	s.close()
 	s.mu.Unlock()
 	var errs []error
 	for _, hs := range serving {

@@ -213,7 +213,7 @@ func TestPress(t *testing.T) {
 	})
 	f.call("editMessageReplyMarkup", tg.Params{"chat_id": id(f.user), "message_id": id(m.ID)}, nil)
 	f.call("editMessageText", tg.Params{"chat_id": id(f.user), "message_id": id(m.ID), "text": "yes"}, nil)
-	got, _ := f.message(f.user, m.ID)
+	got := f.message(f.user, m.ID)
 	if got.Text != "yes" || got.Buttons != nil || len(got.Edits) != 2 || got.Edits[0].Buttons[0][0].Text != "Yes" {
 		t.Errorf("got %+v", got)
 	}
