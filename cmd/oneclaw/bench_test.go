@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,15 +30,22 @@ type crowd struct {
 	bot    *process
 	people []int64
 	next   map[int64]chan struct{}
+	// brain is the tool that is called when somebody writes "message 1"; nil for none.
+	brain atomic.Pointer[openai.ToolCall]
 }
 
 // newCrowd starts a bot whose model takes latency for each answer.
 func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 	b.Helper()
+	c := &crowd{next: map[int64]chan struct{}{}}
 	w := newTown(b, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
-		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content, Delay: latency}, nil
+		last := req.Messages[len(req.Messages)-1]
+		if call := c.brain.Load(); call != nil && last.Role == "user" && last.Content == "message 1" {
+			return openai.Reply{Calls: []openai.ToolCall{*call}}, nil
+		}
+		return openai.Reply{Text: "re: " + last.Content[:min(len(last.Content), 100)], Delay: latency}, nil
 	}))
-	c := &crowd{w: w, next: map[int64]chan struct{}{}}
+	c.w = w
 	for n := range size {
 		who := w.person(fmt.Sprint("person ", n))
 		c.people = append(c.people, who)
@@ -193,4 +202,52 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(took.Microseconds())/1000/float64(n), "ms-to-first-poll")
 	b.ReportMetric(idle/float64(n)/(1<<20), "idle-MiB")
 	b.ReportMetric(0, "ns/op")
+}
+
+// runaways are calls of tools that would never end, or take everything, if nobody
+// stopped them.
+func runaways() map[string]openai.ToolCall {
+	script := func(code string) openai.ToolCall {
+		arguments, _ := json.Marshal(map[string]any{"code": code, "timeout_seconds": 2}) // strings and a number
+		return openai.ToolCall{ID: "1", Name: "js_eval", Arguments: string(arguments)}
+	}
+	command := func(line string) openai.ToolCall {
+		arguments, _ := json.Marshal(map[string]any{"command": line, "timeout_seconds": 2}) // strings and a number
+		return openai.ToolCall{ID: "1", Name: "exec", Arguments: string(arguments)}
+	}
+	return map[string]openai.ToolCall{
+		"EndlessLoop":       script("while (true) {}"),
+		"EndlessAllocation": script("const all = []; while (true) all.push('x'.repeat(1 << 20))"),
+		"ReDoS":             script("/^(a+)+$/.test('a'.repeat(40) + '!')"),
+		"ForkBomb":          command(":(){ :|:& };:"),
+	}
+}
+
+// BenchmarkRunaway lets one chat run a runaway tool again and again and measures what
+// that costs another.
+func BenchmarkRunaway(b *testing.B) {
+	for name, call := range runaways() {
+		b.Run(name, func(b *testing.B) {
+			c := newCrowd(b, 2, 0)
+			c.brain.Store(&call)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				c.exchange(b, c.people[0], 1)
+			}()
+			var times []time.Duration
+			for b.Loop() {
+				for running := true; running; {
+					times = append(times, c.exchange(b, c.people[1], 0))
+					select {
+					case <-ended:
+						running = false
+					default:
+					}
+				}
+			}
+			slices.Sort(times)
+			report(b, times)
+		})
+	}
 }

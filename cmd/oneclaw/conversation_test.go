@@ -1,10 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
@@ -135,5 +142,33 @@ func TestAcceptance074NothingUnloads(t *testing.T) {
 				t.Errorf("there is a tool %s", tool.Name)
 			}
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite testdata/tools.golden.json")
+
+// TestToolsOnTheWire compares what all tools look like to a model with a file, so that
+// a change of a name, a parameter or a description is seen in review.
+func TestToolsOnTheWire(t *testing.T) {
+	var wire bytes.Buffer
+	if err := printToolsJSON(&wire, registryOf(t), ""); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := json.Indent(&got, wire.Bytes(), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "tools.golden.json")
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("the tools differ from %s (-want +got); rewrite it with -update if that is meant:\n%s", golden, diff)
 	}
 }
