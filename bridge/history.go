@@ -16,7 +16,8 @@ import (
 )
 
 // history is the end of a conversation as its log has it, compacted as
-// [agent.Compacted] does: enough for the window of a turn. What is appended goes to the log first. It belongs to one goroutine at a time.
+// [agent.Compacted] does: enough for the window of a turn. What is appended goes to
+// the log first. It belongs to one goroutine at a time.
 type history struct {
 	store storage.Log
 	log   string
