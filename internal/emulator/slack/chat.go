@@ -3,13 +3,15 @@ package slack
 import (
 	"slices"
 	"strings"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // compose reads the text and blocks of a message and refuses what the service does.
-func compose(p *params) (text string, blocks []byte, err *apiError) {
-	text = p.text("text")
-	if md := p.text("markdown_text"); md != "" {
-		if text != "" || p.text("blocks") != "" {
+func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
+	text = p.Text("text")
+	if md := p.Text("markdown_text"); md != "" {
+		if text != "" || p.Text("blocks") != "" {
 			return "", nil, refuse("markdown_text_conflict")
 		}
 		if length(md) > maxMarkdown {
@@ -17,14 +19,14 @@ func compose(p *params) (text string, blocks []byte, err *apiError) {
 		}
 		text = md
 	}
-	if raw := p.text("blocks"); raw != "" && raw != "null" {
+	if raw := p.Text("blocks"); raw != "" && raw != "null" {
 		if err := checkBlocks([]byte(raw)); err != nil {
 			return "", nil, err
 		}
 		blocks = []byte(raw)
 	}
 	switch {
-	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.text("attachments") == "":
+	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.Text("attachments") == "":
 		return "", nil, refuse("no_text")
 	case length(text) > maxText:
 		return "", nil, refuse("msg_too_long")
@@ -40,12 +42,12 @@ func postMessage(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, err := s.find(c.p.text("channel"), true)
+	ch, err := s.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
-	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, broadcast: c.p.bool("reply_broadcast")}
-	if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, broadcast: c.p.Bool("reply_broadcast")}
+	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
 	if err := s.take(ch.id, s.cfg.Now()); err != nil {
@@ -90,16 +92,16 @@ func postEphemeral(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, err := s.find(c.p.text("channel"), true)
+	ch, err := s.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
-	user := c.p.text("user")
+	user := c.p.Text("user")
 	if !slices.Contains(ch.members, user) {
 		return nil, refuse("user_not_in_channel")
 	}
 	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, ephemeral: user}
-	if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
 	s.add(ch, m)
@@ -109,11 +111,11 @@ func postEphemeral(c *call) (any, *apiError) {
 
 // own finds a message of the bot by the ts of a call.
 func (c *call) own(forbidden string) (*channel, *message, *apiError) {
-	ch, err := c.s.find(c.p.text("channel"), true)
+	ch, err := c.s.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := ch.byTS[c.p.text("ts")]
+	m := ch.byTS[c.p.Text("ts")]
 	switch {
 	case m == nil || m.deleted || m.ephemeral != "":
 		return nil, nil, refuse("message_not_found")
@@ -166,15 +168,15 @@ func setStatus(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, err := s.find(c.p.text("channel_id"), false)
+	ch, err := s.find(c.p.Text("channel_id"), false)
 	if err != nil {
 		return nil, err
 	}
-	thread := c.p.text("thread_ts")
+	thread := c.p.Text("thread_ts")
 	if m := ch.byTS[thread]; m == nil || m.parent != nil {
 		return nil, refuse("invalid_thread_ts")
 	}
-	s.setStatus(ch, thread, c.p.text("status"), true)
+	s.setStatus(ch, thread, c.p.Text("status"), true)
 	return nil, nil
 }
 
@@ -217,11 +219,11 @@ func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, err := s.find(c.p.text("channel"), true)
+	ch, err := s.find(c.p.Text("channel"), true)
 	if err != nil {
 		return nil, err
 	}
-	m, name := ch.byTS[c.p.text("timestamp")], strings.Trim(c.p.text("name"), ":")
+	m, name := ch.byTS[c.p.Text("timestamp")], strings.Trim(c.p.Text("name"), ":")
 	switch {
 	case m == nil || m.deleted:
 		return nil, refuse("message_not_found")

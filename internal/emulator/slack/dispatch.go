@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // method is one method of the Web API. Its run locks the server itself.
@@ -48,7 +50,7 @@ func methods() map[string]method {
 type call struct {
 	s *Server
 	r *http.Request
-	p *params
+	p *wire.Params
 	// channel and message are what an accepted call made or changed.
 	channel *channel
 	message *message
@@ -114,7 +116,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	channel := p.text("channel") + p.text("channel_id")
+	channel := p.Text("channel") + p.Text("channel_id")
 	f := s.fire(name, channel)
 	s.count(name, channel, f)
 	if s.before(w, r, f) {
@@ -141,18 +143,18 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 }
 
 // token is the token of a call: in the header, or in a form. JSON holds none.
-func token(r *http.Request, p *params) string {
+func token(r *http.Request, p *wire.Params) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return strings.TrimSpace(t)
 	}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || r.URL.Query().Has("token") {
 		return ""
 	}
-	return p.text("token")
+	return p.Text("token")
 }
 
 // authorize checks the token, its kind and its scopes.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *params, m method) *apiError {
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, m method) *apiError {
 	t := token(r, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -86,7 +86,7 @@ func fileInfo(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.files.byID[c.p.text("file")]
+	f := s.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
 		return nil, refuse("file_not_found")
 	}
@@ -136,7 +136,7 @@ func serveLogin(w http.ResponseWriter) {
 
 func uploadURL(c *call) (any, *apiError) {
 	s := c.s
-	name, size := c.p.text("filename"), int(c.p.int("length"))
+	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
 		return nil, refuse("invalid_arguments")
@@ -196,7 +196,7 @@ func completeUpload(c *call) (any, *apiError) {
 		ID    string `json:"id"`
 		Title string `json:"title"`
 	}
-	if _, err := c.p.json("files", &list); err != nil || len(list) == 0 {
+	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
 		return nil, refuse("invalid_arguments")
 	}
 	s.mu.Lock()
@@ -211,13 +211,13 @@ func completeUpload(c *call) (any, *apiError) {
 		files = append(files, f)
 		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})
 	}
-	if id := c.p.text("channel_id"); id != "" {
+	if id := c.p.Text("channel_id"); id != "" {
 		ch, err := s.find(id, true)
 		if err != nil {
 			return nil, err
 		}
-		m := &message{user: s.cfg.BotUser, bot: true, text: c.p.text("initial_comment"), subtype: "file_share", files: files}
-		if m.parent, err = ch.parentOf(c.p.text("thread_ts")); err != nil {
+		m := &message{user: s.cfg.BotUser, bot: true, text: c.p.Text("initial_comment"), subtype: "file_share", files: files}
+		if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
 			return nil, err
 		}
 		for _, f := range files {

@@ -22,7 +22,7 @@ func userInfo(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.users[c.p.text("user")]
+	u := s.users[c.p.Text("user")]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
@@ -33,7 +33,7 @@ func channelInfo(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.channels[c.p.text("channel")]
+	ch := s.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found")
 	}
@@ -47,8 +47,8 @@ func openConversation(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	users := strings.Split(c.p.text("users"), ",")
-	if c.p.text("users") == "" {
+	users := strings.Split(c.p.Text("users"), ",")
+	if c.p.Text("users") == "" {
 		return nil, refuse("users_list_not_supplied")
 	}
 	for _, id := range users {
@@ -67,7 +67,7 @@ func openConversation(c *call) (any, *apiError) {
 
 // readable finds a channel whose messages the bot may read.
 func (c *call) readable() (*channel, *apiError) {
-	ch, err := c.s.find(c.p.text("channel"), false)
+	ch, err := c.s.find(c.p.Text("channel"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func replies(c *call) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	root := ch.byTS[c.p.text("ts")]
+	root := ch.byTS[c.p.Text("ts")]
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
 		return nil, refuse("thread_not_found")
 	}
@@ -115,20 +115,20 @@ func replies(c *call) (any, *apiError) {
 
 // page cuts a list as limit, oldest, latest and cursor say.
 func (c *call) page(list []*message) (any, *apiError) {
-	oldest, latest := c.p.text("oldest"), c.p.text("latest")
-	inclusive := c.p.bool("inclusive")
+	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
+	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
 		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
 			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
 	})
-	if cursor := c.p.text("cursor"); cursor != "" {
+	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(m *message) bool { return m.ts == cursor })
 		if i < 0 {
 			return nil, refuse("invalid_cursor")
 		}
 		list = list[i:]
 	}
-	limit := int(c.p.int("limit"))
+	limit := int(c.p.Int("limit"))
 	if limit < 0 || limit > 1000 {
 		return nil, refuse("invalid_limit")
 	}

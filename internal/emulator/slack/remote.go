@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // remoteCall is the body of a POST to the control side: the fields of whichever
@@ -59,7 +60,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		err = errors.New("unknown act")
 	default:
-		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		if !wire.IsJSON(r) {
 			writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
 			return
 		}

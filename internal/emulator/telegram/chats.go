@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Statuses of members.
@@ -22,7 +24,7 @@ type wireFullChat struct {
 	MaxReactionCount int `json:"max_reaction_count"`
 }
 
-func getChat(_ context.Context, s *Server, p *params) (any, *apiError) {
+func getChat(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.find(p, false)
@@ -53,8 +55,8 @@ func (s *Server) member(c *chat, u User) wireMember {
 	return m
 }
 
-func getChatMember(_ context.Context, s *Server, p *params) (any, *apiError) {
-	id := p.int("user_id")
+func getChatMember(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	id := p.Int("user_id")
 	if id <= 0 {
 		return nil, badRequest("invalid user_id specified")
 	}
@@ -74,7 +76,7 @@ func getChatMember(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return s.member(c, *u), nil
 }
 
-func getChatAdministrators(_ context.Context, s *Server, p *params) (any, *apiError) {
+func getChatAdministrators(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.find(p, true)

@@ -3,16 +3,17 @@ package telegram
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // method is one method of the Bot API. It locks the server itself.
-type method func(ctx context.Context, s *Server, p *params) (any, *apiError)
+type method func(ctx context.Context, s *Server, p *wire.Params) (any, *apiError)
 
 // methods lists the methods by their lower-case names: the service does not mind
 // the case.
@@ -112,8 +113,8 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	fault := s.fire(name, p.int("chat_id"))
-	s.count(name, p.int("chat_id"), fault)
+	fault := s.fire(name, p.Int("chat_id"))
+	s.count(name, p.Int("chat_id"), fault)
 	if s.before(w, r, fault) {
 		return
 	}
@@ -206,10 +207,4 @@ func gatewayPage(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<html>\r\n<head><title>%[1]s</title></head>\r\n<body>\r\n"+
 		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
-}
-
-// isTooLarge tells a body over the limit from one that is broken.
-func isTooLarge(err error) bool {
-	var tooLarge *http.MaxBytesError
-	return errors.As(err, &tooLarge)
 }

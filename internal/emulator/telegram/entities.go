@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // special finds what apps and service mark in plain text without being asked.
@@ -63,8 +65,8 @@ type formatted struct {
 }
 
 // formattedText reads a text parameter with its parse mode or entities.
-func formattedText(p *params, name, entities string) (formatted, *apiError) {
-	f := formatted{source: p.text(name), mode: strings.ToLower(p.text("parse_mode"))}
+func formattedText(p *wire.Params, name, entities string) (formatted, *apiError) {
+	f := formatted{source: p.Text(name), mode: strings.ToLower(p.Text("parse_mode"))}
 	if len(f.source) > maxRawText {
 		return f, badRequest("text is too long")
 	}
@@ -74,7 +76,7 @@ func formattedText(p *params, name, entities string) (formatted, *apiError) {
 	f.text = f.source
 	switch f.mode {
 	case "", "none":
-		if _, err := p.json(entities, &f.entities); err != nil {
+		if _, err := p.JSON(entities, &f.entities); err != nil {
 			return f, badRequest("can't parse entities JSON object")
 		}
 	case "html":
@@ -111,11 +113,11 @@ func (f *formatted) trim() {
 
 // keyboard reads reply_markup. It returns nothing where there is none, and an
 // empty keyboard where the markup is of another kind.
-func keyboard(p *params) (*wireMarkup, *apiError) {
+func keyboard(p *wire.Params) (*wireMarkup, *apiError) {
 	var markup struct {
 		InlineKeyboard json.RawMessage `json:"inline_keyboard"`
 	}
-	there, err := p.json("reply_markup", &markup)
+	there, err := p.JSON("reply_markup", &markup)
 	if err != nil {
 		return nil, badRequest("can't parse reply keyboard markup JSON object")
 	}

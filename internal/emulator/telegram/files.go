@@ -12,6 +12,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Kinds of files.
@@ -74,8 +76,8 @@ func (f *file) wire() wireFile {
 }
 
 // getFile tells where a file is fetched from. Files over 20 MB are refused.
-func getFile(_ context.Context, s *Server, p *params) (any, *apiError) {
-	id := p.text("file_id")
+func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	id := p.Text("file_id")
 	if id == "" {
 		return nil, badRequest("file_id not specified")
 	}
@@ -124,9 +126,9 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 }
 
 // media reads the file of a send: uploaded, or by the id of one the server has.
-func (s *Server) media(p *params, kind string) (*file, *apiError) {
-	up, uploaded := p.file(kind)
-	value := p.text(kind)
+func (s *Server) media(p *wire.Params, kind string) (*file, *apiError) {
+	up, uploaded := p.File(kind)
+	value := p.Text(kind)
 	switch {
 	case uploaded:
 		return s.uploaded(up, kind)
@@ -145,16 +147,16 @@ func (s *Server) media(p *params, kind string) (*file, *apiError) {
 	return f, nil
 }
 
-func (s *Server) uploaded(up upload, kind string) (*file, *apiError) {
+func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
-	case len(up.data) == 0:
+	case len(up.Data) == 0:
 		return nil, badRequest("file must be non-empty")
-	case len(up.data) > maxUpload, kind == KindPhoto && len(up.data) > maxPhoto:
+	case len(up.Data) > maxUpload, kind == KindPhoto && len(up.Data) > maxPhoto:
 		return nil, errorf(413, "Request Entity Too Large")
 	}
 	width, height := 0, 0
 	if kind == KindPhoto {
-		conf, _, err := image.DecodeConfig(bytes.NewReader(up.data))
+		conf, _, err := image.DecodeConfig(bytes.NewReader(up.Data))
 		if err != nil {
 			return nil, badRequest("IMAGE_PROCESS_FAILED")
 		}
@@ -163,7 +165,7 @@ func (s *Server) uploaded(up upload, kind string) (*file, *apiError) {
 			return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
 		}
 	}
-	f := s.files.put(kind, up.name, up.mime, up.data, 0, s.cfg.MaxFiles)
+	f := s.files.put(kind, up.Name, up.MIME, up.Data, 0, s.cfg.MaxFiles)
 	f.width, f.height = width, height
 	return f, nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // wireBot is the answer of getMe.
@@ -19,7 +21,7 @@ type wireBot struct {
 	HasTopicsEnabled        bool `json:"has_topics_enabled"`
 }
 
-func getMe(_ context.Context, s *Server, _ *params) (any, *apiError) {
+func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	topics := slices.ContainsFunc(s.order, func(id int64) bool {
@@ -30,12 +32,12 @@ func getMe(_ context.Context, s *Server, _ *params) (any, *apiError) {
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-func setMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	var commands []struct {
 		Command     string `json:"command"`
 		Description string `json:"description"`
 	}
-	if _, err := p.json("commands", &commands); err != nil {
+	if _, err := p.JSON("commands", &commands); err != nil {
 		return nil, badRequest("can't parse commands JSON object")
 	}
 	if len(commands) > 100 {
@@ -67,9 +69,9 @@ func setMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
 }
 
 // commandScope is the key of a scope and language: the scope as compact JSON.
-func commandScope(p *params) (string, *apiError) {
+func commandScope(p *wire.Params) (string, *apiError) {
 	scope := map[string]any{}
-	if _, err := p.json("scope", &scope); err != nil {
+	if _, err := p.JSON("scope", &scope); err != nil {
 		return "", badRequest("can't parse BotCommandScope JSON object")
 	}
 	kind, _ := scope["type"].(string)
@@ -82,10 +84,10 @@ func commandScope(p *params) (string, *apiError) {
 		return "", badRequest("can't parse BotCommandScope: Unsupported type specified")
 	}
 	rest, _ := json.Marshal(scope)
-	return kind + "|" + string(rest) + "|" + p.text("language_code"), nil
+	return kind + "|" + string(rest) + "|" + p.Text("language_code"), nil
 }
 
-func getMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+func getMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	scope, err := commandScope(p)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,7 @@ func getMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return []string{}, nil
 }
 
-func deleteMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) {
+func deleteMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	scope, err := commandScope(p)
 	if err != nil {
 		return nil, err
@@ -112,8 +114,8 @@ func deleteMyCommands(_ context.Context, s *Server, p *params) (any, *apiError) 
 // maxActions bounds the actions kept for a chat.
 const maxActions = 1000
 
-func sendChatAction(_ context.Context, s *Server, p *params) (any, *apiError) {
-	action := p.text("action")
+func sendChatAction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	action := p.Text("action")
 	switch action {
 	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice",
 		"upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note":
@@ -129,7 +131,7 @@ func sendChatAction(_ context.Context, s *Server, p *params) (any, *apiError) {
 	if _, err := c.thread(p, true); err != nil {
 		return nil, err
 	}
-	a := Action{Chat: c.id, Thread: p.int("message_thread_id"), Action: action, At: s.cfg.Now()}
+	a := Action{Chat: c.id, Thread: p.Int("message_thread_id"), Action: action, At: s.cfg.Now()}
 	if len(c.actions) >= maxActions {
 		c.actions = c.actions[1:]
 	}
@@ -138,7 +140,7 @@ func sendChatAction(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return true, nil
 }
 
-func sendMessageDraft(_ context.Context, s *Server, p *params) (any, *apiError) {
+func sendMessageDraft(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	body, err := formattedText(p, "text", "entities")
 	if err != nil {
 		return nil, err
@@ -153,7 +155,7 @@ func sendMessageDraft(_ context.Context, s *Server, p *params) (any, *apiError) 
 	if err != nil {
 		return nil, err
 	}
-	id := p.int("draft_id")
+	id := p.Int("draft_id")
 	switch {
 	case c.kind != Private:
 		return nil, badRequest("TEXTDRAFT_PEER_INVALID")
@@ -177,9 +179,9 @@ func knownReaction(emoji string) bool {
 	return emoji != "" && slices.Contains(strings.Fields(reactions), emoji)
 }
 
-func setMessageReaction(_ context.Context, s *Server, p *params) (any, *apiError) {
+func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	var list []wireReaction
-	if _, err := p.json("reaction", &list); err != nil {
+	if _, err := p.JSON("reaction", &list); err != nil {
 		return nil, badRequest("can't parse reaction types JSON object")
 	}
 	if len(list) > 1 {
@@ -201,7 +203,7 @@ func setMessageReaction(_ context.Context, s *Server, p *params) (any, *apiError
 	if err != nil {
 		return nil, err
 	}
-	m := c.byID[p.int("message_id")]
+	m := c.byID[p.Int("message_id")]
 	if m == nil || m.deleted {
 		return nil, badRequest("message to react not found")
 	}
@@ -211,17 +213,17 @@ func setMessageReaction(_ context.Context, s *Server, p *params) (any, *apiError
 }
 
 // answerCallbackQuery ends a press of a button. Each is answered once.
-func answerCallbackQuery(_ context.Context, s *Server, p *params) (any, *apiError) {
-	if utf16Len(p.text("text")) > 200 {
+func answerCallbackQuery(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	if utf16Len(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.callbacks[p.text("callback_query_id")]
+	q := s.callbacks[p.Text("callback_query_id")]
 	if q == nil || q.Answered {
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
 	}
-	q.Answered, q.Text, q.Alert = true, p.text("text"), p.bool("show_alert")
+	q.Answered, q.Text, q.Alert = true, p.Text("text"), p.Bool("show_alert")
 	s.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
 	return true, nil
 }

@@ -3,10 +3,12 @@ package telegram
 import (
 	"context"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
-func sendMessage(_ context.Context, s *Server, p *params) (any, *apiError) {
-	if p.text("text") == "" {
+func sendMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	if p.Text("text") == "" {
 		return nil, badRequest("message text is empty")
 	}
 	body, err := formattedText(p, "text", "entities")
@@ -16,15 +18,15 @@ func sendMessage(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return s.send(p, body, "")
 }
 
-func sendPhoto(_ context.Context, s *Server, p *params) (any, *apiError) {
+func sendPhoto(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	return sendMedia(s, p, KindPhoto)
 }
 
-func sendDocument(_ context.Context, s *Server, p *params) (any, *apiError) {
+func sendDocument(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	return sendMedia(s, p, KindDocument)
 }
 
-func sendMedia(s *Server, p *params, kind string) (any, *apiError) {
+func sendMedia(s *Server, p *wire.Params, kind string) (any, *apiError) {
 	body, err := formattedText(p, "caption", "caption_entities")
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func sendMedia(s *Server, p *params, kind string) (any, *apiError) {
 }
 
 // send accepts a message of the bot: with a file of a kind, or text alone.
-func (s *Server) send(p *params, body formatted, kind string) (any, *apiError) {
+func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiError) {
 	markup, err := keyboard(p)
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func (s *Server) send(p *params, body formatted, kind string) (any, *apiError) {
 			return nil, err
 		}
 	}
-	m := &message{from: s.bot, body: body, markup: markup, silent: p.bool("disable_notification")}
+	m := &message{from: s.bot, body: body, markup: markup, silent: p.Bool("disable_notification")}
 	if m.thread, err = c.thread(p, false); err != nil {
 		return nil, err
 	}
@@ -90,18 +92,18 @@ func checkText(body formatted) *apiError {
 
 // replied finds the message that reply_parameters (or the older
 // reply_to_message_id) names.
-func (c *chat) replied(p *params) (*message, *apiError) {
+func (c *chat) replied(p *wire.Params) (*message, *apiError) {
 	var reply struct {
 		MessageID int64 `json:"message_id"`
 		Without   bool  `json:"allow_sending_without_reply"`
 	}
-	there, err := p.json("reply_parameters", &reply)
+	there, err := p.JSON("reply_parameters", &reply)
 	if err != nil {
 		return nil, badRequest("can't parse reply parameters JSON object")
 	}
 	if !there {
-		reply.MessageID = p.int("reply_to_message_id")
-		reply.Without = p.bool("allow_sending_without_reply")
+		reply.MessageID = p.Int("reply_to_message_id")
+		reply.Without = p.Bool("allow_sending_without_reply")
 	}
 	if reply.MessageID == 0 {
 		return nil, nil
@@ -117,15 +119,15 @@ func (c *chat) replied(p *params) (*message, *apiError) {
 }
 
 // own finds a message of the bot that may be edited.
-func (s *Server) own(p *params) (*chat, *message, *apiError) {
-	if p.text("chat_id") == "" && p.int("message_id") == 0 {
+func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
+	if p.Text("chat_id") == "" && p.Int("message_id") == 0 {
 		return nil, nil, badRequest("message identifier is not specified")
 	}
 	c, err := s.find(p, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := c.byID[p.int("message_id")]
+	m := c.byID[p.Int("message_id")]
 	switch {
 	case m == nil || m.deleted:
 		return nil, nil, badRequest("message to edit not found")
@@ -137,8 +139,8 @@ func (s *Server) own(p *params) (*chat, *message, *apiError) {
 
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
-func editMessageText(_ context.Context, s *Server, p *params) (any, *apiError) {
-	if p.text("text") == "" {
+func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	if p.Text("text") == "" {
 		return nil, badRequest("message text is empty")
 	}
 	body, err := formattedText(p, "text", "entities")
@@ -167,7 +169,7 @@ func editMessageText(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return s.edit(c, m, body, markup)
 }
 
-func editMessageReplyMarkup(_ context.Context, s *Server, p *params) (any, *apiError) {
+func editMessageReplyMarkup(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	markup, err := keyboard(p)
 	if err != nil {
 		return nil, err
@@ -214,14 +216,14 @@ func (f formatted) same(g formatted) bool {
 	return true
 }
 
-func deleteMessage(_ context.Context, s *Server, p *params) (any, *apiError) {
+func deleteMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, err := s.find(p, true)
 	if err != nil {
 		return nil, err
 	}
-	m := c.byID[p.int("message_id")]
+	m := c.byID[p.Int("message_id")]
 	switch {
 	case m == nil || m.deleted:
 		return nil, badRequest("message to delete not found")

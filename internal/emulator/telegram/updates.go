@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // The refusals of a second consumer.
@@ -100,9 +102,9 @@ func (s *Server) wanted(kind string) bool {
 }
 
 // allow takes over allowed_updates, which holds from now on until named again.
-func (s *Server) allow(p *params) {
+func (s *Server) allow(p *wire.Params) {
 	var kinds []string
-	there, err := p.json("allowed_updates", &kinds)
+	there, err := p.JSON("allowed_updates", &kinds)
 	if !there || err != nil {
 		return
 	}
@@ -112,12 +114,12 @@ func (s *Server) allow(p *params) {
 	}
 }
 
-func getUpdates(ctx context.Context, s *Server, p *params) (any, *apiError) {
+func getUpdates(ctx context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	limit := 100
-	if p.text("limit") != "" {
-		limit = int(min(max(p.int("limit"), 1), 100))
+	if p.Text("limit") != "" {
+		limit = int(min(max(p.Int("limit"), 1), 100))
 	}
-	wait := min(max(time.Duration(p.int("timeout")), 0)*time.Second, maxPoll)
+	wait := min(max(time.Duration(p.Int("timeout")), 0)*time.Second, maxPoll)
 	s.mu.Lock()
 	if s.webhook.URL != "" {
 		s.mu.Unlock()
@@ -125,7 +127,7 @@ func getUpdates(ctx context.Context, s *Server, p *params) (any, *apiError) {
 	}
 	s.allow(p)
 	s.polls++
-	s.confirm(p.int("offset"))
+	s.confirm(p.Int("offset"))
 	s.emit(Event{Kind: EventPoll}, nil, nil)
 	ready := s.take(limit)
 	if len(ready) > 0 || wait == 0 {
@@ -229,10 +231,10 @@ var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 
 // setWebhook records a webhook. Nothing is delivered to it; it exists so that
 // polling meets the conflict it would meet.
-func setWebhook(_ context.Context, s *Server, p *params) (any, *apiError) {
-	raw := p.text("url")
+func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
+	raw := p.Text("url")
 	u, err := url.Parse(raw)
-	secret := p.text("secret_token")
+	secret := p.Text("secret_token")
 	switch {
 	case raw == "":
 		return deleteWebhook(context.Background(), s, p)
@@ -255,18 +257,18 @@ func setWebhook(_ context.Context, s *Server, p *params) (any, *apiError) {
 	return true, nil
 }
 
-func deleteWebhook(_ context.Context, s *Server, p *params) (any, *apiError) {
+func deleteWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.webhook.URL = ""
-	if p.bool("drop_pending_updates") {
+	if p.Bool("drop_pending_updates") {
 		s.confirm(s.last + 1)
 	}
 	s.changed()
 	return true, nil
 }
 
-func getWebhookInfo(_ context.Context, s *Server, _ *params) (any, *apiError) {
+func getWebhookInfo(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.webhook

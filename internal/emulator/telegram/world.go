@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Kinds of chats.
@@ -125,8 +127,8 @@ func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 
 // find looks a chat up as the methods do. Where write is set, it also refuses
 // chats the bot cannot write to.
-func (s *Server) find(p *params, write bool) (*chat, *apiError) {
-	raw := p.text("chat_id")
+func (s *Server) find(p *wire.Params, write bool) (*chat, *apiError) {
+	raw := p.Text("chat_id")
 	if raw == "" {
 		return nil, badRequest("chat_id is empty")
 	}
@@ -152,8 +154,8 @@ func (s *Server) find(p *params, write bool) (*chat, *apiError) {
 
 // thread checks a message_thread_id: an unknown topic is refused, and so is the
 // General one, which is reached by leaving the id out.
-func (c *chat) thread(p *params, general bool) (int64, *apiError) {
-	id := p.int("message_thread_id")
+func (c *chat) thread(p *wire.Params, general bool) (int64, *apiError) {
+	id := p.Int("message_thread_id")
 	if id == 0 || general && c.forum && id == generalTopic {
 		return 0, nil
 	}

@@ -1,5 +1,5 @@
-// Package wire watches the connections of an emulator: what an observer of the wire can
-// say about sends whose client died.
+// Package wire is what the emulators of services share: how they read arguments, and
+// what an observer of the wire can say about sends whose client died.
 package wire
 
 import (
