@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -45,4 +46,48 @@ func (b *committingBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return b.ReadCloser.Read(p)
+}
+
+// CommitGate runs the commit of one send at most once, and never after the send is
+// over: a transport may still be reading the body when a cancelled request returns.
+// Its Open is what [CommitOnWrite] is given.
+type CommitGate struct {
+	commit func() error
+
+	mu    sync.Mutex
+	shut  bool
+	begun bool
+	err   error
+}
+
+var errSendOver = errors.New("bridge: the send is over")
+
+// NewCommitGate makes the gate of one send, which must be closed when the send
+// returns.
+func NewCommitGate(commit func() error) *CommitGate { return &CommitGate{commit: commit} }
+
+// Open runs the commit and returns its error. Once it has run, Open returns the same
+// error again; after [CommitGate.Close] it runs nothing and returns an error.
+func (g *CommitGate) Open() error {
+	// The commit runs under the lock, so that closing waits for it: a send that has
+	// returned is never committed afterwards.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.shut:
+		return errSendOver
+	case !g.begun:
+		g.begun = true
+		g.err = g.commit()
+	}
+	return g.err
+}
+
+// Close ends the send. It reports whether the commit was run, which means that the
+// server may have seen the beginning of the request, and what the commit returned.
+func (g *CommitGate) Close() (begun bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = true
+	return g.begun, g.err
 }

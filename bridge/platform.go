@@ -120,8 +120,9 @@ type Platform interface {
 	//
 	// It calls commit exactly once (per attempt that reaches the platform), when the
 	// platform has received the beginning of the request, and completes the request
-	// only after commit has returned nil; see [CommitOnWrite]. So whoever crashed
-	// before commit knows that nothing was sent. Errors are *[SendError].
+	// only after commit has returned nil; see [CommitOnWrite] and [CommitGate]. So
+	// whoever crashed before commit knows that nothing was sent. Errors are
+	// *[SendError].
 	Send(ctx context.Context, to Address, part Part, commit func() error) (string, error)
 }
 

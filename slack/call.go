@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -126,39 +125,6 @@ func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
 
-// gate runs the commit of a send, unless the call is over already: a transport may
-// still be reading the body when a cancelled call returns.
-type gate struct {
-	commit func() error
-
-	mu    sync.Mutex
-	shut  bool
-	begun bool
-	err   error
-}
-
-var errOver = errors.New("slack: the call is over")
-
-func (g *gate) open() error {
-	// The commit runs under the lock, so that shutting waits for it: a send that has
-	// returned is never committed afterwards.
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut {
-		return errOver
-	}
-	g.begun = true
-	g.err = g.commit()
-	return g.err
-}
-
-func (g *gate) close() (begun bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = true
-	return g.begun, g.err
-}
-
 // doFunc is a client of one request.
 type doFunc func(*http.Request) (*http.Response, error)
 
@@ -177,17 +143,17 @@ func (c *client) patient(ctx context.Context, method string, with func(context.C
 
 // do is call, with a commit between the first byte of the request and the rest
 // where there is a gate.
-func (c *client) do(ctx context.Context, method string, g *gate, with func(context.Context, *slack.Client) error) error {
+func (c *client) do(ctx context.Context, method string, g *bridge.CommitGate, with func(context.Context, *slack.Client) error) error {
 	return c.within(ctx, c.timeout, method, g, with)
 }
 
-func (c *client) within(ctx context.Context, timeout time.Duration, method string, g *gate, with func(context.Context, *slack.Client) error) error {
+func (c *client) within(ctx context.Context, timeout time.Duration, method string, g *bridge.CommitGate, with func(context.Context, *slack.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
 			if g != nil {
-				bridge.CommitOnWrite(req, g.open)
+				bridge.CommitOnWrite(req, g.Open)
 			}
 			resp, err := c.http.Do(req)
 			if err == nil {
@@ -198,7 +164,7 @@ func (c *client) within(ctx context.Context, timeout time.Duration, method strin
 	err := with(ctx, api)
 	fault := &callError{method: method, begun: true}
 	if g != nil {
-		fault.begun, fault.commit = g.close()
+		fault.begun, fault.commit = g.Close()
 	}
 	if err == nil {
 		return nil

@@ -67,7 +67,7 @@ func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
 	var ts string
-	err := p.api.do(ctx, "chat.postMessage", &gate{commit: commit}, func(ctx context.Context, api *slack.Client) (err error) {
+	err := p.api.do(ctx, "chat.postMessage", bridge.NewCommitGate(commit), func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")

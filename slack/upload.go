@@ -85,7 +85,7 @@ func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f br
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
 		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
 	}
-	return p.api.do(ctx, "files.completeUploadExternal", &gate{commit: commit}, func(ctx context.Context, api *slack.Client) error {
+	return p.api.do(ctx, "files.completeUploadExternal", bridge.NewCommitGate(commit), func(ctx context.Context, api *slack.Client) error {
 		_, err := api.CompleteUploadExternalContext(ctx, params)
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -116,39 +115,6 @@ func refused(err error, words string) bool {
 	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && strings.Contains(strings.ToLower(ce.text), words)
 }
 
-// gate runs the commit of a send, unless the call is over already: a transport may
-// still be reading the body when a cancelled call returns.
-type gate struct {
-	commit func() error
-
-	mu    sync.Mutex
-	shut  bool
-	begun bool
-	err   error
-}
-
-var errOver = errors.New("telegram: the call is over")
-
-func (g *gate) open() error {
-	// The commit runs under the lock, so that shutting waits for it: a send that has
-	// returned is never committed afterwards.
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut {
-		return errOver
-	}
-	g.begun = true
-	g.err = g.commit()
-	return g.err
-}
-
-func (g *gate) close() (begun bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = true
-	return g.begun, g.err
-}
-
 // doFunc is a client of one request.
 type doFunc func(*http.Request) (*http.Response, error)
 
@@ -166,23 +132,23 @@ func (c *client) call(ctx context.Context, method string, params tgbotapi.Params
 func (c *client) send(ctx context.Context, method string, params tgbotapi.Params, into any, commit func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.do(ctx, method, params, into, &gate{commit: commit})
+	return c.do(ctx, method, params, into, bridge.NewCommitGate(commit))
 }
 
-func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any, g *gate) error {
+func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any, g *bridge.CommitGate) error {
 	return c.request(ctx, method, into, g, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
 		return bot.MakeRequest(method, params)
 	})
 }
 
 // request has the library make a request and decodes the result.
-func (c *client) request(ctx context.Context, method string, into any, g *gate, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
+func (c *client) request(ctx context.Context, method string, into any, g *bridge.CommitGate, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
 	var status int
 	var header http.Header
 	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
 		if g != nil {
-			bridge.CommitOnWrite(req, g.open)
+			bridge.CommitOnWrite(req, g.Open)
 		}
 		resp, err := c.http.Do(req)
 		if err == nil {
@@ -195,7 +161,7 @@ func (c *client) request(ctx context.Context, method string, into any, g *gate, 
 	resp, err := with(bot)
 	fault := &callError{method: method, code: status, begun: true}
 	if g != nil {
-		fault.begun, fault.commit = g.close()
+		fault.begun, fault.commit = g.Close()
 	}
 	if err == nil && into != nil {
 		err = json.Unmarshal(resp.Result, into)

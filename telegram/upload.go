@@ -142,7 +142,7 @@ func (d delivery) caption(text string) string {
 func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, into any, commit func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, uploadTimeout))
 	defer cancel()
-	return c.request(ctx, method, into, &gate{commit: commit}, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
+	return c.request(ctx, method, into, bridge.NewCommitGate(commit), func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
 		return bot.UploadFiles(method, params, []tgbotapi.RequestFile{file})
 	})
 }
