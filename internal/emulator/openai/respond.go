@@ -25,7 +25,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, req Request, re
 	}
 	if !req.Stream {
 		if reply.End == EndStall {
-			s.sleep(r.Context(), 0)
+			s.life.Sleep(r.Context(), 0)
 		}
 		if reply.End != EndProperly {
 			panic(http.ErrAbortHandler)

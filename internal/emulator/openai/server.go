@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Defaults of [Config].
@@ -52,15 +53,15 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// errClosed is returned by [Server.Start] when the server is closed.
+var errClosed = errors.New("model emulator: closed")
+
 // Server is a model server. All its methods may be called concurrently.
 type Server struct {
 	cfg  Config
-	done chan struct{}
+	life *wire.Lifecycle
 
 	mu      sync.Mutex
-	closed  bool
-	active  sync.WaitGroup
-	serving []*http.Server
 	records records
 	cache   promptCache
 	next    int
@@ -91,88 +92,35 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, done: make(chan struct{}), cache: newPromptCache()}, nil
+	s := &Server{cfg: cfg, cache: newPromptCache()}
+	s.life = wire.NewLifecycle("model emulator", errClosed, &s.mu, cfg.Logger)
+	return s, nil
 }
 
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
 // until [Server.Close]. It returns the base URL to give a client, /v1 included.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	at := "127.0.0.1:0"
-	if len(addr) > 0 {
-		at = addr[0]
-	}
-	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", at)
+	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
-		return "", fmt.Errorf("model emulator: listen on %s: %w", at, err)
+		return "", err
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.follow}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return "", errors.Join(errors.New("model emulator: closed"), ln.Close())
+	base, err := s.life.Serve(ln, s)
+	if err != nil {
+		return "", err
 	}
-	s.serving = append(s.serving, hs)
-	s.active.Add(1)
-	s.mu.Unlock()
-	go func() {
-		defer s.active.Done()
-		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.cfg.Logger.Error("emulator stopped serving", "err", err)
-		}
-	}()
-	return "http://" + ln.Addr().String() + "/v1", nil
+	return base + "/v1", nil
 }
 
 // Close ends every request and waits until nothing runs any more.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	if first {
-		close(s.done)
-	}
-	serving := s.serving
-	s.mu.Unlock()
-	var errs []error
-	if first {
-		for _, hs := range serving {
-			errs = append(errs, hs.Close())
-		}
-	}
-	s.active.Wait()
-	return errors.Join(errs...)
-}
-
-// follow counts connections, whose goroutines may outlive their last request: Close
-// waits for them too.
-func (s *Server) follow(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.active.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.active.Done()
-	}
-}
-
-// enter counts a request in, unless the server is closed.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active.Add(1)
-	return true
-}
+func (s *Server) Close() error { return s.life.Close(nil) }
 
 // ServeHTTP answers POST /v1/chat/completions, POST /v1/responses and GET /v1/models.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.active.Done()
+	defer s.life.Leave()
 	if err := s.authorize(r); err != nil {
 		writeError(w, err)
 		return
@@ -252,7 +200,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 		writeError(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
 		return
 	}
-	if wait := s.cfg.Latency + reply.Delay; wait > 0 && !s.sleep(r.Context(), wait) {
+	if wait := s.cfg.Latency + reply.Delay; wait > 0 && !s.life.Sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)
 	}
 	if reply.Err != nil {
@@ -260,24 +208,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 		return
 	}
 	answer(w, r, req, reply)
-}
-
-// sleep waits for d, or without end where d is 0. It reports false where the client
-// or the server went away first.
-func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-timer:
-		return true
-	case <-ctx.Done():
-	case <-s.done:
-	}
-	return false
 }
 
 // Error is a refusal as the service words it.

@@ -76,7 +76,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, rep
 		return
 	}
 	if reply.End == EndStall {
-		s.sleep(r.Context(), 0)
+		s.life.Sleep(r.Context(), 0)
 	}
 	if reply.End != EndProperly {
 		panic(http.ErrAbortHandler)
@@ -142,7 +142,7 @@ func (st *stream) breakOff(end Ending) {
 	st.flush()
 	switch end {
 	case EndStall:
-		st.s.sleep(st.r.Context(), 0)
+		st.s.life.Sleep(st.r.Context(), 0)
 		panic(http.ErrAbortHandler)
 	case EndCut:
 		panic(http.ErrAbortHandler)

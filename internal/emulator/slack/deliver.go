@@ -171,7 +171,7 @@ func (s *Server) forget(e *envelope) {
 // dispatch delivers an envelope to a socket chosen by chance, after the faults
 // that it meets, or lets it wait for one.
 func (s *Server) dispatch(e *envelope) {
-	if s.closed || e.state == Acked || e.state == Lost {
+	if s.life.Closed() || e.state == Acked || e.state == Lost {
 		return
 	}
 	if s.cfg.EventsURL == "" && len(s.sockets) == 0 {
@@ -312,7 +312,7 @@ func (s *Server) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.closed {
+		if !s.life.Closed() {
 			f()
 		}
 	})

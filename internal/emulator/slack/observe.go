@@ -270,11 +270,11 @@ func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
 		case <-change:
 		case <-ctx.Done():
 			return fmt.Errorf("slack emulator: wait: %w", context.Cause(ctx))
-		case <-s.done:
+		case <-s.life.Done():
 			return ErrClosed
 		}
 	}
 }
 
 // CutOff counts the sends that were cut off, as Watch.CutOff of the package wire defines it.
-func (st State) CutOff() int { return st.s.connections.CutOff() }
+func (st State) CutOff() int { return st.s.life.Connections().CutOff() }

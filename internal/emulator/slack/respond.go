@@ -121,12 +121,12 @@ func (s *Server) post(e *envelope) {
 		header.Set("X-Slack-Retry-Num", strconv.Itoa(e.attempt-1))
 		header.Set("X-Slack-Retry-Reason", "http_error")
 	}
-	s.active.Go(func() {
+	s.life.Go(func() {
 		reply, err := s.request(body, header)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch {
-		case s.closed:
+		case s.life.Closed():
 		case err == nil:
 			s.acked(e.id, reply)
 		case e.state == Delivered:
@@ -156,9 +156,9 @@ func (s *Server) request(body []byte, header http.Header) (reply []byte, err err
 	defer cancel()
 	stop := make(chan struct{})
 	defer close(stop)
-	s.active.Go(func() {
+	s.life.Go(func() {
 		select {
-		case <-s.done:
+		case <-s.life.Done():
 			cancel()
 		case <-stop:
 		}

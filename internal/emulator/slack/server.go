@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -152,15 +150,11 @@ type Server struct {
 	cfg     Config
 	methods map[string]method
 	client  *http.Client // posts events where EventsURL is set
-	done    chan struct{}
 	log     *slog.Logger
 
-	connections wire.Watch
+	life *wire.Lifecycle
 
 	mu      sync.Mutex
-	closed  bool
-	active  sync.WaitGroup
-	serving []*http.Server
 	scopes  []string
 	revoked bool
 	world
@@ -180,7 +174,6 @@ func New(cfg Config) (*Server, error) {
 		cfg:     cfg,
 		methods: methods(),
 		client:  &http.Client{Timeout: cfg.AckTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
-		done:    make(chan struct{}),
 		log:     cfg.Logger,
 		scopes:  slices.Clone(cfg.Scopes),
 		world:   newWorld(),
@@ -189,6 +182,7 @@ func New(cfg Config) (*Server, error) {
 		watch:   newWatch(),
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
+	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
 	s.users[bot.ID] = &bot
 	return s, nil
@@ -227,80 +221,42 @@ func (s *Server) Revoke() {
 // until [Server.Close]. It returns the address to give an app as its API URL; it
 // ends in /api/.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	at := "127.0.0.1:0"
-	if len(addr) > 0 {
-		at = addr[0]
-	}
-	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", at)
+	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
-		return "", fmt.Errorf("slack emulator: listen on %s: %w", at, err)
+		return "", err
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connections.Follow, ConnContext: s.connections.Attach}
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return "", errors.Join(errors.New("slack emulator: closed"), ln.Close())
-	}
-	s.serving = append(s.serving, hs)
 	s.files.base = "http://" + ln.Addr().String()
-	s.active.Add(1)
 	s.mu.Unlock()
-	go func() {
-		defer s.active.Done()
-		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("emulator stopped serving", "err", err)
-		}
-	}()
-	return "http://" + ln.Addr().String() + "/api/", nil
+	base, err := s.life.Serve(ln, s)
+	if err != nil {
+		return "", err
+	}
+	return base + "/api/", nil
 }
 
 // Close ends every request and socket, closes the subscriptions and waits until
 // nothing runs any more.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		s.active.Wait()
-		return nil
-	}
-	s.closed = true
-	close(s.done)
-	serving := s.serving
-	s.hangUp()
-	s.close()
-	s.mu.Unlock()
-	var errs []error
-	for _, hs := range serving {
-		errs = append(errs, hs.Close())
-	}
-	s.active.Wait()
+	err := s.life.Close(func() {
+		s.hangUp()
+		s.close()
+	})
 	s.client.CloseIdleConnections()
-	return errors.Join(errs...)
-}
-
-// enter counts a request in, unless the server is closed.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active.Add(1)
-	return true
+	return err
 }
 
 // ServeHTTP answers the app, and the control side where it is on.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.active.Done()
+	defer s.life.Leave()
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
-		s.connections.Note(r, path == "/api/chat.postMessage" || path == "/api/files.completeUploadExternal")
+		s.life.Connections().Note(r, path == "/api/chat.postMessage" || path == "/api/files.completeUploadExternal")
 		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
 	case path == socketPath:
 		s.serveSocket(w, r)

@@ -79,7 +79,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 func (s *Server) open(conn *websocket.Conn) *socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.life.Closed() {
 		return nil
 	}
 	s.nextSocket++
@@ -106,7 +106,7 @@ func (s *Server) gone(k *socket) {
 	defer s.mu.Unlock()
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == k })
 	s.emit(Event{Kind: EventSocket, Text: "closed"}, nil, nil)
-	if s.closed {
+	if s.life.Closed() {
 		return
 	}
 	var failed []*envelope
@@ -166,7 +166,7 @@ func (s *Server) write(k *socket, stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-s.done:
+		case <-s.life.Done():
 			return
 		case <-ping.C:
 			if !s.isFrozen(k) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -138,7 +137,7 @@ func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	if f == nil {
 		return false
 	}
-	if f.Delay > 0 && !s.sleep(r.Context(), f.Delay) {
+	if f.Delay > 0 && !s.life.Sleep(r.Context(), f.Delay) {
 		panic(http.ErrAbortHandler)
 	}
 	switch f.Effect {
@@ -151,7 +150,7 @@ func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
 	case CutBefore:
 		panic(http.ErrAbortHandler)
 	case Hang:
-		s.sleep(r.Context(), 0)
+		s.life.Sleep(r.Context(), 0)
 		panic(http.ErrAbortHandler)
 	default:
 		return false
@@ -176,24 +175,6 @@ func (s *Server) after(w http.ResponseWriter, f *Fault, result any) {
 		}
 	}
 	writeJSON(w, http.StatusOK, response{OK: true, Result: result})
-}
-
-// sleep waits for d, or without end where d is 0. It reports false where the
-// client or the server went away first.
-func (s *Server) sleep(ctx context.Context, d time.Duration) bool {
-	var timer <-chan time.Time
-	if d > 0 {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-timer:
-		return true
-	case <-ctx.Done():
-	case <-s.done:
-	}
-	return false
 }
 
 // gatewayPage is what the proxy in front of the service answers when the service

@@ -102,7 +102,7 @@ func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	sub := &subscriber{events: make(chan Event, max(buffer, 1))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.life.Closed() {
 		close(sub.events)
 		return sub.events, func() {}
 	}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -66,15 +64,11 @@ type Server struct {
 	cfg     Config
 	bot     User
 	methods map[string]method
-	done    chan struct{}
 	log     *slog.Logger
 
-	connections wire.Watch
+	life *wire.Lifecycle
 
-	mu      sync.Mutex
-	closed  bool
-	active  sync.WaitGroup
-	serving []*http.Server
+	mu sync.Mutex
 	world
 	queue
 	faults
@@ -107,7 +101,6 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:   cfg,
 		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
-		done:  make(chan struct{}),
 		log:   cfg.Logger,
 		world: newWorld(),
 		queue: newQueue(),
@@ -117,6 +110,7 @@ func New(cfg Config) (*Server, error) {
 		watch: newWatch(),
 		flood: newFlood(cfg.Limits),
 	}
+	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
 	s.methods = methods()
 	return s, nil
 }
@@ -130,79 +124,29 @@ func (s *Server) Token() string { return s.cfg.Token }
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
 // until [Server.Close]. It returns the address to give a bot as its API URL.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
-	at := "127.0.0.1:0"
-	if len(addr) > 0 {
-		at = addr[0]
-	}
-	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", at)
+	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
-		return "", fmt.Errorf("telegram emulator: listen on %s: %w", at, err)
+		return "", err
 	}
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ConnState: s.connections.Follow, ConnContext: s.connections.Attach}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return "", errors.Join(errors.New("telegram emulator: closed"), ln.Close())
-	}
-	s.serving = append(s.serving, hs)
-	s.active.Add(1)
-	s.mu.Unlock()
-	go func() {
-		defer s.active.Done()
-		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("emulator stopped serving", "err", err)
-		}
-	}()
-	return "http://" + ln.Addr().String(), nil
+	return s.life.Serve(ln, s)
 }
 
 // Close ends every request, also long polls and hanging ones, closes the
 // subscriptions and waits until nothing runs any more.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		s.active.Wait()
-		return nil
-	}
-	s.closed = true
-	close(s.done)
-	serving := s.serving
-	s.close()
-	s.mu.Unlock()
-	var errs []error
-	for _, hs := range serving {
-		errs = append(errs, hs.Close())
-	}
-	s.active.Wait()
-	s.connections.Wait()
-	return errors.Join(errs...)
-}
+func (s *Server) Close() error { return s.life.Close(s.close) }
 
 // isSend says which methods make a message.
 func isSend(method string) bool {
 	return method == "sendmessage" || method == "sendphoto" || method == "senddocument"
 }
 
-// enter counts a request in, unless the server is closed.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active.Add(1)
-	return true
-}
-
 // ServeHTTP answers the bot, and the control side where it is on.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.active.Done()
+	defer s.life.Leave()
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/file/bot"):
@@ -217,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeError(w, err)
 			return
 		}
-		s.connections.Note(r, isSend(strings.ToLower(name)))
+		s.life.Connections().Note(r, isSend(strings.ToLower(name)))
 		s.serveMethod(w, r, strings.ToLower(name))
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)

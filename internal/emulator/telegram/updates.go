@@ -153,7 +153,7 @@ func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Dur
 	case <-mine.wake:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-s.done:
+	case <-s.life.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,75 @@
+package wire_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errEnded = errors.New("test emulator: closed")
+
+func lifecycle() (*wire.Lifecycle, *sync.Mutex) {
+	mu := &sync.Mutex{}
+	return wire.NewLifecycle("test emulator", errEnded, mu, slog.New(slog.DiscardHandler)), mu
+}
+
+func TestLifecycleEndsWhatHangs(t *testing.T) {
+	l, _ := lifecycle()
+	inside := make(chan struct{})
+	ln, err := l.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := l.Serve(ln, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if !l.Enter() {
+			return
+		}
+		defer l.Leave()
+		close(inside)
+		l.Sleep(r.Context(), 0)
+		panic(http.ErrAbortHandler)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base, http.NoBody)
+		if err == nil {
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(req); err == nil {
+				err = errors.Join(errors.New("answered"), resp.Body.Close())
+				asked <- err
+				return
+			}
+		}
+		asked <- nil
+	}()
+	<-inside
+	stops := 0
+	for range 2 {
+		if err := l.Close(func() { stops++ }); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+	if stops != 1 || l.Enter() {
+		t.Errorf("stopped %d times, or one may still enter", stops)
+	}
+	if ln, err = l.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Serve(ln, http.NotFoundHandler()); !errors.Is(err, errEnded) {
+		t.Errorf("serving after the end: %v", err)
+	}
+}
