@@ -2,10 +2,6 @@ package settings
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,45 +13,8 @@ import (
 	"oneclaw/storage"
 )
 
-// minSecret is the least length of a secret key in bytes.
-const minSecret = 16
-
-// sealer encrypts what lies in the store, bound to the place where it lies.
-type sealer struct{ aead cipher.AEAD }
-
-func newSealer(secret []byte) (sealer, error) {
-	if len(secret) < minSecret {
-		return sealer{}, fmt.Errorf("the secret key has %d bytes, at least %d are needed", len(secret), minSecret)
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, "oneclaw settings v1", 32)
-	if err != nil {
-		return sealer{}, fmt.Errorf("derive the key: %w", err)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return sealer{}, fmt.Errorf("cipher: %w", err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return sealer{}, fmt.Errorf("cipher: %w", err)
-	}
-	return sealer{aead: aead}, nil
-}
-
-func (s sealer) seal(place, text string) []byte {
-	return s.aead.Seal(nil, nil, []byte(text), []byte(place))
-}
-
-// errSealed is what cannot be opened.
-var errSealed = errors.New("it was encrypted with another secret key or for another server, or is damaged")
-
-func (s sealer) open(place string, sealed []byte) (string, error) {
-	text, err := s.aead.Open(nil, nil, sealed, []byte(place))
-	if err != nil {
-		return "", errSealed
-	}
-	return string(text), nil
-}
+// sealPurpose keeps what is sealed here apart from what others seal with the secret.
+const sealPurpose = "oneclaw settings v1"
 
 // Vault reads secrets. It belongs to what calls providers and runs user tools, and to
 // the command line; no tool is given one.
@@ -85,11 +44,11 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, err := s.seal.open(place, entry.Value)
+	key, err := s.seal.Open(place, entry.Value)
 	if err != nil {
-		return "", fmt.Errorf("settings: key of provider %s: %w; enter it again with: oneclaw provider key %s", p.ID, err, p.ID)
+		return "", fmt.Errorf("settings: key of provider %s, bound to its server: %w; enter it again with: oneclaw provider key %s", p.ID, err, p.ID)
 	}
-	return key, nil
+	return string(key), nil
 }
 
 // SetKey stores the API key of a provider. An empty one says that its server wants
@@ -111,7 +70,7 @@ func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.kv.Put(ctx, keyPrefix+p.ID, s.seal.seal(place, key), storage.Any); err != nil {
+	if _, err := s.kv.Put(ctx, keyPrefix+p.ID, s.seal.Seal(place, []byte(key)), storage.Any); err != nil {
 		return fmt.Errorf("settings: write the key of provider %s: %w", p.ID, err)
 	}
 	return nil
@@ -134,9 +93,11 @@ func (v *Vault) Variables(ctx context.Context, names []string) (map[string]strin
 		if err != nil {
 			return nil, fmt.Errorf("settings: read variable %s: %w", name, err)
 		}
-		if values[name], err = s.seal.open(variablePrefix+name, entry.Value); err != nil {
+		value, err := s.seal.Open(variablePrefix+name, entry.Value)
+		if err != nil {
 			return nil, fmt.Errorf("settings: variable %s: %w; set it again", name, err)
 		}
+		values[name] = string(value)
 	}
 	return values, nil
 }
@@ -168,7 +129,7 @@ func (s *Settings) SetVariable(ctx context.Context, name, value string) error {
 	if len(names) >= MaxVariables && !slices.Contains(names, name) {
 		return refuse(Full, "There are %d variables, no more are possible. Delete one first.", len(names))
 	}
-	if _, err := s.kv.Put(ctx, variablePrefix+name, s.seal.seal(variablePrefix+name, value), storage.Any); err != nil {
+	if _, err := s.kv.Put(ctx, variablePrefix+name, s.seal.Seal(variablePrefix+name, []byte(value)), storage.Any); err != nil {
 		return fmt.Errorf("settings: write variable %s: %w", name, err)
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/seal"
 	"oneclaw/storage"
 )
 
@@ -104,7 +105,7 @@ type Preset struct {
 type Settings struct {
 	cfg  Config
 	kv   storage.KV
-	seal sealer
+	seal *seal.Sealer
 	log  *slog.Logger
 }
 
@@ -114,7 +115,7 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	if cfg.KV == nil {
 		return nil, nil, errors.New("settings: no store")
 	}
-	seal, err := newSealer(cfg.SecretKey)
+	sealer, err := seal.New(cfg.SecretKey, sealPurpose)
 	if err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
 	}
@@ -124,7 +125,7 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	if len(cfg.Routings) == 0 {
 		cfg.Routings = []string{"groups", "all"}
 	}
-	s := &Settings{cfg: cfg, kv: cfg.KV, seal: seal, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	s := &Settings{cfg: cfg, kv: cfg.KV, seal: sealer, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
 	if err := s.check(); err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -59,7 +60,7 @@ func (g *Google) load(ctx context.Context, user string) (account, storage.Revisi
 	if err != nil {
 		return account{}, 0, err
 	}
-	data, err := g.seal.open(key, entry.Value)
+	data, err := g.seal.Open(key, entry.Value)
 	if err != nil {
 		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
 	}
@@ -76,7 +77,7 @@ func (g *Google) store(ctx context.Context, user string, a account, rev storage.
 		return fmt.Errorf("encode the account: %w", err)
 	}
 	key := accountPrefix + user
-	_, err = g.cfg.KV.Put(ctx, key, g.seal.seal(key, data), rev)
+	_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 	return err
 }
 
@@ -86,7 +87,7 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, seal.ErrUnreadable):
 		return nil, toolgroups.Errorf(CodeNotConnected, "The stored connection cannot be read any more. %s", askToConnect)
 	case err != nil:
 		return nil, wrap("read the Google account", err)

@@ -166,7 +166,7 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 
 // begin remembers a sign-in and returns the address of the consent page.
 func (g *Google) begin(ctx context.Context, user, chat, redirect string, scopes []string) (string, error) {
-	state := base64.RawURLEncoding.EncodeToString(g.seal.seal(statePlace, []byte(user+"\x00"+rand.Text())))
+	state := base64.RawURLEncoding.EncodeToString(g.seal.Seal(statePlace, []byte(user+"\x00"+rand.Text())))
 	p := pending{
 		State: state, Chat: chat, Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
 		Expires: g.now().Add(pendingTime),
@@ -176,7 +176,7 @@ func (g *Google) begin(ctx context.Context, user, chat, redirect string, scopes 
 		return "", fmt.Errorf("encode the sign-in: %w", err)
 	}
 	key := pendingPrefix + user
-	if _, err := g.cfg.KV.Put(ctx, key, g.seal.seal(key, data), storage.Any); err != nil {
+	if _, err := g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), storage.Any); err != nil {
 		return "", fmt.Errorf("store the sign-in: %w", err)
 	}
 	return g.oauth(redirect, scopes...).AuthCodeURL(state, oauth2.AccessTypeOffline, oauth2.ApprovalForce,
@@ -194,7 +194,7 @@ func (g *Google) take(ctx context.Context, user, state string) (pending, error) 
 	if err != nil {
 		return pending{}, fmt.Errorf("read the sign-in: %w", err)
 	}
-	data, err := g.seal.open(key, entry.Value)
+	data, err := g.seal.Open(key, entry.Value)
 	var p pending
 	if err != nil || json.Unmarshal(data, &p) != nil {
 		return pending{}, errLink
@@ -220,7 +220,7 @@ func (g *Google) userOf(state string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	data, err := g.seal.open(statePlace, sealed)
+	data, err := g.seal.Open(statePlace, sealed)
 	if err != nil {
 		return "", false
 	}

@@ -10,12 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // DefaultPause is the first pause before a request is sent again.
 const DefaultPause = 500 * time.Millisecond
+
+// sealPurpose keeps what is sealed here apart from what others seal with the secret.
+const sealPurpose = "oneclaw google accounts v1"
 
 // Config is what the family needs.
 type Config struct {
@@ -57,7 +61,7 @@ type Config struct {
 // Google is the family. It may be used concurrently.
 type Google struct {
 	cfg      Config
-	seal     sealer
+	seal     *seal.Sealer
 	locks    locks
 	delegate *delegate
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
@@ -71,7 +75,7 @@ func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
 		return nil, errors.New("google: no store for the accounts")
 	}
-	seal, err := newSealer(cfg.SecretKey)
+	sealer, err := seal.New(cfg.SecretKey, sealPurpose)
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
 	}
@@ -96,7 +100,7 @@ func New(cfg Config) (*Google, error) {
 	pause := cmp.Or(cfg.Pause, DefaultPause)
 	return &Google{
 		cfg:      cfg,
-		seal:     seal,
+		seal:     sealer,
 		locks:    locks{held: map[string]*lock{}},
 		delegate: agent,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: pause, always: true, now: cfg.Now}, CheckRedirect: stay},
