@@ -299,7 +299,7 @@ func (s *Server) failed(e *envelope) {
 		return
 	}
 	e.state = Waiting
-	s.changed()
+	s.hub.Changed()
 	if wait := s.cfg.Retry[tried]; wait > 0 {
 		e.timer = s.after(wait, func() { s.dispatch(e) })
 		return
@@ -323,7 +323,7 @@ func (s *Server) acked(id string, payload json.RawMessage) {
 	e := s.envelopes[id]
 	if e == nil {
 		s.strayAcks++
-		s.changed()
+		s.hub.Changed()
 		return
 	}
 	e.acks++

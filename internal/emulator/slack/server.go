@@ -179,10 +179,11 @@ func New(cfg Config) (*Server, error) {
 		world:   newWorld(),
 		wires:   newWires(),
 		faults:  faults{rand: rand.New(rand.NewPCG(cfg.Seed, 0))},
-		watch:   newWatch(),
+		watch:   watch{calls: map[string]int{}},
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.hub = wire.NewHub[Event](s.life)
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
 	s.users[bot.ID] = &bot
 	return s, nil
@@ -240,7 +241,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 func (s *Server) Close() error {
 	err := s.life.Close(func() {
 		s.hangUp()
-		s.close()
+		s.hub.Close()
 	})
 	s.client.CloseIdleConnections()
 	return err

@@ -188,7 +188,7 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	}
 	s.channels[c.id] = c
 	s.order = append(s.order, c.id)
-	s.changed()
+	s.hub.Changed()
 	return c
 }
 

@@ -111,7 +111,7 @@ func (s *Server) AddChat(spec ChatSpec) (int64, error) {
 	}
 	s.chats[c.id] = c
 	s.order = append(s.order, c.id)
-	s.changed()
+	s.hub.Changed()
 	return c.id, nil
 }
 

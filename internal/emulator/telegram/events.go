@@ -2,7 +2,8 @@ package telegram
 
 import (
 	"net/http"
-	"sync"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Kinds of events.
@@ -41,80 +42,34 @@ type Event struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// watch is who looks on. Guarded by Server.mu.
+// watch is what those who look on are told. Guarded by Server.mu.
 type watch struct {
-	change      chan struct{}
-	subscribers map[*subscriber]struct{}
-	calls       map[string]int
-	cuts        int
-}
-
-type subscriber struct {
-	events chan Event
-	missed int
-}
-
-func newWatch() watch {
-	return watch{subscribers: map[*subscriber]struct{}{}, calls: map[string]int{}}
-}
-
-// changed wakes those who wait for a condition.
-func (w *watch) changed() {
-	if w.change != nil {
-		close(w.change)
-		w.change = nil
-	}
-}
-
-func (w *watch) close() {
-	w.changed()
-	for sub := range w.subscribers {
-		close(sub.events)
-	}
-	clear(w.subscribers)
+	hub   *wire.Hub[Event]
+	calls map[string]int
+	cuts  int
 }
 
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *chat, m *message) {
-	s.changed()
-	if len(s.subscribers) == 0 {
+	s.hub.Changed()
+	if !s.hub.Watched() {
 		return
 	}
 	if m != nil {
 		shown := m.observed(c)
 		e.Snapshot = &shown
 	}
-	for sub := range s.subscribers {
-		e.Missed = sub.missed
-		select {
-		case sub.events <- e:
-			sub.missed = 0
-		default:
-			sub.missed++
-		}
-	}
+	s.hub.Emit(func(missed int) Event {
+		e.Missed = missed
+		return e
+	})
 }
 
 // Subscribe returns the events from now on. At most buffer of them wait; what does
 // not fit is dropped and counted in the next one. The channel is closed by cancel,
 // which must be called, and by [Server.Close].
 func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
-	sub := &subscriber{events: make(chan Event, max(buffer, 1))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.life.Closed() {
-		close(sub.events)
-		return sub.events, func() {}
-	}
-	s.subscribers[sub] = struct{}{}
-	return sub.events, sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if _, ok := s.subscribers[sub]; ok {
-			delete(s.subscribers, sub)
-			close(sub.events)
-		}
-	})
+	return s.hub.Subscribe(buffer)
 }
 
 // maxMethods bounds the names counted, which a client could make up.

@@ -82,7 +82,7 @@ func (s *Server) myMember(c *chat, by *User, old wireMember) Sent {
 	update := s.push("my_chat_member", wireMemberUpdated{
 		Chat: c.wire(), From: *by, Date: s.cfg.Now().Unix(), Old: old, New: s.member(c, s.bot),
 	})
-	s.changed()
+	s.hub.Changed()
 	return Sent{Chat: c.id, Update: update}
 }
 

@@ -64,7 +64,7 @@ func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands[scope] = kept
-	s.changed()
+	s.hub.Changed()
 	return true, nil
 }
 

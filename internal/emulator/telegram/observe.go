@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -197,25 +196,7 @@ var ErrClosed = errors.New("telegram emulator: closed")
 // WaitFor returns once cond holds, which it looks at after every change. It must
 // not call the server. Where hundreds wait at once, one [Server.Subscribe] is cheaper.
 func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
-	for {
-		s.mu.Lock()
-		if cond(State{s}) {
-			s.mu.Unlock()
-			return nil
-		}
-		if s.change == nil {
-			s.change = make(chan struct{})
-		}
-		change := s.change
-		s.mu.Unlock()
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return fmt.Errorf("telegram emulator: wait: %w", context.Cause(ctx))
-		case <-s.life.Done():
-			return ErrClosed
-		}
-	}
+	return s.hub.WaitFor(ctx, func() bool { return cond(State{s}) })
 }
 
 // CutOff counts the sends that were cut off, as Watch.CutOff of the package wire defines it.

@@ -107,10 +107,11 @@ func New(cfg Config) (*Server, error) {
 		faults: faults{
 			rand: rand.New(rand.NewPCG(cfg.Seed, 0)),
 		},
-		watch: newWatch(),
+		watch: watch{calls: map[string]int{}},
 		flood: newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.hub = wire.NewHub[Event](s.life)
 	s.methods = methods()
 	return s, nil
 }
@@ -133,7 +134,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 
 // Close ends every request, also long polls and hanging ones, closes the
 // subscriptions and waits until nothing runs any more.
-func (s *Server) Close() error { return s.life.Close(s.close) }
+func (s *Server) Close() error { return s.life.Close(s.hub.Close) }
 
 // isSend says which methods make a message.
 func isSend(method string) bool {

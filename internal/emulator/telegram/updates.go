@@ -159,7 +159,7 @@ func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Dur
 	defer s.mu.Unlock()
 	if s.poll == mine {
 		s.poll = nil
-		s.changed()
+		s.hub.Changed()
 	}
 	if mine.conflict != "" {
 		return nil, errorf(409, "%s", mine.conflict)
@@ -253,7 +253,7 @@ func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 		s.poll.conflict = conflictSet
 		s.poll.ring()
 	}
-	s.changed()
+	s.hub.Changed()
 	return true, nil
 }
 
@@ -264,7 +264,7 @@ func deleteWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	if p.Bool("drop_pending_updates") {
 		s.confirm(s.last + 1)
 	}
-	s.changed()
+	s.hub.Changed()
 	return true, nil
 }
 

@@ -1,0 +1,75 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+type event struct{ n, missed int }
+
+func TestHubCountsWhatASlowSubscriberMissed(t *testing.T) {
+	l, mu := lifecycle()
+	h := wire.NewHub[event](l)
+	events, cancel := h.Subscribe(1)
+	defer cancel()
+	emit := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		h.Emit(func(missed int) event { return event{n, missed} })
+	}
+	emit(1)
+	emit(2)
+	emit(3)
+	if e := <-events; e != (event{1, 0}) {
+		t.Errorf("first: %+v", e)
+	}
+	emit(4)
+	if e := <-events; e != (event{4, 2}) {
+		t.Errorf("after two that did not fit: %+v", e)
+	}
+	if err := l.Close(h.Close); err != nil {
+		t.Fatal(err)
+	}
+	late, cancelLate := h.Subscribe(1)
+	cancelLate()
+	for _, ch := range []<-chan event{events, late} {
+		if e, open := <-ch; open {
+			t.Errorf("event after the end: %+v", e)
+		}
+	}
+}
+
+func TestHubWaitsForACondition(t *testing.T) {
+	l, mu := lifecycle()
+	h := wire.NewHub[event](l)
+	n, seen := 0, make(chan struct{}, 10)
+	waited := make(chan error, 1)
+	go func() {
+		waited <- h.WaitFor(t.Context(), func() bool { seen <- struct{}{}; return n == 2 })
+	}()
+	for range 2 {
+		<-seen
+		mu.Lock()
+		n++
+		h.Changed()
+		mu.Unlock()
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	never := func() bool { return false }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.WaitFor(ctx, never); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
+	if err := l.Close(h.Close); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.WaitFor(t.Context(), never); !errors.Is(err, errEnded) {
+		t.Errorf("after the end: %v", err)
+	}
+}
