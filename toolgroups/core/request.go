@@ -18,16 +18,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-const (
-	// maxBody is how much of a reply is read, in bytes.
-	maxBody = 100 << 10
-	// maxSent bounds what a call may send: its body, and all its headers.
-	maxSent        = 1 << 20
-	maxSentHeaders = 16 << 10
-	// userAgent is how the bot names itself.
-	userAgent = "OneClaw/1.0"
-)
-
 // requestArgs are the arguments of http_request.
 type requestArgs struct {
 	URL     string            `json:"url"`
@@ -46,7 +36,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
 	if err != nil {
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
@@ -59,9 +49,9 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	}
 	b.WriteString("\n")
 	note := ""
-	if len(data) > maxBody {
-		data = data[:maxBody]
-		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", maxBody)
+	if len(data) > guard.MaxReply {
+		data = data[:guard.MaxReply]
+		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(data, res.Header.Get("Content-Type"))
 	if first, rest := split(body, inline); rest != "" {
@@ -90,8 +80,8 @@ func newRequest(ctx context.Context, in requestArgs) (*http.Request, error) {
 	switch {
 	case in.Body != "" && !sends:
 		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "A %s request has no body. Leave it out, or use POST or PUT.", method)
-	case len(in.Body) > maxSent:
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The body is larger than the limit of %d bytes.", maxSent)
+	case len(in.Body) > guard.MaxSent:
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The body is larger than the limit of %d bytes.", guard.MaxSent)
 	}
 	var body io.Reader
 	if sends {
@@ -101,7 +91,7 @@ func newRequest(ctx context.Context, in requestArgs) (*http.Request, error) {
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
-	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("User-Agent", guard.UserAgent)
 	if err := addHeaders(req.Header, in.Headers); err != nil {
 		return nil, err
 	}
@@ -121,15 +111,13 @@ func addHeaders(to http.Header, headers map[string]string) error {
 	for name, value := range headers {
 		size += len(name) + len(value)
 		key := textproto.CanonicalMIMEHeaderKey(name)
-		switch key {
-		case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
-			"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":
+		if guard.ReservedHeader(key) {
 			return toolgroups.Errorf(toolgroups.CodeInvalid, "The header '%s' cannot be set. Leave it out.", key)
 		}
 		to.Set(key, value)
 	}
-	if size > maxSentHeaders {
-		return toolgroups.Errorf(toolgroups.CodeInvalid, "The headers are larger than the limit of %d bytes.", maxSentHeaders)
+	if size > guard.MaxSentHeaders {
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "The headers are larger than the limit of %d bytes.", guard.MaxSentHeaders)
 	}
 	return nil
 }

@@ -16,16 +16,6 @@ import (
 	"oneclaw/internal/guard"
 )
 
-const (
-	// maxBody is how much of a reply fetch reads, in bytes.
-	maxBody = 100 << 10
-	// maxSent bounds the body of a request, maxSentHeaders all its headers.
-	maxSent        = 1 << 20
-	maxSentHeaders = 16 << 10
-	// userAgent is how the bot names itself.
-	userAgent = "OneClaw/1.0"
-)
-
 type fetchArgs struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method"`
@@ -46,8 +36,8 @@ type response struct {
 }
 
 func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
-	if len(in.Body) > maxSent {
-		return nil, fmt.Errorf("the body is larger than the limit of %d bytes", maxSent)
+	if len(in.Body) > guard.MaxSent {
+		return nil, fmt.Errorf("the body is larger than the limit of %d bytes", guard.MaxSent)
 	}
 	var body io.Reader
 	switch in.Method {
@@ -90,7 +80,7 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 	}
 	if cut {
-		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", maxBody)
+		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", guard.MaxReply)
 	}
 	return out, nil
 }
@@ -107,32 +97,30 @@ func newRequest(ctx context.Context, method, address string, body io.Reader, hea
 	if err != nil {
 		return nil, guard.Reason(err)
 	}
-	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("User-Agent", guard.UserAgent)
 	size := 0
 	for name, value := range headers {
 		size += len(name) + len(value)
 		key := textproto.CanonicalMIMEHeaderKey(name)
-		switch key {
-		case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
-			"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":
+		if guard.ReservedHeader(key) {
 			return nil, fmt.Errorf("the header %s cannot be set", key)
 		}
 		req.Header.Set(key, value)
 	}
-	if size > maxSentHeaders {
-		return nil, fmt.Errorf("the headers are larger than the limit of %d bytes", maxSentHeaders)
+	if size > guard.MaxSentHeaders {
+		return nil, fmt.Errorf("the headers are larger than the limit of %d bytes", guard.MaxSentHeaders)
 	}
 	return req, nil
 }
 
 // readBody returns the beginning of a body as text and whether there is more.
 func readBody(res *http.Response) (string, bool, error) {
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
 	if err != nil {
 		return "", false, err
 	}
-	cut := len(data) > maxBody
-	data = data[:min(len(data), maxBody)]
+	cut := len(data) > guard.MaxReply
+	data = data[:min(len(data), guard.MaxReply)]
 	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
 		if decoded, err := encoding.NewDecoder().Bytes(data); err == nil {
 			data = decoded

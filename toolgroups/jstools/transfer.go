@@ -16,6 +16,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"oneclaw/internal/guard"
 )
 
 const (
@@ -168,7 +170,7 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 		return nil, requestError(ctx, err)
 	}
 	if cut {
-		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", maxBody)
+		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	return uploaded{OK: ok(res), Status: res.StatusCode, Body: text}, nil
 }
