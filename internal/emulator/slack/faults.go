@@ -3,10 +3,11 @@ package slack
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"oneclaw/internal/emulator/wire"
 )
 
 // Effect is what a fault does to a call, a handshake or an envelope.
@@ -63,20 +64,6 @@ type Fault struct {
 	Error      string `json:"error"`
 }
 
-// faults are the rules in force. Guarded by Server.mu.
-type faults struct {
-	rand  *rand.Rand
-	rules []*rule
-	next  int
-}
-
-type rule struct {
-	Fault
-	id    int
-	seen  int
-	fired int
-}
-
 // Inject adds a fault and returns its number. Where several match a call, the
 // first one that fires is it.
 func (s *Server) Inject(f Fault) (int, error) {
@@ -87,39 +74,21 @@ func (s *Server) Inject(f Fault) (int, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next++
-	s.rules = append(s.rules, &rule{Fault: f, id: s.next})
-	return s.next, nil
+	return s.faults.Add(f, wire.Chance{Nth: f.Nth, Times: f.Times, Probability: f.Probability}), nil
 }
 
 // Remove takes a fault back and says how often it fired. 0 removes all.
 func (s *Server) Remove(id int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fired := 0
-	kept := s.rules[:0]
-	for _, r := range s.rules {
-		if id != 0 && r.id != id {
-			kept = append(kept, r)
-			continue
-		}
-		fired += r.fired
-	}
-	clear(s.rules[len(kept):])
-	s.rules = kept
-	return fired
+	return s.faults.Remove(id)
 }
 
 // Fired says how often a fault fired.
 func (s *Server) Fired(id int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.rules {
-		if r.id == id {
-			return r.fired
-		}
-	}
-	return 0
+	return s.faults.Fired(id)
 }
 
 // fire finds the fault a call meets.
@@ -132,22 +101,9 @@ func (s *Server) fire(method, channel string) *Fault {
 // match is fire with Server.mu held.
 func (s *Server) match(method, channel string) *Fault {
 	special := method == "socket" || method == "envelope"
-	for _, r := range s.rules {
-		if r.Method != method && (r.Method != "" || special) || r.Channel != "" && r.Channel != channel {
-			continue
-		}
-		r.seen++
-		if r.Nth != 0 && r.Nth != r.seen || r.Times != 0 && r.fired >= r.Times {
-			continue
-		}
-		if r.Probability > 0 && s.rand.Float64() >= r.Probability {
-			continue
-		}
-		r.fired++
-		f := r.Fault
-		return &f
-	}
-	return nil
+	return s.faults.Fire(func(f *Fault) bool {
+		return (f.Method == method || f.Method == "" && !special) && (f.Channel == "" || f.Channel == channel)
+	})
 }
 
 // flood is the rate limit of messages. Guarded by Server.mu.

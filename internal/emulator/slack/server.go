@@ -159,7 +159,8 @@ type Server struct {
 	revoked bool
 	world
 	wires
-	faults
+	rand   *rand.Rand // of faults and the choice of sockets
+	faults *wire.Faults[Fault]
 	watch
 	flood
 }
@@ -170,6 +171,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	chances := rand.New(rand.NewPCG(cfg.Seed, 0))
 	s := &Server{
 		cfg:     cfg,
 		methods: methods(),
@@ -178,7 +180,8 @@ func New(cfg Config) (*Server, error) {
 		scopes:  slices.Clone(cfg.Scopes),
 		world:   newWorld(),
 		wires:   newWires(),
-		faults:  faults{rand: rand.New(rand.NewPCG(cfg.Seed, 0))},
+		rand:    chances,
+		faults:  wire.NewFaults[Fault](chances),
 		watch:   watch{calls: map[string]int{}},
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}

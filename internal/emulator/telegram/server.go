@@ -71,7 +71,7 @@ type Server struct {
 	mu sync.Mutex
 	world
 	queue
-	faults
+	faults *wire.Faults[Fault]
 	watch
 	flood flood
 }
@@ -99,16 +99,14 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("telegram emulator: bounds must be positive")
 	}
 	s := &Server{
-		cfg:   cfg,
-		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
-		log:   cfg.Logger,
-		world: newWorld(),
-		queue: newQueue(),
-		faults: faults{
-			rand: rand.New(rand.NewPCG(cfg.Seed, 0)),
-		},
-		watch: watch{calls: map[string]int{}},
-		flood: newFlood(cfg.Limits),
+		cfg:    cfg,
+		bot:    User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
+		log:    cfg.Logger,
+		world:  newWorld(),
+		queue:  newQueue(),
+		faults: wire.NewFaults[Fault](rand.New(rand.NewPCG(cfg.Seed, 0))),
+		watch:  watch{calls: map[string]int{}},
+		flood:  newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
 	s.hub = wire.NewHub[Event](s.life)
