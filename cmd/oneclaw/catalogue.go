@@ -74,7 +74,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
 	c.core = append(c.core, basics...)
-	if c.pdf, err = pdf.New(pdf.Config{CacheDir: filepath.Join(cfg.DataDir, "cache"), Logger: log}); err != nil {
+	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cfg.cacheDir(), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ import (
 // them, and what neither names keeps its default.
 type Config struct {
 	DataDir   string `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
+	CacheDir  string `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
 	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
 	Store     string `yaml:"store" env:"ONECLAW_STORE"`
 	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
@@ -337,6 +339,9 @@ func (c Config) allowPrivate() ([]netip.Prefix, error) {
 	}
 	return prefixes, nil
 }
+
+// cacheDir holds what can be made again, such as compiled code.
+func (c Config) cacheDir() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
 // secrets lists the values that must never be shown.
 func (c Config) secrets() []string {

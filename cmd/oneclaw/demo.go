@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -77,6 +78,12 @@ func demoModel(cfg Config) demo.Model {
 // demoConfig is a bot with the emulators around it, open to the one person of the page.
 func demoConfig(cfg Config, env demo.Environment) Config {
 	demo := defaultConfig()
+	if demo.CacheDir = cfg.CacheDir; demo.CacheDir == "" {
+		// The data of a demo is thrown away; what it took time to compile is not.
+		if dir, err := os.UserCacheDir(); err == nil {
+			demo.CacheDir = filepath.Join(dir, "oneclaw")
+		}
+	}
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
 	demo.Telegram = TelegramConfig{Token: Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = SlackConfig{BotToken: Secret(env.SlackBotToken), AppToken: Secret(env.SlackAppToken), APIURL: env.SlackURL}

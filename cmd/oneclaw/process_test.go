@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/pdf"
 )
 
 // patience bounds every wait of these tests; nothing is measured with it.
@@ -86,6 +89,38 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
+// warmCache is the folder with the compiled code of PDFium. It is compiled before the
+// program needs it: with the race detector that takes longer than a call may.
+func warmCache(t testing.TB) string {
+	t.Helper()
+	dir, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// compiled compiles once, by looking at the sample without the time limit of a call.
+var compiled = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.UserCacheDir(); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "oneclaw-test")
+	family, err := pdf.New(pdf.Config{CacheDir: dir})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, family.Close()) }()
+	workspace, err := filepath.Abs(filepath.Join("..", "..", "internal", "demo"))
+	if err != nil {
+		return "", err
+	}
+	_, err = family.Group().Tools[0].Run(context.Background(), toolgroups.Call{
+		Name: "pdf_info", Arguments: []byte(`{"path":"sample.pdf"}`), Scope: toolgroups.Scope{Workspace: workspace},
+	})
+	return dir, err
+})
+
 // command prepares a run of the program with exactly this environment.
 func command(ctx context.Context, t testing.TB, env map[string]string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -96,6 +131,7 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Args[0] = programName
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Env = append(cmd.Env, "ONECLAW_CACHE_DIR="+warmCache(t))
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
