@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -94,16 +93,7 @@ func writeError(w http.ResponseWriter, e *apiError) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	// A client that has gone away is its own affair.
-	_, _ = w.Write(body)
+	wire.WriteJSON(w, status, "application/json; charset=utf-8", v)
 }
 
 // serveMethod runs one method between the faults that come before it and those

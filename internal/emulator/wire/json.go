@@ -1,0 +1,20 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// WriteJSON answers with a value as JSON, under the content type that the service gives.
+func WriteJSON(w http.ResponseWriter, status int, contentType string, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone away is its own affair
+}
