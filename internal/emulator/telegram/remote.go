@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -44,31 +43,9 @@ type remoteCall struct {
 //	POST /emulator/unfault    {id}                          → {"fired": n}
 //	GET  /emulator/messages?chat=ID[&answers=N&seconds=S]   → messages, once the bot wrote N
 //	GET  /emulator/state                                    → counters
-//
-// Bodies must be application/json, which a foreign web page cannot send unasked.
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
-	var result any
-	var err error
-	switch {
-	case r.Method == http.MethodGet && act == "messages":
-		result, err = s.remoteMessages(r)
-	case r.Method == http.MethodGet && act == "state":
-		result = s.remoteState()
-	case r.Method != http.MethodPost:
-		err = errors.New("unknown act")
-	default:
-		if !wire.IsJSON(r) {
-			writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
-			return
-		}
-		result, err = s.remoteAct(act, json.NewDecoder(http.MaxBytesReader(w, r.Body, maxUpload)))
-	}
-	if err != nil {
-		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
-		return
-	}
-	writeJSON(w, http.StatusOK, result)
+	c := wire.Control{MaxBody: maxUpload, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
+	c.ServeHTTP(w, r)
 }
 
 // remoteAct runs one act.
@@ -127,16 +104,12 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 }
 
 // remoteMessages lists a chat, after waiting for a number of answers where asked.
-func (s *Server) remoteMessages(r *http.Request) (any, error) {
-	chat, err := strconv.ParseInt(r.FormValue("chat"), 10, 64)
+func (s *Server) remoteMessages(ctx context.Context, query url.Values, answers int) (any, error) {
+	chat, err := strconv.ParseInt(query.Get("chat"), 10, 64)
 	if err != nil {
 		return nil, errors.New("chat must be a number")
 	}
-	want, _ := strconv.Atoi(r.FormValue("answers"))
-	seconds, _ := strconv.Atoi(r.FormValue("seconds"))
-	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(min(max(seconds, 1), 600))*time.Second)
-	defer cancel()
-	err = s.WaitFor(ctx, func(st State) bool { return want <= 0 || st.CountAnswers(chat) >= want })
+	err = s.WaitFor(ctx, func(st State) bool { return answers <= 0 || st.CountAnswers(chat) >= answers })
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Control is the control side of an emulator over HTTP, under /emulator/: what another
+// process, or a person with curl, may do there.
+//
+// Bodies must be application/json, which a foreign web page cannot send unasked.
+type Control struct {
+	// MaxBody is how many bytes the body of an act may have.
+	MaxBody int64
+	// Messages lists what the query asks for once the bot wrote so many answers. The
+	// context ends when the query does not want to wait any longer.
+	Messages func(ctx context.Context, query url.Values, answers int) (any, error)
+	// State returns the counters.
+	State func() any
+	// Act runs an act, whose arguments the body holds.
+	Act func(act string, body *json.Decoder) (any, error)
+}
+
+// ServeHTTP answers GET messages and GET state, and runs what is posted.
+func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
+	var result any
+	var err error
+	switch {
+	case r.Method == http.MethodGet && act == "messages":
+		result, err = c.messages(r)
+	case r.Method == http.MethodGet && act == "state":
+		result = c.State()
+	case r.Method != http.MethodPost:
+		err = errors.New("unknown act")
+	case !IsJSON(r):
+		writeControl(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
+		return
+	default:
+		result, err = c.Act(act, json.NewDecoder(http.MaxBytesReader(w, r.Body, c.MaxBody)))
+	}
+	if err != nil {
+		writeControl(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	writeControl(w, http.StatusOK, result)
+}
+
+// messages waits for 1 to 600 seconds, as the query asks.
+func (c *Control) messages(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	answers, _ := strconv.Atoi(query.Get("answers"))
+	seconds, _ := strconv.Atoi(query.Get("seconds"))
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(min(max(seconds, 1), 600))*time.Second)
+	defer cancel()
+	return c.Messages(ctx, query, answers)
+}
+
+func writeControl(w http.ResponseWriter, status int, v any) {
+	WriteJSON(w, status, "application/json", v)
+}

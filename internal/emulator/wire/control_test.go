@@ -1,0 +1,55 @@
+package wire_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/wire"
+)
+
+func TestControl(t *testing.T) {
+	c := &wire.Control{
+		MaxBody: 100,
+		Messages: func(ctx context.Context, query url.Values, answers int) (any, error) {
+			_, limited := ctx.Deadline()
+			return map[string]any{"of": query.Get("chat"), "answers": answers, "limited": limited}, nil
+		},
+		State: func() any { return "still" },
+		Act: func(act string, body *json.Decoder) (any, error) {
+			var text string
+			if err := body.Decode(&text); err != nil {
+				return nil, errors.New("decode act")
+			}
+			return act + " " + text, nil
+		},
+	}
+	for _, tt := range []struct {
+		name, method, path, kind, body string
+		status                         int
+		want                           string
+	}{
+		{"messages", "GET", "messages?chat=7&answers=2&seconds=x", "", "", 200, `{"answers":2,"limited":true,"of":"7"}`},
+		{"state", "GET", "state", "", "", 200, `"still"`},
+		{"act", "POST", "say", "application/json", `"hi"`, 200, `"say hi"`},
+		{"reading an act", "GET", "say", "", "", 400, `{"error":"unknown act"}`},
+		{"a form", "POST", "say", "text/plain", `"hi"`, 415, `{"error":"content type must be application/json"}`},
+		{"a long body", "POST", "say", "application/json", `"` + strings.Repeat("x", 100) + `"`, 400, `{"error":"decode act"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest(tt.method, "/emulator/"+tt.path, strings.NewReader(tt.body))
+			if tt.kind != "" {
+				r.Header.Set("Content-Type", tt.kind)
+			}
+			w := httptest.NewRecorder()
+			c.ServeHTTP(w, r)
+			if w.Code != tt.status || w.Body.String() != tt.want || w.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("got %d %s (%s)", w.Code, w.Body, w.Header().Get("Content-Type"))
+			}
+		})
+	}
+}
