@@ -52,31 +52,19 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
 	switch act {
 	case "users":
-		var u User
-		if err := body.Decode(&u); err != nil {
-			return nil, fmt.Errorf("decode user: %w", err)
-		}
-		return s.AddUser(u), nil
+		return wire.RunAct(body, "user", func(u User) (any, error) { return s.AddUser(u), nil })
 	case "channels":
-		var spec ChannelSpec
-		if err := body.Decode(&spec); err != nil {
-			return nil, fmt.Errorf("decode channel: %w", err)
-		}
-		id, err := s.AddChannel(spec)
-		return map[string]string{"channel": id}, err
+		return wire.RunAct(body, "channel", func(spec ChannelSpec) (any, error) {
+			id, err := s.AddChannel(spec)
+			return map[string]string{"channel": id}, err
+		})
 	case "faults":
-		var f Fault
-		if err := body.Decode(&f); err != nil {
-			return nil, fmt.Errorf("decode fault: %w", err)
-		}
-		id, err := s.Inject(f)
-		return map[string]int{"id": id}, err
+		return wire.RunAct(body, "fault", func(f Fault) (any, error) {
+			id, err := s.Inject(f)
+			return map[string]int{"id": id}, err
+		})
 	}
-	var c remoteCall
-	if err := body.Decode(&c); err != nil {
-		return nil, fmt.Errorf("decode act: %w", err)
-	}
-	return s.remoteCall(act, c)
+	return wire.RunAct(body, "act", func(c remoteCall) (any, error) { return s.remoteCall(act, c) })
 }
 
 func (s *Server) remoteCall(act string, c remoteCall) (any, error) {

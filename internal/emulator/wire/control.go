@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -64,4 +65,13 @@ func (c *Control) messages(r *http.Request) (any, error) {
 
 func writeControl(w http.ResponseWriter, status int, v any) {
 	WriteJSON(w, status, "application/json", v)
+}
+
+// RunAct runs an act whose body is one value of the type T; what names it in the error.
+func RunAct[T any](body *json.Decoder, what string, run func(T) (any, error)) (any, error) {
+	var v T
+	if err := body.Decode(&v); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", what, err)
+	}
+	return run(v)
 }

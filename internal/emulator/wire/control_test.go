@@ -3,7 +3,6 @@ package wire_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -21,11 +20,7 @@ func TestControl(t *testing.T) {
 		},
 		State: func() any { return "still" },
 		Act: func(act string, body *json.Decoder) (any, error) {
-			var text string
-			if err := body.Decode(&text); err != nil {
-				return nil, errors.New("decode act")
-			}
-			return act + " " + text, nil
+			return wire.RunAct(body, "act", func(text string) (any, error) { return act + " " + text, nil })
 		},
 	}
 	for _, tt := range []struct {
@@ -38,10 +33,10 @@ func TestControl(t *testing.T) {
 		{"act", "POST", "say", "application/json", `"hi"`, 200, `"say hi"`},
 		{"reading an act", "GET", "say", "", "", 400, `{"error":"unknown act"}`},
 		{"a form", "POST", "say", "text/plain", `"hi"`, 415, `{"error":"content type must be application/json"}`},
-		{"a long body", "POST", "say", "application/json", `"` + strings.Repeat("x", 100) + `"`, 400, `{"error":"decode act"}`},
+		{"a long body", "POST", "say", "application/json", `"` + strings.Repeat("x", 100) + `"`, 400, `{"error":"decode act: http: request body too large"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := httptest.NewRequest(tt.method, "/emulator/"+tt.path, strings.NewReader(tt.body))
+			r := httptest.NewRequestWithContext(t.Context(), tt.method, "/emulator/"+tt.path, strings.NewReader(tt.body))
 			if tt.kind != "" {
 				r.Header.Set("Content-Type", tt.kind)
 			}

@@ -14,7 +14,7 @@ import (
 
 func read(t *testing.T, kind, body string, limit int64) (*wire.Params, error) {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodPost, "/?n=1&q=query", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?n=1&q=query", strings.NewReader(body))
 	r.Header.Set("Content-Type", kind)
 	return wire.ReadParams(httptest.NewRecorder(), r, limit)
 }
