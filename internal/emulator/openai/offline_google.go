@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 )
 
 var (
@@ -105,30 +106,26 @@ func (t *turn) trashSpam() Reply {
 
 func (t *turn) days() Reply {
 	return t.withTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
-		type moment struct {
-			DateTime string `json:"dateTime"`
-			Date     string `json:"date"`
-		}
 		var found struct {
-			Items []struct {
-				Summary string `json:"summary"`
-				Start   moment `json:"start"`
-			} `json:"items"`
 			Events []struct {
 				Summary string `json:"summary"`
-				Start   any    `json:"start"`
+				Start   struct {
+					DateTime string `json:"dateTime"`
+					Date     string `json:"date"`
+				} `json:"start"`
 			} `json:"events"`
 		}
-		if json.Unmarshal([]byte(text), &found) != nil || len(found.Items)+len(found.Events) == 0 {
+		if json.Unmarshal([]byte(text), &found) != nil || len(found.Events) == 0 {
 			return cut(text, 1500)
 		}
 		var b strings.Builder
 		b.WriteString("In your calendar:\n")
-		for _, e := range found.Items {
-			fmt.Fprintf(&b, "\n- **%s**, %s%s", e.Summary, e.Start.DateTime, e.Start.Date)
-		}
 		for _, e := range found.Events {
-			fmt.Fprintf(&b, "\n- **%s**, %v", e.Summary, e.Start)
+			when := e.Start.Date
+			if at, err := time.Parse(time.RFC3339, e.Start.DateTime); err == nil {
+				when = at.Format("Monday 2 January at 15:04")
+			}
+			fmt.Fprintf(&b, "\n- **%s**, %s", e.Summary, when)
 		}
 		return b.String()
 	})
