@@ -31,6 +31,9 @@ type Request struct {
 	Tools []toolgroups.Tool
 	// CacheKey is the same for all requests of one conversation.
 	CacheKey string
+	// Temperature is between 0 and 2; nil leaves it to the provider. Models that take
+	// none are not sent it.
+	Temperature *float64
 	// ReadFile reads the files that came with the message being answered, which is the
 	// last user message with files; nil where none did. A model that can see is shown
 	// the pictures among them; what can not be read is left out.

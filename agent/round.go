@@ -31,7 +31,8 @@ const (
 // ask makes a request and emits the reply. done is true if that was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
-	if rounds >= r.agent.cfg.MaxRounds {
+	bound := cmp.Or(r.turn.MaxRounds, r.agent.cfg.MaxRounds)
+	if rounds >= bound {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
 	}
 	if b := tally(r.history); b.loops >= loopRounds {
@@ -39,7 +40,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	}
 	r.round = r.newOffer()
 	nudge := ""
-	if rounds > 0 && rounds == r.agent.cfg.MaxRounds-1 {
+	if rounds > 0 && rounds == bound-1 {
 		nudge = nudgeLast
 	}
 	reply, err := r.complete(ctx, rounds+1, nudge)
@@ -81,9 +82,10 @@ func (u Usage) plus(v Usage) Usage {
 // complete makes one request, with smaller windows if the model refuses the first.
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
-		Messages: r.window(nudge),
-		Tools:    r.round.tools,
-		CacheKey: r.turn.CacheKey,
+		Messages:    r.window(nudge),
+		Tools:       r.round.tools,
+		CacheKey:    r.turn.CacheKey,
+		Temperature: r.turn.Temperature,
 	}
 	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
 		req.ReadFile = r.turn.ReadFile

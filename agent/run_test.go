@@ -298,3 +298,18 @@ func TestHistoryIsLeftAlone(t *testing.T) {
 		t.Errorf("written to: %+v", backing)
 	}
 }
+
+func TestATurnHasItsOwnBoundOfRounds(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	turn := c.turn
+	turn.History, turn.Set, turn.MaxRounds = []agent.Message{{Role: agent.RoleUser, Text: "x"}}, c.set(nil), 2
+	turn.Model = &script{t: t, replies: []agent.Reply{calls("a read_file {}"), calls("b read_file {}")}}
+	var last error
+	for _, err := range c.agent.Run(t.Context(), turn) {
+		last = err
+	}
+	failure, ok := errors.AsType[*agent.ModelError](last)
+	if !ok || failure.Kind != agent.KindRounds {
+		t.Errorf("after two rounds: %v", last)
+	}
+}

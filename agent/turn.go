@@ -34,6 +34,10 @@ type Turn struct {
 	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.
 	CacheKey string
+	// Temperature, if not nil, is asked of the model, where the model takes one.
+	Temperature *float64
+	// MaxRounds bounds the model's replies; 0 means the agent's own bound.
+	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
 	// that models can be shown the pictures that came with the message.
 	ReadFile func(path string, limit int64) ([]byte, error)

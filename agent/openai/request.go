@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -27,6 +28,8 @@ type payload struct {
 	cacheKey string
 	// pictures says that there are some among the messages.
 	pictures bool
+	// temperature, if not nil, is sent.
+	temperature *float64
 }
 
 func (c *Client) payload(req agent.Request) payload {
@@ -36,6 +39,10 @@ func (c *Client) payload(req agent.Request) payload {
 		p.list, p.messages = "input", encodeInput(to, req.System, req.Messages)
 	} else {
 		p.messages = encodeMessages(to, req.System, req.Messages)
+	}
+	if !reasons(c.cfg.Model) {
+		// Models that reason refuse any temperature but their own.
+		p.temperature = req.Temperature
 	}
 	if len(req.Tools) > 0 {
 		p.tools = c.arrays.encode(req.Tools, c.encodeTools)
@@ -60,6 +67,9 @@ func (p payload) fill(skeleton []byte) ([][]byte, error) {
 	delete(fields, "tools")
 	if p.cacheKey != "" {
 		fields["prompt_cache_key"] = json.RawMessage(`"` + p.cacheKey + `"`)
+	}
+	if p.temperature != nil {
+		fields["temperature"] = json.RawMessage(strconv.FormatFloat(*p.temperature, 'g', -1, 64))
 	}
 	head, err := json.Marshal(fields)
 	if err != nil {

@@ -282,3 +282,19 @@ func BenchmarkComplete(b *testing.B) {
 		})
 	}
 }
+
+func TestTemperatureIsSentToModelsThatTakeOne(t *testing.T) {
+	warm := 0.2
+	for model, sent := range map[string]bool{"gpt-4o": true, "llama-3": true, "gpt-5-mini": false, "o3": false} {
+		reply := respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n\ndata: [DONE]\n")
+		c, p := client(t, openai.Config{Model: model, API: openai.APIChat, MaxAttempts: 1}, reply)
+		req := question()
+		req.Temperature = &warm
+		if _, err := c.Complete(t.Context(), req, nil); err != nil {
+			t.Fatalf("%s: %v", model, err)
+		}
+		if got := strings.Contains(p.bodies[0], `"temperature":0.2`); got != sent {
+			t.Errorf("%s is sent a temperature: %v, want %v", model, got, sent)
+		}
+	}
+}

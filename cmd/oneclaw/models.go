@@ -71,7 +71,9 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Pe
 	if err != nil {
 		return bridge.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
 	}
-	persona := bridge.Persona{Prompt: answer.Agent.Prompt}
+	persona := bridge.Persona{
+		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
+	}
 	var candidates []agent.Candidate
 	for i, route := range answer.Routes {
 		client, err := m.client(ctx, route, i < len(answer.Routes)-1)
