@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
 )
 
 // agents are the ones that come with the program; the first is used where nobody has
@@ -29,12 +31,17 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 	if err != nil {
 		return nil, nil, err
 	}
-	defaults := map[string]string{}
-	if cfg.Timezone != "" {
-		defaults[settings.SettingTimeZone] = cfg.Timezone
+	var routings []string
+	for _, r := range search.Routings() {
+		routings = append(routings, string(r))
 	}
 	return settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Agents: builtinAgents(), Defaults: defaults, Logger: log,
+		KV: kv, SecretKey: key, Agents: builtinAgents(), Routings: routings, Logger: log,
+		Defaults: map[string]string{
+			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
+			settings.SettingRouting:  cfg.Tools.Routing,
+			settings.SettingLogLevel: cfg.Log.Level,
+		},
 		Preset: settings.Preset{
 			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
 		},

@@ -1,27 +1,51 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
+	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
 
-// newRouter makes what decides which tools stand in a request.
-func newRouter(cfg Config, servers *mcp.Client, log *slog.Logger) (toolgroups.Router, error) {
+// routers has a router for each mode and uses the one that the settings name now.
+type routers struct {
+	settings *settings.Settings
+	byMode   map[string]toolgroups.Router
+	start    string
+	log      *slog.Logger
+}
+
+// newRouters makes what decides which tools stand in a request.
+func newRouters(cfg Config, s *settings.Settings, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
-	router, err := search.NewRouter(search.RouterConfig{
-		Routing: search.Routing(cfg.Tools.Routing), Config: cfg.Tools.ToolSearch, Prices: search.DefaultPrices(),
-		Unavailable: func() []search.Unavailable { return unavailable(servers) }, Logger: log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("routing of tools: %w", err)
+	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
+	for _, mode := range search.Routings() {
+		router, err := search.NewRouter(search.RouterConfig{
+			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: search.DefaultPrices(),
+			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Logger: log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("routing of tools: %w", err)
+		}
+		r.byMode[string(mode)] = router
 	}
-	return router, nil
+	return r, nil
+}
+
+// Route implements toolgroups.Router.
+func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
+	mode, err := r.settings.Value(context.Background(), settings.SettingRouting)
+	if err != nil || r.byMode[mode] == nil {
+		r.log.Warn("routing can not be read, using that of the start", "mode", mode, "err", err)
+		mode = r.start
+	}
+	return r.byMode[mode].Route(facts)
 }
 
 // unavailable names the MCP servers that can not be reached now.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -37,6 +38,20 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 		}
 		return s.Settled(ctx, outcome)
 	}
+}
+
+// hostZone is the name of the host's time zone, UTC where it has none.
+func hostZone() string {
+	if name := time.Local.String(); name != "Local" {
+		return name
+	}
+	target, err := os.Readlink("/etc/localtime")
+	if _, name, ok := strings.Cut(target, "zoneinfo/"); err == nil && ok {
+		if _, err := time.LoadLocation(name); err == nil {
+			return name
+		}
+	}
+	return "UTC"
 }
 
 // zoneOf returns the time zone of schedules as it is set now.
