@@ -45,6 +45,8 @@ type catalogue struct {
 	browser  *browser.Browser
 	schedule *schedule.Schedule
 
+	logLevel *slog.LevelVar
+
 	building sync.Mutex
 	registry atomic.Pointer[toolgroups.Registry]
 }
@@ -62,7 +64,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{log: log, settings: models.settings}
+	c := &catalogue{log: log, settings: models.settings, logLevel: cfg.logLevel}
 	if err := c.addKnowledge(cfg, store, private); err != nil {
 		return nil, err
 	}
@@ -253,11 +255,22 @@ func (c *catalogue) run(ctx context.Context) error {
 	work.Go(func() { c.user.Watch(ctx) })
 	work.Go(func() { c.mcp.Discover(ctx) })
 	return c.settings.Follow(ctx, func(ctx context.Context, change settings.Change) error {
+		if change.Area == settings.AreaValues || change.Area == settings.AreaAll {
+			c.setLevel(ctx)
+		}
 		if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
 			return c.rebuild(ctx)
 		}
 		return nil
 	})
+}
+
+// setLevel has the log follow its setting.
+func (c *catalogue) setLevel(ctx context.Context) {
+	name, err := c.settings.Value(ctx, settings.SettingLogLevel)
+	if err == nil && name != "" && c.logLevel != nil {
+		c.logLevel.Set(level(name))
+	}
 }
 
 // Close ends what tools have started.

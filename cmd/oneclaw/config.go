@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -45,6 +46,9 @@ type Config struct {
 	Log      LogConfig      `yaml:"log"`
 	Google   GoogleConfig   `yaml:"google"`
 	MCP      mcp.Config     `yaml:"mcp"`
+
+	// logLevel is what is logged now: it may change while the program runs.
+	logLevel *slog.LevelVar
 }
 
 // TelegramConfig connects a Telegram bot.
@@ -178,7 +182,12 @@ func loadConfig(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, fmt.Errorf("environment: %w", err)
 	}
-	return cfg, cfg.check()
+	if err := cfg.check(); err != nil {
+		return cfg, err
+	}
+	cfg.logLevel = new(slog.LevelVar)
+	cfg.logLevel.Set(level(cfg.Log.Level))
+	return cfg, nil
 }
 
 // decodeConfig refuses unknown keys, with their line.

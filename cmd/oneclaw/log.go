@@ -11,7 +11,11 @@ import (
 
 // newLogger logs text on a terminal and JSON elsewhere, and never a secret.
 func newLogger(w io.Writer, cfg Config) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level(cfg.Log.Level), ReplaceAttr: redactor(cfg.secrets())}
+	var at slog.Leveler = level(cfg.Log.Level)
+	if cfg.logLevel != nil {
+		at = cfg.logLevel
+	}
+	options := &slog.HandlerOptions{Level: at, ReplaceAttr: redactor(cfg.secrets())}
 	format := cfg.Log.Format
 	if format == "" {
 		format = "json"
