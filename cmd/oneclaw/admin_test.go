@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// configurer is a model that changes the routing when it is asked to, and tells what
+// tools say.
+func configurer(_ context.Context, req openai.Request) (openai.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	call := func(name, arguments string) (openai.Reply, error) {
+		return openai.Reply{Calls: []openai.ToolCall{{ID: fmt.Sprint("call_", len(req.Messages)), Name: name, Arguments: arguments}}}, nil
+	}
+	switch {
+	case last.Role == "user" && strings.Contains(last.Content, "send all tools"):
+		return call("load_tool_group", `{"group_name":"config"}`)
+	case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
+		return call("set_config", `{"key":"routing","value":"all"}`)
+	}
+	return openai.Reply{Text: "It says: " + last.Content}, nil
+}
+
+// TestAdministratorsConfigureInTheChat changes how tools are routed from a chat: an
+// administrator may, everybody else is refused, and the change acts at once.
+func TestAdministratorsConfigureInTheChat(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(configurer))
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	wantIn(t, w.ask(bot, bob, "send all tools", nil), "administrator")
+	wantIn(t, w.ask(bot, ann, "send all tools", nil), "routing")
+	w.ask(bot, bob, "hello", nil)
+	if got := len(w.lastTools()); got < 100 {
+		t.Errorf("after the change a request carries %d tools", got)
+	}
+	wantIn(t, w.ask(bot, ann, "/model", nil), "preset/"+openai.DefaultModel)
+	wantIn(t, w.ask(bot, ann, "/agent", nil), "General")
+}
