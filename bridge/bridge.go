@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -250,6 +251,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
+	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
 	for _, j := range open {
 		b.lastSeq = max(b.lastSeq, j.Seq)
 	}

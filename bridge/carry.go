@@ -28,8 +28,6 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 			return
 		}
 		switch cause := context.Cause(ctx); {
-		case b.work.Err() != nil:
-			return
 		case errors.Is(err, errCleared) || errors.Is(cause, errCleared):
 			if b.settle(j, StateCleared) == nil {
 				return
@@ -38,17 +36,32 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 			if b.stopTurn(j) == nil && b.settle(j, StateStopped) == nil {
 				return
 			}
+		case b.work.Err() != nil:
+			return
 		default:
 			b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-b.work.Done():
-			timer.Stop()
+		if b.rest(ctx, wait) != nil {
 			return
 		}
 	}
+}
+
+// rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
+// the end of the bridge is an error.
+func (b *Bridge) rest(ctx context.Context, d time.Duration) error {
+	interrupted := ctx.Done()
+	if ctx.Err() != nil {
+		interrupted = nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-interrupted:
+	case <-b.work.Done():
+	}
+	return b.work.Err()
 }
 
 // attempt answers and delivers. Whatever panics on the way becomes an answer that

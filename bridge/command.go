@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -128,9 +127,10 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	}
 	// A turn that runs may have a question that is not in the log yet.
 	empty := !l.answering(session.ClearedAt)
+	// A record that can not be read is one more reason to begin anew.
 	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			break // a record that can not be read is one more reason to begin anew
+		if err != nil {
+			b.log.Warn("cleared a conversation that can not be read", "log", session.Log(), "err", err)
 		}
 		empty = false
 	}
@@ -140,12 +140,17 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 		return "", err
 	}
 	interrupted, waiting := l.interrupt(j.Seq, errCleared)
-	for _, old := range waiting {
-		if err := b.settle(old, StateCleared); err != nil {
-			return "", err
+	b.settleAll(waiting, StateCleared)
+	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
+}
+
+// settleAll closes jobs that were taken out of their queue, later where that fails now.
+func (b *Bridge) settleAll(jobs []*Job, state State) {
+	for _, j := range jobs {
+		if b.settle(j, state) != nil {
+			b.closeLater(j, state)
 		}
 	}
-	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
 }
 
 // ended says what a command has cut short.
@@ -166,11 +171,7 @@ func ended(running bool, waiting int) string {
 
 func stop(_ context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
 	running, waiting := l.interrupt(j.Seq, errStopped)
-	for _, old := range waiting {
-		if err := b.settle(old, StateStopped); err != nil {
-			return "", err
-		}
-	}
+	b.settleAll(waiting, StateStopped)
 	if !running && len(waiting) == 0 {
 		return "There is nothing to stop.", nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/agent"
@@ -256,4 +257,85 @@ func checkAnswers(t *testing.T, p *platform) {
 			t.Errorf("%q was sent %d times without a mark", text, n)
 		}
 	}
+}
+
+// TestAFailedWriteAsksNothingTwice lets the store fail once, after the write or before
+// it, at every write of a turn: the job is tried again in the same process, and no tool
+// runs twice.
+func TestAFailedWriteAsksNothingTwice(t *testing.T) {
+	for fails := 1; fails <= 16; fails++ {
+		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var effects sync.Map
+				r := newRig(t, twoRounds(&effects))
+				r.stop()
+				r.cfg.Store = flakyStore{Store: r.cfg.Store, flaw: &flaw{fails: fails}}
+				r.start()
+				for _, m := range []bridge.Message{direct("1", "one"), direct("2", "two")} {
+					for r.bridge.Accept(t.Context(), m) != nil {
+						pass(t, 1)
+					}
+				}
+				waitAnswered(t, r.platform, "re: one", "re: two")
+				pass(t, 120)
+				r.stop()
+				for _, question := range []string{"one", "two"} {
+					n, _ := effects.Load(question)
+					if n == nil || *n.(*int) > 2 {
+						t.Errorf("the tool of %q ran %v times", question, n)
+					}
+				}
+				if got := strings.Join(r.platform.texts(), ", "); got != "re: one, re: two" {
+					t.Errorf("answers: %s", got)
+				}
+				if got := countHistory(t, r, 1); got != 8 {
+					t.Errorf("the log has %d messages, want two questions with three each", got)
+				}
+			})
+		})
+	}
+}
+
+// flaw makes one step of a store fail: odd ones before the write, even ones after it.
+type flaw struct {
+	mu    sync.Mutex
+	steps int
+	fails int
+}
+
+func (f *flaw) around(effect func() error) error {
+	for _, run := range []func() error{effect, func() error { return nil }} {
+		f.mu.Lock()
+		f.steps++
+		failing := f.steps == f.fails
+		f.mu.Unlock()
+		if failing {
+			return errDead
+		}
+		if err := run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type flakyStore struct {
+	storage.Store
+	flaw *flaw
+}
+
+func (s flakyStore) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (last storage.Position, err error) {
+	err = s.flaw.around(func() error {
+		last, err = s.Store.Append(ctx, log, after, records...)
+		return err
+	})
+	return last, err
+}
+
+func (s flakyStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
+	err = s.flaw.around(func() error {
+		got, err = s.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
 }

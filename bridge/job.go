@@ -83,6 +83,9 @@ type Job struct {
 	rev storage.Revision
 	// found is set where a restart found the job: its turn may have begun.
 	found bool
+	// begun is set where this process has begun its turn, counted where it has counted
+	// the restart that found it.
+	begun, counted bool
 	// after, if not nil, is done once the answer is delivered.
 	after func(context.Context)
 	// files are to be delivered with the answer that is being rendered.
@@ -139,7 +142,15 @@ func (s jobs) add(ctx context.Context, j *Job) (bool, error) {
 	return !known && err == nil, err
 }
 
-func (s jobs) save(ctx context.Context, j *Job) error { return s.put(ctx, j, j.rev) }
+// save writes a job that this process works on. A conflict means that an earlier write
+// happened although it reported an error: an open job has one owner.
+func (s jobs) save(ctx context.Context, j *Job) error {
+	err := s.put(ctx, j, j.rev)
+	if errors.Is(err, storage.ErrConflict) {
+		return s.put(ctx, j, storage.Any)
+	}
+	return err
+}
 
 func (s jobs) put(ctx context.Context, j *Job, rev storage.Revision) error {
 	data, err := json.Marshal(j)

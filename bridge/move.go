@@ -19,21 +19,23 @@ func (b *Bridge) move(ctx context.Context, from, to Chat) error {
 	if err != nil {
 		return err
 	}
-	var position storage.Position
+	// All in one write: a copy that broke off must not be taken for whole.
+	var all []storage.Record
 	for record, err := range b.store.Records(ctx, old.Log(), storage.Query{}) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", old.Log(), err)
 		}
-		position, err = b.store.Append(ctx, session.Log(), position, record)
-		if errors.Is(err, storage.ErrConflict) {
-			return nil // somebody has written there already, or an earlier try did
-		}
-		if err != nil {
-			return fmt.Errorf("copy to %s: %w", session.Log(), err)
-		}
+		all = append(all, record)
 	}
-	if position == 0 {
+	if len(all) == 0 {
 		return nil
+	}
+	_, err = b.store.Append(ctx, session.Log(), 0, all...)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil // somebody has written there already, or an earlier try did
+	}
+	if err != nil {
+		return fmt.Errorf("copy to %s: %w", session.Log(), err)
 	}
 	owner := Message{Chat: to}.Owner()
 	entry := Conversation{Owner: owner, Chat: to, Generation: session.Generation, Title: "moved from " + from.String(), Begun: b.cfg.Now()}

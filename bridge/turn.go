@@ -51,7 +51,9 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
 func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, bool, error) {
-	if j.found {
+	again := j.found || j.begun
+	j.begun = true
+	if again {
 		if text, done, err := b.continued(ctx, j, h); done || err != nil || indexOf(h.messages, j.Key()) >= 0 {
 			return text, done, err
 		}
@@ -78,18 +80,24 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	return "", false, nil
 }
 
-// continued looks at a job that a restart found: its turn may have its answer already,
-// or may have taken the program down too often.
+// continued looks at a turn that an earlier try or a former run of the program began: it
+// may have its answer already, or may have taken the program down too often.
 func (b *Bridge) continued(ctx context.Context, j *Job, h *history) (string, bool, error) {
-	if at := indexOf(h.messages, j.Key()); at >= 0 {
-		if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
-			return h.messages[at+i].Text, true, nil
-		}
+	at := indexOf(h.messages, j.Key())
+	if at < 0 {
+		return "", false, nil
+	}
+	if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
+		return h.messages[at+i].Text, true, nil
+	}
+	if !j.found || j.counted {
+		return "", false, nil
 	}
 	if j.Resumes >= maxResumes {
 		return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
 	}
 	j.Resumes++
+	j.counted = true
 	return "", false, b.jobs.save(ctx, j)
 }
 
@@ -210,6 +218,9 @@ func (b *Bridge) stopTurn(j *Job) error {
 			h.stage(b.question(j, nil))
 		}
 		if notes := agent.Stop(h.view()); len(notes) > 0 {
+			for i := range notes {
+				notes[i].Time = b.cfg.Now()
+			}
 			err = h.append(ctx, notes...)
 		}
 		b.history.give(h, err)

@@ -248,21 +248,35 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// run follows what changes tools from outside until ctx ends.
+// run follows what changes tools from outside until ctx ends. A change that can not be
+// read now is tried again; the tools stay as they are meanwhile.
 func (c *catalogue) run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { c.user.Watch(ctx) })
 	work.Go(func() { c.mcp.Discover(ctx) })
-	return c.settings.Follow(ctx, func(ctx context.Context, change settings.Change) error {
-		if change.Area == settings.AreaValues || change.Area == settings.AreaAll {
-			c.setLevel(ctx)
+	for ctx.Err() == nil {
+		err := c.settings.Follow(ctx, c.follow)
+		if err == nil {
+			return nil
 		}
-		if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
-			return c.rebuild(ctx)
+		c.log.Error("settings can not be followed, trying again", "err", err)
+		select {
+		case <-time.After(10 * time.Second):
+		case <-ctx.Done():
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+func (c *catalogue) follow(ctx context.Context, change settings.Change) error {
+	if change.Area == settings.AreaValues || change.Area == settings.AreaAll {
+		c.setLevel(ctx)
+	}
+	if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
+		return c.rebuild(ctx)
+	}
+	return nil
 }
 
 // setLevel has the log follow its setting.

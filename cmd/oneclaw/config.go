@@ -8,9 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"oneclaw/bridge"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
@@ -180,7 +177,7 @@ func loadConfig(file string, environ []string) (Config, error) {
 		return cfg, err
 	}
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
-		return cfg, fmt.Errorf("environment: %w", err)
+		return cfg, environmentError(err)
 	}
 	if err := cfg.check(); err != nil {
 		return cfg, err
@@ -242,87 +239,29 @@ func variables(secretOnly bool) []string {
 	return names
 }
 
+// environmentError names the variable whose value does not fit its setting.
+func environmentError(err error) error {
+	wrong, ok := errors.AsType[env.ParseError](err)
+	if !ok {
+		return fmt.Errorf("environment: %w", err)
+	}
+	for field := range reflect.TypeFor[ToolsConfig]().Fields() {
+		if field.Name == wrong.Name {
+			return fmt.Errorf("environment: %s: want true or false", field.Tag.Get("env"))
+		}
+	}
+	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
+}
+
 // unknownVariable catches a mistyped setting: everything that begins with ONECLAW_ is
 // ours.
 func unknownVariable(environment map[string]string) error {
-	known := variables(false)
+	known, secrets := variables(false), variables(true)
 	for name := range environment {
-		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, strings.TrimSuffix(name, "_FILE")) {
+		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
+		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, name) && !secret {
 			ours := slices.DeleteFunc(known, func(n string) bool { return !strings.HasPrefix(n, "ONECLAW_") })
 			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(ours, ", "))
-		}
-	}
-	return nil
-}
-
-// check refuses values that can not work, and settings whose feature is not built.
-func (c Config) check() error {
-	if err := (bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}).Validate(); err != nil {
-		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
-	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("setting listen (ONECLAW_LISTEN): %w", err)
-	}
-	if _, err := c.location(); err != nil {
-		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
-	}
-	if err := c.checkAddresses(); err != nil {
-		return err
-	}
-	if _, err := c.allowPrivate(); err != nil {
-		return err
-	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
-		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)
-	}
-	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
-		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
-	}
-	if c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "" {
-		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
-	}
-	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
-		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
-	}
-	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
-		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
-	}
-	if err := c.MCP.Validate(); err != nil {
-		return fmt.Errorf("setting mcp: %w", err)
-	}
-	return c.unbuilt()
-}
-
-// checkAddresses refuses addresses of services that are none.
-func (c Config) checkAddresses() error {
-	addresses := map[string]string{
-		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
-		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
-	}
-	for name, address := range map[string]string{"google.api_url (GOOGLE_API_URL)": c.Google.APIURL, "public_url (ONECLAW_PUBLIC_URL)": c.PublicURL} {
-		if address != "" {
-			addresses[name] = address
-		}
-	}
-	for name, address := range addresses {
-		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
-		}
-	}
-	return nil
-}
-
-// unbuilt refuses what is promised but does not work yet, rather than ignore it.
-func (c Config) unbuilt() error {
-	for _, s := range []struct {
-		set  bool
-		name string
-		now  string
-	}{
-		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
-	} {
-		if s.set {
-			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)
 		}
 	}
 	return nil

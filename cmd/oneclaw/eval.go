@@ -10,7 +10,7 @@ import (
 )
 
 func evalCommand() *cobra.Command {
-	command := &cobra.Command{Use: "eval", Short: "Measure parts of the bot"}
+	command := parent("eval", "Measure parts of the bot")
 	var asJSON bool
 	var half string
 	retrieval := &cobra.Command{

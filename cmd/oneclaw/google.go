@@ -74,7 +74,7 @@ func forGoogle(args string) (string, bool) {
 }
 
 func googleCommand(load func() (Config, error)) *cobra.Command {
-	command := &cobra.Command{Use: "google", Short: "Google accounts"}
+	command := parent("google", "Google accounts")
 	command.AddCommand(&cobra.Command{
 		Use:   "login USER [SERVICE…]",
 		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",

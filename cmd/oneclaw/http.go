@@ -35,7 +35,7 @@ func listen(ctx context.Context, address, setting string) (net.Listener, error) 
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port of %s is in use: stop the other program, or set %s to a free one", address, setting)
+		return nil, fmt.Errorf("%s is in use: stop the other program, or set %s to a free one", address, setting)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
@@ -52,7 +52,9 @@ func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		<-ctx.Done()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = server.Shutdown(closing)
+		if server.Shutdown(closing) != nil {
+			_ = server.Close() // what is still running must not outlive the store
+		}
 	}()
 	err := server.Serve(l)
 	if ctx.Err() == nil {

@@ -74,6 +74,15 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
+// parent makes a command that only has others below it: a word that is none of them is
+// an error.
+func parent(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

@@ -11,7 +11,7 @@ import (
 )
 
 func providerCommand(load func() (Config, error)) *cobra.Command {
-	command := &cobra.Command{Use: "provider", Short: "Keys of model providers"}
+	command := parent("provider", "Keys of model providers")
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
 		Short: "Store the API key of a provider, read from standard input (stop the bot first)",

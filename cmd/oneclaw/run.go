@@ -48,6 +48,12 @@ func runCommand(load func() (Config, error)) *cobra.Command {
 // run serves until ctx ends. What can fail at the start fails before anything is
 // received.
 func run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if err := cfg.checkPlatforms(); err != nil {
+		return err
+	}
+	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
+		log.Warn("no key for the language model: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
+	}
 	access := bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins}
 	if access.Empty() {
 		log.Warn("nobody may talk to the bot yet: set ONECLAW_ALLOW, for example to telegram:123456; " +
@@ -159,7 +165,7 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 	if cfg.Telegram.Token != "" {
 		tg, err := telegram.New(telegram.Config{Token: string(cfg.Telegram.Token), APIURL: cfg.Telegram.APIURL, Logger: log})
 		if err != nil {
-			return nil, fmt.Errorf("telegram: %w", err)
+			return nil, err
 		}
 		all = append(all, tg)
 	}
@@ -169,16 +175,12 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 			SigningSecret: string(cfg.Slack.SigningSecret), APIURL: cfg.Slack.APIURL, Logger: log,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("slack: %w", err)
+			return nil, err
 		}
 		b.slack = sl
 		all = append(all, sl)
 	}
-	if len(all) == 0 {
-		return nil, errors.New("no platform is configured: set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
-			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
-	}
-	return all, nil
+	return all, cfg.checkPlatforms()
 }
 
 // databaseName is the file of the bolt engine in the data directory.

@@ -76,11 +76,10 @@ func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, 
 			}
 			continue
 		}
-		said := m.Text != "" && (m.Role == agent.RoleUser || m.Role == agent.RoleAssistant)
-		if m.Time.Before(q.From) {
+		if !m.Time.IsZero() && m.Time.Before(q.From) {
 			return true
 		}
-		if !said || (!q.Until.IsZero() && !m.Time.Before(q.Until)) {
+		if !wanted(m, q) {
 			continue
 		}
 		if !yield(core.Passage{Kind: core.KindMessage, Time: m.Time, Title: c.Title, Text: m.Text}, nil) {
@@ -88,4 +87,10 @@ func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, 
 		}
 	}
 	return true
+}
+
+// wanted reports whether a message is something that was said before the query's end.
+func wanted(m agent.Message, q core.HistoryQuery) bool {
+	said := m.Text != "" && (m.Role == agent.RoleUser || m.Role == agent.RoleAssistant)
+	return said && (q.Until.IsZero() || m.Time.Before(q.Until))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func slackCommand() *cobra.Command {
-	command := &cobra.Command{Use: "slack", Short: "Help with the Slack app"}
+	command := parent("slack", "Help with the Slack app")
 	link := false
 	manifest := &cobra.Command{
 		Use:   "manifest",

@@ -238,7 +238,7 @@ func (t *turn) abilities() string {
 		list = append(list, "write and read files (\"write \"hello\" to notes.txt\")")
 	}
 	if slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "google_gmail" }) {
-		list = append(list, "look at your mail, your calendar and a budget, once you have said /connect google")
+		list = append(list, "look at your mail, your calendar and a budget, once you have sent \"/connect google gmail calendar sheets\" and opened the link")
 	}
 	list = append(list, "list my tool groups")
 	return "I can " + strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1] + "."

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+
+	"oneclaw/bridge"
+	"oneclaw/toolgroups/search"
+)
+
+// check refuses values that can not work, and settings whose feature is not built.
+func (c Config) check() error {
+	if err := (bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}).Validate(); err != nil {
+		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("setting listen (ONECLAW_LISTEN): %w", err)
+	}
+	if _, err := c.location(); err != nil {
+		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
+	}
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
+	if _, err := c.allowPrivate(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
+		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)
+	}
+	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
+		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
+	}
+	if c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "" {
+		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
+	}
+	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
+		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
+	}
+	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
+		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
+	}
+	if err := c.MCP.Validate(); err != nil {
+		return fmt.Errorf("setting mcp: %w", err)
+	}
+	return c.unbuilt()
+}
+
+// checkAddresses refuses addresses of services that are none.
+func (c Config) checkAddresses() error {
+	addresses := map[string]string{
+		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
+		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
+	}
+	for name, address := range map[string]string{"google.api_url (GOOGLE_API_URL)": c.Google.APIURL, "public_url (ONECLAW_PUBLIC_URL)": c.PublicURL} {
+		if address != "" {
+			addresses[name] = address
+		}
+	}
+	for name, address := range addresses {
+		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
+		}
+	}
+	return nil
+}
+
+// checkPlatforms refuses a bot that nobody could reach.
+func (c Config) checkPlatforms() error {
+	if c.Telegram.Token == "" && c.Slack.BotToken == "" {
+		return errors.New("no platform is configured: set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
+			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
+	}
+	return nil
+}
+
+// unbuilt refuses what is promised but does not work yet, rather than ignore it.
+func (c Config) unbuilt() error {
+	for _, s := range []struct {
+		set  bool
+		name string
+		now  string
+	}{
+		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
+	} {
+		if s.set {
+			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)
+		}
+	}
+	return nil
+}
