@@ -46,6 +46,9 @@ type Message struct {
 	// Files are workspace paths of what came with a user message, or of what a
 	// result wants delivered to the chat.
 	Files []toolgroups.File `json:"files,omitempty"`
+	// Recalled is what was found in the memory for a user message. It is stored with the
+	// message, so that what a model was shown stays the same.
+	Recalled string `json:"recalled,omitempty"`
 	// Ref is the caller's key for a user message (the bridge's job). The agent
 	// carries it and does not look at it.
 	Ref string `json:"ref,omitempty"`

@@ -40,6 +40,9 @@ type Config struct {
 	// Persona says what a turn is answered with. It is asked at the beginning of each
 	// turn. Nil means the zero value for all.
 	Persona func(ctx context.Context, scope toolgroups.Scope) (Persona, error)
+	// Recall, if not nil, finds what the memory has about a message, beyond what the
+	// persona shows; it is stored with the message. An error is logged and ignored.
+	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// DataDir holds the folder of workspaces.

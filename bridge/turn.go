@@ -76,6 +76,7 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	}
 	message := b.question(j, notes)
 	message.Files = files
+	message.Recalled = b.recall(ctx, j, scope)
 	h.stage(message)
 	return "", false, nil
 }
@@ -99,6 +100,19 @@ func (b *Bridge) continued(ctx context.Context, j *Job, h *history) (string, boo
 	j.Resumes++
 	j.counted = true
 	return "", false, b.jobs.save(ctx, j)
+}
+
+// recall searches the memory for a message. A memory that can not be read is no reason
+// not to answer.
+func (b *Bridge) recall(ctx context.Context, j *Job, scope toolgroups.Scope) string {
+	if b.cfg.Recall == nil {
+		return ""
+	}
+	found, err := b.cfg.Recall(ctx, scope, j.Message.Text)
+	if err != nil {
+		b.log.Warn("memory can not be searched", "job", j.Key(), "err", err)
+	}
+	return found
 }
 
 // question is the message as the conversation keeps it.

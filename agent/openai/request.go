@@ -170,7 +170,7 @@ func lastUser(messages []agent.Message) int {
 }
 
 // userText is what the model reads of a user message: "[Ann] text" in shared chats,
-// and a line "[file: path]" for each file.
+// a line "[file: path]" for each file, and what the memory has about it.
 func userText(m *agent.Message) string {
 	if m.Role == agent.RoleSummary {
 		return "[Summary of the conversation so far]\n" + m.Text
@@ -181,6 +181,9 @@ func userText(m *agent.Message) string {
 	}
 	for _, f := range m.Files {
 		text = strings.TrimPrefix(text+"\n[file: "+f.Path+"]", "\n")
+	}
+	if m.Recalled != "" {
+		text += "\n[From memory]\n" + m.Recalled
 	}
 	return orEmpty(text)
 }

@@ -41,3 +41,28 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "/model", nil), "preset/"+openai.DefaultModel)
 	wantIn(t, w.ask(bot, ann, "/agent", nil), "General")
 }
+
+// TestMemoryReachesLaterMessages saves a note, and finds it beside a message of the same
+// conversation and in the prompt of the next.
+func TestMemoryReachesLaterMessages(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil), "Saved")
+	latest := func() openai.Request {
+		all := w.model.Requests()
+		return all[len(all)-1]
+	}
+	w.ask(bot, ann, "how old is the sailing boat?", nil)
+	said := latest().Messages
+	wantIn(t, said[len(said)-1].Content, "[From memory]", "Marlin")
+	w.ask(bot, ann, "/clear", nil)
+	w.ask(bot, ann, "hello", nil)
+	wantIn(t, latest().Messages[0].Content, "## Memory", "Marlin")
+	w.ask(bot, bob, "how old is the sailing boat?", nil)
+	for _, m := range latest().Messages {
+		if strings.Contains(m.Content, "Marlin") {
+			t.Errorf("another user is shown the memory: %q", m.Content)
+		}
+	}
+}

@@ -45,6 +45,20 @@ func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (bridge.Perso
 	return persona, nil
 }
 
+// recall implements bridge.Config.Recall.
+func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text string) (string, error) {
+	begun := time.Now()
+	if c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session); err == nil {
+		begun = c.Begun
+	}
+	notes, err := p.memory.Recall(ctx, scope.Owner, text, begun)
+	var found []string
+	for _, n := range notes {
+		found = append(found, "- "+n.Text)
+	}
+	return strings.Join(found, "\n"), err
+}
+
 // join puts sections of a prompt behind one another.
 func join(sections ...string) string {
 	var filled []string

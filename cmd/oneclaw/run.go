@@ -134,7 +134,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
-		Persona: persona.of, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
+		Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		Router: router, TaskDone: taskDone(b.tools.schedule), Logger: log,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {
