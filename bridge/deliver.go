@@ -56,7 +56,7 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 func (b *Bridge) closeLater(j *Job, state State) {
 	b.lanes.Go(func() {
 		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
-			if pause(b.work, wait, true) != nil {
+			if pause(b.work, wait) != nil {
 				return
 			}
 		}
@@ -96,7 +96,7 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 			to = j.address()
 		}
 		b.log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
-		if err := pause(ctx, max(wait, failure.RetryAfter), failure.RetryAfter > 0); err != nil {
+		if err := pause(ctx, max(wait, failure.RetryAfter)); err != nil {
 			return err
 		}
 	}
@@ -160,11 +160,8 @@ func (b *Bridge) saveAlways(j *Job) error {
 	return b.jobs.save(ctx, j)
 }
 
-// pause waits. A wait that the platform asked for is kept to the letter.
-func pause(ctx context.Context, d time.Duration, exact bool) error {
-	if !exact {
-		d = min(d, maxRetry)
-	}
+// pause waits, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

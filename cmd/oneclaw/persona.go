@@ -32,14 +32,7 @@ func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (bridge.Perso
 		return persona, err
 	}
 	persona.Prompt = join(persona.Prompt, p.skills.Section())
-	begun := time.Now()
-	switch c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session); {
-	case err == nil:
-		begun = c.Begun
-	case !errors.Is(err, storage.ErrNotFound):
-		p.log.Warn("beginning of a conversation not found", "err", err)
-	}
-	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, begun); err != nil {
+	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, p.begun(ctx, scope)); err != nil {
 		p.log.Warn("answering without memory", "err", err)
 	}
 	return persona, nil
@@ -47,16 +40,24 @@ func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (bridge.Perso
 
 // recall implements bridge.Config.Recall.
 func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text string) (string, error) {
-	begun := time.Now()
-	if c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session); err == nil {
-		begun = c.Begun
-	}
-	notes, err := p.memory.Recall(ctx, scope.Owner, text, begun)
+	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.begun(ctx, scope))
 	var found []string
 	for _, n := range notes {
 		found = append(found, "- "+n.Text)
 	}
 	return strings.Join(found, "\n"), err
+}
+
+// begun is when a conversation began: now, where nothing says so.
+func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
+	c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session)
+	if err == nil {
+		return c.Begun
+	}
+	if !errors.Is(err, storage.ErrNotFound) {
+		p.log.Warn("beginning of a conversation not found", "err", err)
+	}
+	return time.Now()
 }
 
 // join puts sections of a prompt behind one another.
