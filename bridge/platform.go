@@ -50,6 +50,8 @@ const (
 	KindText Kind = "text"
 	// KindEdit is a new text for an earlier message with the same ID.
 	KindEdit Kind = "edit"
+	// KindPress is the press of a button under one of the bot's messages.
+	KindPress Kind = "press"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.
@@ -71,7 +73,11 @@ type Message struct {
 	// Opener is the user who began the thread, where the platform knows: that user
 	// may clear it.
 	Opener string `json:"opener,omitempty"`
-	Text   string `json:"text,omitempty"`
+	// Text is what was written; of a press, the [Button.Data] that the platform sent
+	// back, which anybody can forge.
+	Text string `json:"text,omitempty"`
+	// On is the platform's id of the message whose button was pressed.
+	On string `json:"on,omitempty"`
 	// Files came with the message; they are fetched when the turn begins.
 	Files []Attachment `json:"files,omitempty"`
 	// Skipped says, in words for the user, what of the message could not be read
@@ -143,9 +149,47 @@ type Part struct {
 	Plain string `json:"plain,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
+	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
+	// them; they are given to no other.
+	Buttons [][]Button `json:"buttons,omitempty"`
 	// File, where not nil, is a file of the workspace that is the part instead of a
 	// text. It is sent with [Uploader], never given to [Platform.Send].
 	File *toolgroups.File `json:"file,omitempty"`
+}
+
+// Button is a choice that a person has under a message.
+type Button struct {
+	// Label is what the button says: plain text of at most 40 characters.
+	Label string `json:"label"`
+	// Data comes back with a press: 1 to 64 bytes of a-z, A-Z, 0-9, ":", "-" and "_"
+	// (64 is Telegram's limit of callback_data).
+	Data string `json:"data"`
+	// Style is how the button looks, where the platform has styles.
+	Style ButtonStyle `json:"style,omitempty"`
+}
+
+// ButtonStyle is how a button looks.
+type ButtonStyle string
+
+// The styles of buttons.
+const (
+	StylePlain   ButtonStyle = ""
+	StylePrimary ButtonStyle = "primary"
+	StyleDanger  ButtonStyle = "danger"
+)
+
+// Editor is a platform whose messages can have buttons and be changed after they were
+// sent. It delivers presses as messages of [KindPress]: Message.ID is the platform's id
+// of the press, Message.User who pressed, Message.On the message with the button.
+type Editor interface {
+	// Edit replaces the text and the buttons of the bot's message with this id; a part
+	// without buttons takes them away. Doing it again, or a message that already looks
+	// like that, is no error. Errors are *[SendError].
+	Edit(ctx context.Context, to Address, id string, part Part) error
+	// AnswerPress ends the press that the platform shows as going on, and shows text,
+	// unless it is empty, to whoever pressed and to nobody else. Plain text, at most
+	// 200 characters. It is best effort: presses are answered once and in seconds.
+	AnswerPress(ctx context.Context, press Message, text string) error
 }
 
 // RepeatNotice is shown with a part that may have been delivered before: the
