@@ -103,8 +103,9 @@ func TestFailuresSayWhatIsWrong(t *testing.T) {
 		{`return 1`, "execute", "SyntaxError: "},
 		{`let a = []; for (;;) a.push(new Array(10000).fill(1))`, "", "out of memory"},
 		{`"x".repeat(2 ** 28)`, "", "out of memory"},
-		{`function f() { return f() + 1 } f()`, "", "stack overflow"},
-		{`JSON.parse("[".repeat(1e6))`, "", "stack overflow"},
+		// Which of the two bounds is met first depends on the size of the frames.
+		{`function f() { return f() + 1 } f()`, "", "stack"},
+		{`JSON.parse("[".repeat(1e6))`, "", "stack"},
 		{`(async () => { let a = []; for (;;) { a.push("y".repeat(1e5) + a.length); await null } })()`, "", "memory"},
 	} {
 		got, err := run(t, javascript.Script{Source: tc.source, Entry: tc.entry})

@@ -12,16 +12,17 @@ import (
 // Weights of the ranking. They were chosen on one half of two public sets of
 // queries; [Eval] measures both halves.
 const (
-	saturation  = 1.7 // BM25 k1
-	lengthNorm  = 0.5 // BM25 b
-	presence    = 0.2 // BM25+ delta
-	nameWeight  = 3.5
-	valueWeight = 0.7 // of quoted words and proper names in a query
-	coverage    = 0.3 // how much more a tool scores that has all words of a query
-	similarity  = 0.5 // of a word that stands in for one that no tool has
-	maxSimilar  = 5
-	minSimilar  = 4 // characters of a word that others may stand in for
-	minShared   = 5 // bytes that such words share at least
+	saturation   = 1.7  // BM25 k1
+	lengthNorm   = 0.2  // BM25 b
+	presence     = 0.15 // BM25+ delta
+	nameWeight   = 4.5
+	valueWeight  = 0.7 // of quoted words and proper names in a query
+	numberWeight = 0.2 // of what begins with a digit in a query
+	coverage     = 0.3 // how much more a tool scores that has all words of a query
+	similarity   = 0.3 // of a word that stands in for one that no tool has
+	maxSimilar   = 5
+	minSimilar   = 4 // characters of a word that others may stand in for
+	minShared    = 5 // bytes that such words share at least
 )
 
 // Weights of the words that the best tools of a first pass add to a query.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -30,6 +31,9 @@ func (x *Index) parse(text string, common bool) query {
 		if w.capital {
 			worth *= valueWeight
 		}
+		if number(w.text) {
+			worth *= numberWeight
+		}
 		for _, p := range w.parts {
 			if common || !x.lex.stop[p] {
 				q.add(stem(p), worth)
@@ -48,6 +52,13 @@ func (x *Index) parse(text string, common bool) query {
 		}
 	}
 	return q
+}
+
+// number reports whether a word is a number, a date or a time (5, 5th, 10am): rather an
+// argument than a capability.
+func number(word string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsDigit(first)
 }
 
 // add enters a term, or what is similar to one that no document has.
