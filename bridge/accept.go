@@ -84,6 +84,8 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	} else if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
 		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
 			"Please send it again later, or send /stop to drop the waiting ones.", waiting)
+	} else {
+		j.Waited = b.waited(m)
 	}
 	added, err := b.jobs.add(ctx, j)
 	if err != nil {
@@ -91,6 +93,9 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	}
 	if !added {
 		return b.adopt(ctx, j.Key())
+	}
+	if j.Waited > 0 {
+		b.tell(m.Chat)
 	}
 	b.queue(j)
 	return nil

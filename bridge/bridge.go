@@ -60,6 +60,14 @@ type Config struct {
 	// TaskDone, if not nil, is told what became of a submission before that is closed.
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error
+	// StaleAfter is how old a message may be when it arrives, by the time of its
+	// platform, before its answer begins with a line that says how long it waited: once
+	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
+	StaleAfter time.Duration
+	// Moved, if not nil, is told that a chat goes on under another id, before messages
+	// from there are answered. It may be told again; an error has the platform say it
+	// again later.
+	Moved func(ctx context.Context, from, to Chat) error
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
@@ -123,6 +131,7 @@ type Bridge struct {
 	lastSeq int64
 	closing bool // no lane begins another job
 	strange map[string]time.Time
+	told    map[Chat]time.Time // that their messages waited, and when
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -139,6 +148,7 @@ func New(cfg Config) (*Bridge, error) {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
+	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -154,6 +164,7 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
 		strange:   make(map[string]time.Time),
+		told:      make(map[Chat]time.Time),
 	}
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {

@@ -32,7 +32,7 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 			if b.settle(j, StateCleared) == nil {
 				return
 			}
-		case errors.Is(cause, errStopped):
+		case errors.Is(err, errStopped) || errors.Is(cause, errStopped):
 			if b.stopTurn(j) == nil && b.settle(j, StateStopped) == nil {
 				return
 			}
@@ -67,6 +67,15 @@ func (b *Bridge) rest(ctx context.Context, d time.Duration) error {
 // attempt answers and delivers. Whatever panics on the way becomes an answer that
 // says so, with the incident in the log.
 func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
+	if j.found && !b.isCommand(j) {
+		session, err := b.session(ctx, j)
+		if err == nil {
+			err = session.overtaken(j)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if j.Parts == nil {
 		if b.barred(j) {
 			return b.settle(j, StateBarred)

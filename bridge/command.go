@@ -169,10 +169,20 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-func stop(_ context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+func stop(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	// First on disk: a tool may hang on, and a restart must not go on with its turn.
+	if l.busy(j.Seq) {
+		if session, err = session.stop(ctx, b.store, j.Seq); err != nil {
+			return "", err
+		}
+	}
 	running, waiting := l.interrupt(j.Seq, errStopped)
 	b.settleAll(waiting, StateStopped)
-	if !running && len(waiting) == 0 {
+	if !running && len(waiting) == 0 && session.StoppedAt < j.Seq {
 		return "There is nothing to stop.", nil
 	}
 	return strings.TrimSpace("Stopped." + ended(false, len(waiting))), nil

@@ -117,6 +117,50 @@ func (h *history) view() []agent.Message {
 	return slices.Clip(append(slices.Clip(h.messages), h.staged...))
 }
 
+// turn returns a turn from its question on, which has the given Ref; nothing where the
+// log does not have that. A turn can be larger than the window.
+func (h *history) turn(ctx context.Context, ref string) ([]agent.Message, error) {
+	at := indexOf(h.messages, ref)
+	if at >= 0 && int(h.last-h.at[at]) == len(h.at)-1-at {
+		return h.messages[at:], nil
+	}
+	if at < 0 && int(h.last) == len(h.at) {
+		return nil, nil // all there is
+	}
+	var turn []agent.Message
+	for m, err := range RecentMessages(ctx, h.store, h.log) {
+		if err != nil {
+			return nil, fmt.Errorf("look for a turn in %s: %w", h.log, err)
+		}
+		turn = append(turn, m)
+		switch {
+		case m.Ref == ref:
+			slices.Reverse(turn)
+			return turn, nil
+		case m.Ref != "":
+			return nil, nil // the turns of a conversation follow each other
+		}
+	}
+	return nil, nil
+}
+
+// lead has the window of a turn begin with its question, where that was let go: a model
+// has to see what it works on.
+func (h *history) lead(turn []agent.Message) {
+	question := turn[0]
+	if indexOf(h.messages, question.Ref) >= 0 {
+		return
+	}
+	n := 0
+	if len(h.messages) > 0 && h.messages[0].Role == agent.RoleSummary {
+		n = 1
+	}
+	h.messages = slices.Insert(slices.Clone(h.messages), n, question)
+	h.sizes = slices.Insert(slices.Clone(h.sizes), n, len(question.Text))
+	h.at = slices.Insert(slices.Clone(h.at), n, h.last+1-storage.Position(len(turn)))
+	h.size += len(question.Text)
+}
+
 // historyCache keeps the ends of conversations between turns. It is only ever a copy:
 // an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
 type historyCache struct {

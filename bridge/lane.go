@@ -180,6 +180,15 @@ func (l *lane) interrupt(before int64, cause error) (running bool, waiting []*Jo
 	return running, waiting
 }
 
+// busy reports whether a message that was accepted before the given number waits or is
+// being answered.
+func (l *lane) busy(before int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq, any := l.messages.first()
+	return any && seq < before
+}
+
 // answering reports whether a message that was accepted after the given number is being
 // answered.
 func (l *lane) answering(after int64) bool {

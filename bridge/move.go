@@ -11,6 +11,11 @@ import (
 // move lets the conversation of a chat that got a new id go on there: the new chat's
 // session points to a copy of the old log. The receipts stay where they are.
 func (b *Bridge) move(ctx context.Context, from, to Chat) error {
+	if b.cfg.Moved != nil {
+		if err := b.cfg.Moved(ctx, from, to); err != nil {
+			return err
+		}
+	}
 	old, err := CurrentSession(ctx, b.store, from)
 	if err != nil {
 		return err

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/internal/workspace"
-	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -41,16 +39,10 @@ var (
 // their results, each once. They are read off the log, so that a turn which went on
 // after a crash has those of before the crash too.
 func (b *Bridge) made(ctx context.Context, h *history, ref string) []toolgroups.File {
-	turn := []agent.Message(nil)
-	if at := indexOf(h.messages, ref); at >= 0 {
-		turn = h.messages[at:]
-	} else {
-		// The question is out of the window, where one turn is longer than that.
-		var err error
-		if turn, err = turnOf(ctx, b.store, h.log, ref); err != nil {
-			b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
-			return nil
-		}
+	turn, err := h.turn(ctx, ref)
+	if err != nil {
+		b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
+		return nil
 	}
 	var files []toolgroups.File
 	known := make(map[string]bool)
@@ -66,22 +58,6 @@ func (b *Bridge) made(ctx context.Context, h *history, ref string) []toolgroups.
 		}
 	}
 	return files
-}
-
-// turnOf reads a log backward as far as the message with the given Ref.
-func turnOf(ctx context.Context, store storage.Log, log, ref string) ([]agent.Message, error) {
-	var turn []agent.Message
-	for m, err := range RecentMessages(ctx, store, log) {
-		if err != nil {
-			return nil, err
-		}
-		turn = append(turn, m)
-		if m.Ref == ref {
-			slices.Reverse(turn)
-			return turn, nil
-		}
-	}
-	return nil, nil
 }
 
 // fileParts are the parts behind the text of an answer: its files, and notices for

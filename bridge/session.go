@@ -21,6 +21,9 @@ type Session struct {
 	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
 	// belong to the session that it ended.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
+	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
+	// before it are not answered any more.
+	StoppedAt int64 `json:"stopped_at,omitempty"`
 	// Task is the id of a task, whose conversation is apart from that of the chat.
 	Task string `json:"-"`
 
@@ -70,6 +73,30 @@ func (s Session) clear(ctx context.Context, kv storage.KV, at int64, empty bool)
 	if !empty {
 		s.Generation++
 	}
+	return s.save(ctx, kv)
+}
+
+// stop ends what was accepted before a job, for good: a restart finds it ended.
+func (s Session) stop(ctx context.Context, kv storage.KV, at int64) (Session, error) {
+	if s.StoppedAt >= at {
+		return s, nil
+	}
+	s.StoppedAt = at
+	return s.save(ctx, kv)
+}
+
+// overtaken returns errCleared or errStopped where a command ended a job.
+func (s Session) overtaken(j *Job) error {
+	switch {
+	case j.Seq < s.ClearedAt:
+		return errCleared
+	case j.Seq < s.StoppedAt:
+		return errStopped
+	}
+	return nil
+}
+
+func (s Session) save(ctx context.Context, kv storage.KV) (Session, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return s, fmt.Errorf("encode session of %s: %w", s.Chat, err)

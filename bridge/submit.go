@@ -126,9 +126,13 @@ func (b *Bridge) barred(j *Job) bool {
 	return true
 }
 
-// headed puts the title of a task above its answer.
+// headed puts above an answer what belongs there: the title of a task, or that the
+// message waited.
 func (j *Job) headed(answer string) string {
-	if !j.isTask() {
+	switch {
+	case j.Waited > 0:
+		return lateNotice(j.Waited) + answer
+	case !j.isTask():
 		return answer
 	}
 	return `\[Scheduled\] ` + escapeMarkdown(j.Title) + "\n\n" + answer

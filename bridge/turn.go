@@ -24,8 +24,8 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if j.Seq < session.ClearedAt {
-		return "", errCleared
+	if err := session.overtaken(j); err != nil {
+		return "", err
 	}
 	j.Generation = session.Generation
 	h, err := b.history.take(ctx, session.Log())
@@ -54,8 +54,13 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	again := j.found || j.begun
 	j.begun = true
 	if again {
-		if text, done, err := b.continued(ctx, j, h); done || err != nil || indexOf(h.messages, j.Key()) >= 0 {
-			return text, done, err
+		turn, err := h.turn(ctx, j.Key())
+		if err != nil {
+			return "", false, err
+		}
+		if len(turn) > 0 {
+			h.lead(turn)
+			return b.continued(ctx, j, turn)
 		}
 	}
 	if h.last == 0 {
@@ -83,13 +88,9 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
-func (b *Bridge) continued(ctx context.Context, j *Job, h *history) (string, bool, error) {
-	at := indexOf(h.messages, j.Key())
-	if at < 0 {
-		return "", false, nil
-	}
-	if i := slices.IndexFunc(h.messages[at:], func(m agent.Message) bool { return m.Final }); i >= 0 {
-		return h.messages[at+i].Text, true, nil
+func (b *Bridge) continued(ctx context.Context, j *Job, turn []agent.Message) (string, bool, error) {
+	if i := slices.IndexFunc(turn, func(m agent.Message) bool { return m.Final }); i >= 0 {
+		return turn[i].Text, true, nil
 	}
 	if !j.found || j.counted {
 		return "", false, nil
@@ -223,24 +224,40 @@ func visible(text string) bool {
 func (b *Bridge) stopTurn(j *Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
-	if j.Generation == 0 {
-		return nil // never begun
-	}
-	h, err := b.history.take(ctx, logName(j.Message.Chat, j.Generation))
-	if err == nil {
-		if indexOf(h.messages, j.Key()) < 0 {
-			h.stage(b.question(j, nil))
-		}
-		if notes := agent.Stop(h.view()); len(notes) > 0 {
-			for i := range notes {
-				notes[i].Time = b.cfg.Now()
-			}
-			err = h.append(ctx, notes...)
-		}
-		b.history.give(h, err)
-	}
+	err := b.recordStop(ctx, j)
 	if err != nil {
 		b.log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
 	}
 	return err
+}
+
+func (b *Bridge) recordStop(ctx context.Context, j *Job) (err error) {
+	if j.Generation == 0 && !j.found {
+		return nil // never begun
+	}
+	session, err := b.session(ctx, j)
+	if err != nil {
+		return err
+	}
+	session.Generation = cmp.Or(j.Generation, session.Generation)
+	h, err := b.history.take(ctx, session.Log())
+	if err != nil {
+		return err
+	}
+	defer func() { b.history.give(h, err) }()
+	turn, err := h.turn(ctx, j.Key())
+	if err != nil || len(turn) == 0 && j.Generation == 0 {
+		return err // what a restart found may not have been begun either
+	}
+	if len(turn) == 0 {
+		h.stage(b.question(j, nil))
+	}
+	notes := agent.Stop(h.view())
+	for i := range notes {
+		notes[i].Time = b.cfg.Now()
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	return h.append(ctx, notes...)
 }

@@ -1,0 +1,67 @@
+package bridge
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// DefaultStaleAfter is how old a message may be when it arrives before its answer says
+// so.
+const DefaultStaleAfter = time.Hour
+
+// maxLate bounds the chats of which is remembered that they were told.
+const maxLate = 10_000
+
+// waited returns how long a message was on its way, if its answer has to say so: longer
+// than StaleAfter, and nobody in its chat was told within that time. Nothing else is
+// different for such a message. Messages and commands that waited are carried out in the
+// order in which they were sent, so a /stop or /clear ends what came before it and
+// nothing else.
+func (b *Bridge) waited(m Message) time.Duration {
+	if b.cfg.StaleAfter < 0 || m.Time.IsZero() || m.Kind != KindText {
+		return 0
+	}
+	now := b.cfg.Now()
+	late := now.Sub(m.Time)
+	if late <= b.cfg.StaleAfter {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if told, ok := b.told[m.Chat]; ok && now.Sub(told).Abs() < b.cfg.StaleAfter {
+		return 0
+	}
+	return late
+}
+
+// tell notes that a chat will be told.
+func (b *Bridge) tell(chat Chat) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.told) >= maxLate {
+		clear(b.told)
+	}
+	b.told[chat] = b.cfg.Now()
+}
+
+// lateNotice stands above the answer to a message that waited.
+func lateNotice(waited time.Duration) string {
+	return "_I was away: this waited for " + roughly(waited) + "._\n\n"
+}
+
+// roughly says a time of more than a minute in words.
+func roughly(d time.Duration) string {
+	unit, name := time.Minute, "minute"
+	switch {
+	case d >= 36*time.Hour:
+		unit, name = 24*time.Hour, "day"
+	case d >= 90*time.Minute:
+		unit, name = time.Hour, "hour"
+	}
+	n := int(math.Round(float64(d) / float64(unit)))
+	if n == 1 {
+		return "1 " + name
+	}
+	return fmt.Sprintf("%d %ss", n, name)
+}

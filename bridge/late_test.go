@@ -1,0 +1,101 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+// sentAt is a message with the time of its platform.
+func sentAt(m bridge.Message, at time.Time) bridge.Message {
+	m.Time = at
+	return m
+}
+
+func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	r := newRig(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
+	r.accept(sentAt(direct("1", "fresh"), now.Add(-59*time.Minute)))
+	r.platform.wait(t, 1)
+	r.stop()
+	now = now.Add(5 * time.Hour)
+	r.start()
+	// The platform delivers again what was answered, and what came meanwhile.
+	elsewhere := sentAt(direct("5", "elsewhere"), now.Add(-50*time.Hour))
+	elsewhere.Chat.ID = "2"
+	batch := []bridge.Message{
+		sentAt(direct("1", "fresh"), now.Add(-6*time.Hour)),
+		sentAt(direct("2", "old"), now.Add(-3*time.Hour)), sentAt(direct("3", "older"), now.Add(-2*time.Hour)),
+		sentAt(direct("4", "new"), now), elsewhere,
+	}
+	r.accept(batch...)
+	r.platform.wait(t, 5)
+	r.restart()
+	r.accept(batch...)
+	r.accept(sentAt(direct("6", "end"), now))
+	byChat := map[string][]string{}
+	for _, s := range r.platform.wait(t, 6) {
+		byChat[s.to.Chat.ID] = append(byChat[s.to.Chat.ID], s.text)
+	}
+	want := map[string][]string{
+		"1": {"re: fresh", "_I was away: this waited for 3 hours._\n\nre: old", "re: older", "re: new", "re: end"},
+		"2": {"_I was away: this waited for 2 days._\n\nre: elsewhere"},
+	}
+	if fmt.Sprintf("%q", byChat) != fmt.Sprintf("%q", want) {
+		t.Errorf("answers:\n%q\nwant\n%q", byChat, want)
+	}
+}
+
+func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := newSlow()
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.StaleAfter = time.Minute })
+	old := now.Add(-75 * time.Minute)
+	r.accept(sentAt(direct("1", "slow one"), old))
+	<-s.asked
+	r.accept(sentAt(direct("2", "/clear"), old), sentAt(direct("3", "after"), old))
+	got := texts(r.platform.wait(t, 2))
+	if !strings.Contains(got[0], "cleared") || got[1] != "re: after" {
+		t.Errorf("answers: %q", got)
+	}
+}
+
+func TestNothingIsStaleWhereThatIsSwitchedOff(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	r := newRig(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.StaleAfter = -1 })
+	r.accept(sentAt(direct("1", "x"), now.Add(-1000*time.Hour)))
+	if got := texts(r.platform.wait(t, 1)); got[0] != "re: x" {
+		t.Errorf("answers: %q", got)
+	}
+}
+
+func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
+	var told []string
+	fails := errors.New("disk full")
+	r := newRig(t, echo, func(c *bridge.Config) {
+		c.Moved = func(_ context.Context, from, to bridge.Chat) error {
+			told = append(told, from.String()+" "+to.String())
+			return fails
+		}
+	})
+	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
+	r.accept(group("1", "5", "before"))
+	r.platform.wait(t, 1)
+	if err := r.bridge.Moved(t.Context(), from, to); !errors.Is(err, fails) {
+		t.Errorf("moved: %v, want the error of the port", err)
+	}
+	c := bridge.Conversation{Chat: to, Generation: 1}
+	for _, err := range r.cfg.Store.Records(t.Context(), c.Log(), storage.Query{}) {
+		t.Fatalf("the conversation was moved although the rest was not (%v)", err)
+	}
+	fails = nil
+	if err := r.bridge.Moved(t.Context(), from, to); err != nil || len(told) != 2 || told[1] != "fake:g fake:s" {
+		t.Errorf("moved: %v, told %q", err, told)
+	}
+}
