@@ -20,6 +20,7 @@ var layers = []layer{
 	{"internal/javascript", nil},
 	{"internal/readable", nil},
 	{"internal/seal", nil},
+	{"internal/price", nil},
 	{"internal/settings", []string{"storage", "internal/seal"}},
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups"}},
