@@ -1,0 +1,158 @@
+// Package price knows what tokens cost: a table of prices by the name of a model, and
+// what a request comes to.
+package price
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// USD is an amount of money in billionths of a US dollar, so that sums are exact.
+type USD int64
+
+// Dollar is one US dollar.
+const Dollar USD = 1_000_000_000
+
+// Dollars returns an amount, rounded to a billionth.
+func Dollars(amount float64) USD { return USD(math.Round(amount * float64(Dollar))) }
+
+// Float returns the amount in dollars.
+func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
+
+// String shows cents, and two digits of what is less than one: $0.42, $0.0031.
+func (u USD) String() string {
+	sign := ""
+	if u < 0 {
+		sign, u = "-", -u
+	}
+	amount, digits := u.Float(), 2
+	if u > 0 && u < Dollar/100 {
+		digits = min(1-int(math.Floor(math.Log10(amount))), 9)
+	}
+	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
+}
+
+// Price is what the tokens of a model cost, in US dollars per million.
+type Price struct {
+	// Input is for input tokens that are neither read from a cache nor written to one.
+	Input float64 `yaml:"input"`
+	// CachedInput is for input tokens read from the provider's cache; 0 means that they
+	// cost as much as others.
+	CachedInput float64 `yaml:"cached_input,omitempty"`
+	// CacheWrite is for input tokens written to the cache; 0 means that they cost as
+	// much as others.
+	CacheWrite float64 `yaml:"cache_write,omitempty"`
+	// Output is for output tokens, those of reasoning included.
+	Output float64 `yaml:"output"`
+}
+
+// Tokens is what a request used.
+type Tokens struct {
+	// Input counts all input tokens; Cached of them were read from the provider's
+	// cache, Written were written to it.
+	Input, Cached, Written int64
+	Output                 int64
+}
+
+// Of returns what tokens cost.
+func (p Price) Of(t Tokens) USD {
+	cached := min(max(t.Cached, 0), max(t.Input, 0))
+	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
+	plain := max(t.Input, 0) - cached - written
+	millionths := float64(plain)*p.Input + float64(cached)*or(p.CachedInput, p.Input) +
+		float64(written)*or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
+	return Dollars(millionths / 1e6)
+}
+
+func or(a, b float64) float64 {
+	if a != 0 {
+		return a
+	}
+	return b
+}
+
+// check refuses what can not be a price.
+func (p Price) check() error {
+	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
+		if v < 0 || math.IsNaN(v) || v > 1e6 {
+			return fmt.Errorf("%v is no price in dollars per million tokens", v)
+		}
+	}
+	return nil
+}
+
+// Table has prices by the name of a model as its provider calls it, such as gpt-5-mini.
+// A name may have stars (qwen3-*), and may stand behind a type of provider and a slash
+// (anthropic/claude-haiku-4.5), to count for that type alone.
+type Table map[string]Price
+
+// Check reports the first entry that can not be used.
+func (t Table) Check() error {
+	for name, p := range t {
+		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
+			return fmt.Errorf("prices: %q is no name of a model", name)
+		}
+		if err := p.check(); err != nil {
+			return fmt.Errorf("prices: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// For returns the price of a model at a type of provider; false where the table does not
+// know it. A date at the end of the name, what a router puts in front of it and the
+// difference of a dot and a dash do not matter. An exact name counts before one with
+// stars, a longer pattern before a shorter one, one with the provider before one
+// without.
+func (t Table) For(provider, model string) (Price, bool) {
+	name := normal(model)
+	names := []string{normal(provider) + "/" + name, name}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		names = append(names, normal(provider)+"/"+name[i+1:], name[i+1:])
+	}
+	var found Price
+	best := -1
+	for pattern, p := range t {
+		pattern = normal(pattern)
+		for i, n := range names {
+			if rank := rank(pattern, n) - i; rank > best {
+				best, found = rank, p
+			}
+		}
+	}
+	return found, best >= 0
+}
+
+// rank says how well a pattern fits a name; a negative number if it does not.
+func rank(pattern, name string) int {
+	if pattern == name {
+		return 1 << 20
+	}
+	if ok, err := path.Match(pattern, name); !ok || err != nil || !strings.Contains(pattern, "*") {
+		return -1 << 20
+	}
+	return len(pattern) * 8
+}
+
+// dated is the date at the end of the name of a fixed version.
+var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+
+func normal(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return strings.ReplaceAll(dated.ReplaceAllString(name, ""), ".", "-")
+}
+
+// With returns the table with the entries of another in the place of its own.
+func (t Table) With(other Table) Table {
+	all := make(Table, len(t)+len(other))
+	for name, p := range t {
+		all[normal(name)] = p
+	}
+	for name, p := range other {
+		all[normal(name)] = p
+	}
+	return all
+}

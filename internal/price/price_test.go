@@ -1,0 +1,113 @@
+package price_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/internal/price"
+)
+
+func TestFor(t *testing.T) {
+	table := price.Table{
+		"gpt-5":                     {Input: 1},
+		"gpt-5-mini":                {Input: 2},
+		"qwen3-*":                   {Input: 3},
+		"qwen3-coder-*":             {Input: 4},
+		"anthropic/claude-opus-4.5": {Input: 5},
+		"claude-opus-4.5":           {Input: 6},
+		"openai/qwen3-*":            {Input: 7},
+	}
+	for _, c := range []struct {
+		provider, model string
+		want            float64
+	}{
+		{"OPENAI", "gpt-5", 1},
+		{"OPENAI", "GPT-5-mini", 2},
+		{"OPENAI", "gpt-5-mini-2025-08-07", 2},
+		{"OPENAI", "openai/gpt-5-mini", 2},
+		{"GEMINI", "qwen3-coder-plus", 4},
+		{"GEMINI", "qwen3-max", 3},
+		{"OPENAI", "qwen3-max", 7},
+		{"ANTHROPIC", "claude-opus-4-5-20251101", 5},
+		{"OPENAI", "claude-opus-4-5", 6},
+		{"OPENAI", "anthropic/claude-opus-4.5", 5},
+		{"OPENAI", "gpt-5-pro", 0},
+		{"OPENAI", "gpt-5.9", 0},
+		{"OPENAI", "llama", 0},
+		{"OPENAI", "", 0},
+	} {
+		got, known := table.For(c.provider, c.model)
+		if got.Input != c.want || known != (c.want != 0) {
+			t.Errorf("For(%q, %q) = %v, %v, want %v", c.provider, c.model, got.Input, known, c.want)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	p := price.Price{Input: 2, CachedInput: 0.2, CacheWrite: 2.5, Output: 10}
+	for _, c := range []struct {
+		tokens price.Tokens
+		price  price.Price
+		want   string
+	}{
+		{price.Tokens{Input: 1_000_000, Output: 100_000}, p, "$3.00"},
+		{price.Tokens{Input: 1_000_000, Cached: 500_000, Written: 200_000}, p, "$1.20"},
+		{price.Tokens{Input: 1_000_000, Cached: 500_000}, price.Price{Input: 2}, "$2.00"},
+		{price.Tokens{Input: 10, Cached: 50, Written: 50}, p, "$0.0000020"},
+		{price.Tokens{Input: 1500, Output: 10}, p, "$0.0031"},
+		{price.Tokens{}, p, "$0.00"},
+	} {
+		if got := c.price.Of(c.tokens).String(); got != c.want {
+			t.Errorf("%+v costs %s, want %s", c.tokens, got, c.want)
+		}
+	}
+}
+
+func TestDefaultsCanBeUsed(t *testing.T) {
+	table := price.Defaults()
+	if err := table.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range table {
+		p, known := table.For("OPENAI", name)
+		if !known || p != table[name] || p.Input <= 0 || p.Output <= p.Input || p.CachedInput >= p.Input {
+			t.Errorf("%s has price %+v", name, p)
+		}
+	}
+	if _, known := table.For("OPENAI", "gpt-5-mini"); !known {
+		t.Error("the default model has no price")
+	}
+	own := table.With(price.Table{"GPT-5-mini": {Input: 9}, "mine": {Input: 8}})
+	if p, _ := own.For("OPENAI", "gpt-5-mini"); p.Input != 9 || own["mine"].Input != 8 || len(own) != len(table)+1 {
+		t.Errorf("own entries do not count: %+v", own)
+	}
+}
+
+func TestCheckNamesTheEntry(t *testing.T) {
+	for _, table := range []price.Table{{"": {}}, {"x[": {}}, {"x": {Input: -1}}} {
+		if err := table.Check(); err == nil || !strings.HasPrefix(err.Error(), "prices: ") {
+			t.Errorf("%v: %v", table, err)
+		}
+	}
+}
+
+// More tokens never cost less, and reading from a cache never more than not.
+func TestOfGrows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(0, 1<<40)
+		p := price.Price{
+			Input: rapid.Float64Range(0.01, 50).Draw(t, "input"), Output: rapid.Float64Range(0, 200).Draw(t, "output"),
+		}
+		p.CachedInput = p.Input / 10
+		a := price.Tokens{Input: n.Draw(t, "in"), Output: n.Draw(t, "out")}
+		b := a
+		b.Input += n.Draw(t, "more")
+		c := a
+		c.Cached = n.Draw(t, "cached")
+		if p.Of(b) < p.Of(a) || p.Of(c) > p.Of(a) || p.Of(a) < 0 {
+			t.Fatalf("%v %v %v", p.Of(a), p.Of(b), p.Of(c))
+		}
+	})
+}
