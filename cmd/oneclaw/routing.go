@@ -20,15 +20,19 @@ type routers struct {
 }
 
 // newRouters makes what decides which tools stand in a request.
-func newRouters(cfg Config, s *settings.Settings, servers *mcp.Client, log *slog.Logger) (*routers, error) {
+func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
 	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
+	hybrid, err := models.hybrid(cfg.Tools.ToolSearch.Embeddings)
+	if err != nil {
+		return nil, err
+	}
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
 			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: search.DefaultPrices(),
-			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Logger: log,
+			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Hybrid: hybrid, Logger: log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("routing of tools: %w", err)

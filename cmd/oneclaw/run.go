@@ -123,7 +123,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		return nil, err
 	}
 	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, log: log}
-	router, err := newRouters(cfg, changing, b.tools.mcp, log)
+	router, err := newRouters(cfg, changing, models, b.tools.mcp, log)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ type Config struct {
 	// MaxSearchLimit how many it may ask for.
 	SearchDefaultLimit int
 	MaxSearchLimit     int
+	// Embeddings names a model of vectors as provider_id/model_id, to rank by meaning
+	// beside words. Empty means words alone.
+	Embeddings string
 	// Warnings say what was wrong with the values given and what is used instead.
 	Warnings []string
 }
@@ -69,7 +72,7 @@ func (c Config) sound() bool {
 
 // configKeys are the keys of the block.
 func configKeys() []string {
-	return []string{"enabled", "threshold_pct", "search_default_limit", "max_search_limit"}
+	return []string{"enabled", "threshold_pct", "search_default_limit", "max_search_limit", "embeddings"}
 }
 
 // Parse reads the block as a YAML or JSON decoder yields it: nothing, a boolean
@@ -91,6 +94,7 @@ func Parse(v any) Config {
 	c.Enabled = c.mode("tool_search.enabled", block["enabled"])
 	c.ThresholdPct = c.number(block, "threshold_pct", DefaultThresholdPct, 0, 100)
 	c.MaxSearchLimit = c.number(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
+	c.Embeddings = c.model(block["embeddings"])
 	c.SearchDefaultLimit = c.number(block, "search_default_limit", min(DefaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
 	return c
 }
@@ -119,11 +123,12 @@ func (c Config) MarshalYAML() (any, error) {
 		c = DefaultConfig()
 	}
 	return struct {
-		Enabled            Mode `yaml:"enabled"`
-		ThresholdPct       int  `yaml:"threshold_pct"`
-		SearchDefaultLimit int  `yaml:"search_default_limit"`
-		MaxSearchLimit     int  `yaml:"max_search_limit"`
-	}{c.Enabled, c.ThresholdPct, c.SearchDefaultLimit, c.MaxSearchLimit}, nil
+		Enabled            Mode   `yaml:"enabled"`
+		ThresholdPct       int    `yaml:"threshold_pct"`
+		SearchDefaultLimit int    `yaml:"search_default_limit"`
+		MaxSearchLimit     int    `yaml:"max_search_limit"`
+		Embeddings         string `yaml:"embeddings,omitempty"`
+	}{c.Enabled, c.ThresholdPct, c.SearchDefaultLimit, c.MaxSearchLimit, c.Embeddings}, nil
 }
 
 func (c *Config) warn(format string, args ...any) {
@@ -153,6 +158,19 @@ func (c *Config) mode(key string, v any) Mode {
 	}
 	c.warn("%s is %q, not auto, on or off; auto is used", key, clip(text, maxParamName))
 	return ModeAuto
+}
+
+// model reads the name of a model of vectors.
+func (c *Config) model(v any) string {
+	if v == nil {
+		return ""
+	}
+	name := strings.TrimSpace(fmt.Sprint(v))
+	if provider, model, ok := strings.Cut(name, "/"); name != "" && (!ok || provider == "" || model == "") {
+		c.warn("tool_search.embeddings is %q, not PROVIDER/MODEL; words alone are used", clip(name, maxParamName))
+		return ""
+	}
+	return name
 }
 
 // number reads a whole number and clamps it.

@@ -64,6 +64,8 @@ type Server struct {
 	records records
 	cache   promptCache
 	next    int
+	// embedded counts texts that became vectors.
+	embedded int
 }
 
 // New makes a server.
@@ -113,7 +115,8 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 // Close ends every request and waits until nothing runs any more.
 func (s *Server) Close() error { return s.life.Close(nil) }
 
-// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses and GET /v1/models.
+// ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings and
+// GET /v1/models.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -129,6 +132,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.chat(w, r)
 	case "POST /v1/responses":
 		s.responses(w, r)
+	case "POST /v1/embeddings":
+		s.embeddings(w, r)
 	case "GET /v1/models":
 		s.models(w)
 	default:

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"oneclaw/agent/openai"
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/search"
+)
+
+// hybrid returns the ranking by words and by the vectors of a model, named as
+// provider_id/model_id; nil where none is named.
+func (m *models) hybrid(name string) (*search.Hybrid, error) {
+	if name == "" {
+		return nil, nil
+	}
+	ref, err := settings.ParseRef(name)
+	if err != nil {
+		return nil, fmt.Errorf("tools.tool_search.embeddings: %w", err)
+	}
+	return search.NewHybrid(search.HybridConfig{Embedder: embedder{m, ref}, Logger: m.log})
+}
+
+// embedder implements search.Embedder by a model of a provider, as both are configured
+// at the time.
+type embedder struct {
+	models *models
+	ref    settings.Ref
+}
+
+// Embed implements search.Embedder.
+func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	provider, err := e.models.settings.Provider(ctx, e.ref.Provider)
+	if err != nil {
+		return nil, fmt.Errorf("find the provider of vectors: %w", err)
+	}
+	cfg, err := e.models.config(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Model = e.ref.Model
+	client, err := openai.NewEmbedder(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return client.Embed(ctx, texts)
+}

@@ -1,0 +1,110 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Bounds of a request for vectors: OpenAI takes this many texts at once.
+const (
+	maxEmbedded  = 2048
+	embeddedSize = 64
+)
+
+// embeddings answers POST /v1/embeddings. The vectors tell which texts share words and
+// beginnings of words; they know nothing of meaning.
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			writeError(w, &Error{Status: 413, Message: "Request body is too large."})
+		}
+		return
+	}
+	texts, model, refused := readEmbeddings(body)
+	if refused == nil && !slices.Contains(s.cfg.Models, model) {
+		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model), Code: "model_not_found"}
+	}
+	if refused != nil {
+		writeError(w, refused)
+		return
+	}
+	type vector struct {
+		Object    string    `json:"object"`
+		Index     int       `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	}
+	data := make([]vector, len(texts))
+	tokens := 0
+	for i, text := range texts {
+		data[i] = vector{"embedding", i, embed(text)}
+		tokens += len(text)/4 + 1
+	}
+	s.mu.Lock()
+	s.embedded += len(texts)
+	s.mu.Unlock()
+	writeJSON(w, http.StatusOK, map[string]any{
+		"object": "list", "model": model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
+	})
+}
+
+// Embedded is how many texts the server has turned into vectors.
+func (s *Server) Embedded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.embedded
+}
+
+// readEmbeddings checks a request.
+func readEmbeddings(body []byte) ([]string, string, *Error) {
+	var req struct {
+		Input    json.RawMessage `json:"input"`
+		Model    string          `json:"model"`
+		Encoding string          `json:"encoding_format"`
+	}
+	if json.Unmarshal(body, &req) != nil {
+		return nil, "", invalid("", "", "We could not parse the JSON body of your request.")
+	}
+	var texts []string
+	var one string
+	switch {
+	case req.Model == "":
+		return nil, "", invalid("model", "missing_required_parameter", "you must provide a model parameter")
+	case req.Encoding != "" && req.Encoding != "float":
+		return nil, "", invalid("encoding_format", "invalid_value", "This server knows the encoding_format 'float' alone.")
+	case json.Unmarshal(req.Input, &one) == nil:
+		texts = []string{one}
+	case json.Unmarshal(req.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxEmbedded:
+		return nil, "", invalid("input", "invalid_type", "'$.input' is invalid: expected a string or an array of 1 to %d strings.", maxEmbedded)
+	}
+	if slices.Contains(texts, "") {
+		return nil, "", invalid("input", "invalid_value", "'$.input' is invalid: input cannot be an empty string.")
+	}
+	return texts, req.Model, nil
+}
+
+// embed hashes the beginnings of the words of a text into a vector of length one.
+func embed(text string) []float32 {
+	sums := make([]float64, embeddedSize)
+	for word := range strings.FieldsSeq(strings.NewReplacer("_", " ", ".", " ", "-", " ").Replace(strings.ToLower(text))) {
+		h := fnv.New32a()
+		_, _ = io.WriteString(h, word[:min(len(word), 5)]) // A hash never fails.
+		sums[h.Sum32()%embeddedSize]++
+	}
+	length := 0.0
+	for _, n := range sums {
+		length += n * n
+	}
+	out := make([]float32, embeddedSize)
+	for i, n := range sums {
+		out[i] = float32(n / math.Sqrt(max(length, 1)))
+	}
+	return out
+}
