@@ -99,3 +99,30 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 		t.Errorf("moved: %v, told %q", err, told)
 	}
 }
+
+func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
+	r := newRig(t, echo, func(c *bridge.Config) { c.Access.Admins = []string{"*"} })
+	r.accept(group("1", "5", "first"))
+	r.platform.wait(t, 1)
+	r.accept(group("2", "5", "/clear"), group("3", "5", "second"))
+	waitAnswered(t, r.platform, "re: second")
+	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
+	for range 2 {
+		if err := r.bridge.Moved(t.Context(), from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := bridge.Conversations(t.Context(), r.cfg.Store, to.String())
+	said := map[string]bool{}
+	for _, c := range all {
+		for m, err := range bridge.Messages(t.Context(), r.cfg.Store, c.Log()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			said[m.Text] = true
+		}
+	}
+	if err != nil || len(all) != 2 || !said["first"] || !said["second"] {
+		t.Errorf("%d conversations (%v) with %v, want two with both messages", len(all), err, said)
+	}
+}

@@ -20,6 +20,9 @@ func (b *Bridge) move(ctx context.Context, from, to Chat) error {
 	if err != nil {
 		return err
 	}
+	if err := b.moveHistory(ctx, from, to, old.Log()); err != nil {
+		return err
+	}
 	session, err := CurrentSession(ctx, b.store, to)
 	if err != nil {
 		return err
@@ -45,4 +48,23 @@ func (b *Bridge) move(ctx context.Context, from, to Chat) error {
 	owner := Message{Chat: to}.Owner()
 	entry := Conversation{Owner: owner, Chat: to, Generation: session.Generation, Title: "moved from " + from.String(), Begun: b.cfg.Now()}
 	return entry.enter(ctx, b.store)
+}
+
+// moveHistory lists the former conversations of a chat under its new id as well, where
+// they are searched. The present one gets a copy there.
+func (b *Bridge) moveHistory(ctx context.Context, from, to Chat, present string) error {
+	former, err := Conversations(ctx, b.store, Message{Chat: from}.Owner())
+	if err != nil {
+		return err
+	}
+	for _, c := range former {
+		if c.Log() == present {
+			continue
+		}
+		c.Owner = Message{Chat: to}.Owner()
+		if err := c.enter(ctx, b.store); err != nil {
+			return err
+		}
+	}
+	return nil
 }

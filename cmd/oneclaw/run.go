@@ -136,6 +136,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
 		Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		Router: router, TaskDone: taskDone(b.tools.schedule), Logger: log,
+		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, log),
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {
 				f(chat, e)

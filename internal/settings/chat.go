@@ -66,6 +66,43 @@ func (s *Settings) choose(ctx context.Context, chat string, f func(*Choice)) err
 	})
 }
 
+// MoveChat gives the choice of a chat, and the agents of its owner, to the chat as which
+// it goes on. What that has chosen itself stays.
+func (s *Settings) MoveChat(ctx context.Context, from, fromOwner, to, toOwner string) error {
+	agents, err := s.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if fromOwner == "" || a.Owner != fromOwner {
+			continue
+		}
+		err := change(ctx, s, agentPrefix+a.ID, func(value *Agent, exists bool) error {
+			if !exists {
+				return noAgent(a.ID) // deleted meanwhile
+			}
+			value.Owner = toOwner
+			return nil
+		})
+		if err != nil && !Is(err, NotFound) {
+			return err
+		}
+	}
+	choice, err := s.Chat(ctx, from)
+	if err != nil || choice == (Choice{}) {
+		return err
+	}
+	err = s.choose(ctx, to, func(c *Choice) {
+		if *c == (Choice{}) {
+			*c = choice
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.remove(ctx, chatPrefix+from)
+}
+
 // Route is a model that can be asked.
 type Route struct {
 	Provider Provider

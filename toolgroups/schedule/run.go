@@ -285,6 +285,11 @@ func (s *Schedule) checkTask(ctx context.Context, t Task) error {
 		}
 		return err
 	}
+	return s.index(ctx, t)
+}
+
+// index sees to it that a task stands in the index at its times.
+func (s *Schedule) index(ctx context.Context, t Task) error {
 	times := []time.Time{t.Due}
 	if t.Claimed != nil {
 		times = append(times, t.Claimed.Index)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/settings"
+	"oneclaw/storage/bolt"
+)
+
+// TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn has everything that belongs to a
+// chat be found under its new id.
+func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	cfg := defaultConfig()
+	cfg.DataDir, cfg.Access.Allow = dir, []string{"*"}
+	cfg.Telegram.Token = "1:x"
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, databaseName), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	b, err := newBot(cfg, store, log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.tools.Close() }()
+	changing, _, err := openSettings(cfg, store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := bridge.Chat{Platform: "telegram", ID: "-5"}, bridge.Chat{Platform: "telegram", ID: "-1005"}
+	owner := from.String()
+
+	if _, _, err := b.tools.memory.Save(ctx, owner, "", "The group likes tea."); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := changing.AddAgent(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := changing.SetChatAgent(ctx, from.String(), owner, agent.ID); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(bridge.WorkspacePath(dir, from.String()), "notes.txt")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("tea"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	moved := mover(dir, b.tools.memory, b.tools.schedule, changing, log)
+	for range 2 { // the second time changes nothing
+		if err := moved(ctx, from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if notes, err := b.tools.memory.Notes(ctx, to.String()); err != nil || len(notes) != 1 {
+		t.Errorf("notes: %v (%v)", notes, err)
+	}
+	answer, err := changing.Resolve(ctx, to.String(), to.String())
+	if err != nil || answer.Agent.ID != agent.ID {
+		t.Errorf("answered by %q (%v), want %q", answer.Agent.ID, err, agent.ID)
+	}
+	data, err := os.ReadFile(filepath.Join(bridge.WorkspacePath(dir, to.String()), "notes.txt"))
+	if err != nil || string(data) != "tea" {
+		t.Errorf("the file: %q (%v)", data, err)
+	}
+}
+
+func TestTheFilesOfAMovedChatDoNotReplaceOthers(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	for _, d := range []string{from, to} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(d, "f"), []byte(filepath.Base(d)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := moveFiles(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"f": "to", filepath.Join(movedFolder, "f"): "from"} {
+		if data, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(data) != want {
+			t.Errorf("%s: %q (%v), want %q", name, data, err, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"oneclaw/storage"
+)
+
+// Move gives the tasks of one owner to another, whose chat is to: a chat that goes on
+// under another id keeps its tasks. Each is written under its new owner before it is
+// taken from the old one, so that breaking off loses none; doing it again does the rest.
+func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
+	if from == owner {
+		return nil
+	}
+	tasks, err := s.Tasks(ctx, from)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		due := t.Due
+		t.Owner, t.Chat = owner, to
+		if t.Claimed != nil {
+			t.Claimed.Owner, t.Claimed.Chat = owner, to
+		}
+		if err := s.place(ctx, t); err != nil {
+			return err
+		}
+		if err := s.kv.Delete(ctx, taskKey(from, t.ID), storage.Any); err != nil {
+			return fmt.Errorf("move task %s: %w", t.ID, err)
+		}
+		if due.IsZero() {
+			continue
+		}
+		if err := s.kv.Delete(ctx, dueKey(due, from, t.ID), storage.Any); err != nil {
+			s.log.Warn("old time of a task stays in the index", "task", t.ID, "err", err)
+		}
+	}
+	return nil
+}
+
+// place writes a task that its owner may have already: that one counts then. The index
+// has its times first.
+func (s *Schedule) place(ctx context.Context, t Task) error {
+	data, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode task %s: %w", t.ID, err)
+	}
+	if err := s.index(ctx, t); err != nil {
+		return err
+	}
+	_, err = s.kv.Put(ctx, taskKey(t.Owner, t.ID), data, storage.Absent)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("store task %s: %w", t.ID, err)
+	}
+	return nil
+}
