@@ -24,6 +24,7 @@ const (
 type intake struct {
 	event   *event
 	command *command
+	press   *interaction
 }
 
 // decode reads a payload. It returns an empty intake for what does not concern the
@@ -39,6 +40,8 @@ func (s self) decode(kind string, payload []byte) (intake, error) {
 			return intake{}, nil
 		}
 		return intake{command: &c}, nil
+	case kindInteractive:
+		return s.decodePress(payload)
 	case kindEvent:
 		var o outer
 		if err := json.Unmarshal(payload, &o); err != nil {
@@ -80,6 +83,8 @@ func (in intake) lane() string {
 	switch {
 	case in.command != nil:
 		return in.command.ChannelID
+	case in.press != nil:
+		return in.press.Channel.ID + "/" + in.press.Container.MessageTS
 	case in.event == nil:
 		return ""
 	}

@@ -177,6 +177,8 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg, err = r.convert(ctx, in.event)
 	case in.command != nil:
 		msg, reply = r.convertCommand(ctx, in.command)
+	case in.press != nil:
+		msg = r.convertPress(ctx, in.press)
 	}
 	if err != nil || msg == nil {
 		return reply, err

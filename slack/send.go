@@ -41,13 +41,13 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 			p.statuses.answered(to.Chat, begun)
 			p.join(to.Chat, "")
 			return ts, nil
-		case !plain && part.Plain != "" && refused(err, "invalid_blocks", "msg_too_long", "msg_blocks_too_long", "invalid_arguments"):
+		case !plain && part.Plain != "" && formatRefused(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			plain = true
 			continue
 		case refused(err, "not_in_channel", "channel_not_found"):
 			if address, ok := p.response(to); ok {
-				return p.respond(ctx, address, part)
+				return p.respond(ctx, address, part, false)
 			}
 		}
 		return "", p.sendError(to, err)
@@ -62,6 +62,13 @@ func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part
 	}
 	if plain {
 		options = append(options, slack.MsgOptionDisableMarkdown())
+	}
+	if len(part.Buttons) > 0 {
+		laid, err := blocks(part, plain)
+		if err != nil {
+			return "", err
+		}
+		options = append(options, slack.MsgOptionBlocks(laid...))
 	}
 	if to.Chat.Thread != "" {
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
@@ -99,6 +106,9 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
+		if errors.Is(err, errLayout) {
+			out.Outcome = bridge.Refused
+		}
 		return out
 	}
 	out.RetryAfter = ce.retryAfter
@@ -129,14 +139,33 @@ func (p *Platform) response(to bridge.Address) (string, bool) {
 	return p.responses.get(to.Chat.ID)
 }
 
-// respond answers a command where it was typed, for who typed it alone. Slack has
-// refused the part as a message, so nothing has arrived yet.
-func (p *Platform) respond(ctx context.Context, address string, part bridge.Part) (string, error) {
+// replacing has a response take the place of the message whose button was pressed.
+const replacing = true
+
+// response answers a command or a press.
+type response struct {
+	Type    string        `json:"response_type"`
+	Text    string        `json:"text"`
+	Blocks  []slack.Block `json:"blocks,omitempty"`
+	Replace bool          `json:"replace_original"`
+}
+
+// respond answers a command or a press where it was made, for who made it alone. Slack
+// has refused the part as a message, so nothing has arrived yet.
+func (p *Platform) respond(ctx context.Context, address string, part bridge.Part, replace bool) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || !p.api.mayHaveToken(u) {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
 	}
-	body, err := json.Marshal(map[string]string{"response_type": "ephemeral", "text": text(part, part.Text == "")})
+	plain := part.Text == ""
+	var laid []slack.Block
+	if len(part.Buttons) > 0 {
+		var err error
+		if laid, err = blocks(part, plain); err != nil {
+			return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+		}
+	}
+	body, err := json.Marshal(response{Type: "ephemeral", Text: text(part, plain), Blocks: laid, Replace: replace})
 	if err != nil {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
 	}
@@ -149,11 +178,11 @@ func (p *Platform) respond(ctx context.Context, address string, part bridge.Part
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := p.api.http.Do(req)
 	if err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond to command: %w", p.api.clean(err))}
+		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond to command: http status %d", resp.StatusCode)}
+		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
 	}
 	return "response", nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -16,13 +17,25 @@ var livePattern = regexp.MustCompile(`<(?:!(?:channel|here|everyone)(?:\|[^>]*)?
 func calls(text string) []string { return livePattern.FindAllString(text, -1) }
 
 type block struct {
-	Type string `json:"type"`
-	Text json.RawMessage
+	Type     string            `json:"type"`
+	ID       string            `json:"block_id"`
+	Text     json.RawMessage   `json:"text"`
+	Elements []json.RawMessage `json:"elements"`
 }
 
 type textObject struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Verbatim bool   `json:"verbatim"`
+}
+
+// element is a part of an actions block.
+type element struct {
+	Type   string     `json:"type"`
+	Action string     `json:"action_id"`
+	Text   textObject `json:"text"`
+	Value  string     `json:"value"`
+	Style  string     `json:"style"`
 }
 
 func invalidBlocks(format string, args ...any) *apiError {
@@ -38,27 +51,49 @@ func checkBlocks(raw []byte) *apiError {
 	if len(blocks) > maxBlocks {
 		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", maxBlocks)
 	}
-	markdown := 0
+	markdown, ids := 0, map[string]bool{}
 	for i, b := range blocks {
-		switch b.Type {
-		case "":
-			return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
-		case "section":
-			if err := checkSection(b, i); err != nil {
-				return err
-			}
-		case "markdown":
-			var text string
-			if json.Unmarshal(b.Text, &text) != nil || text == "" {
-				return invalidBlocks("missing required field: text [json-pointer:/blocks/%d]", i)
-			}
-			markdown += length(text)
+		if length(b.ID) > maxID || b.ID != "" && ids[b.ID] {
+			return invalidBlocks("block_id is too long or used twice [json-pointer:/blocks/%d/block_id]", i)
+		}
+		ids[b.ID] = true
+		if err := b.check(i); err != nil {
+			return err
+		}
+		if b.Type == "markdown" {
+			markdown += length(b.plain())
 		}
 	}
 	if markdown > maxMarkdown {
 		return refuse("msg_blocks_too_long")
 	}
 	return nil
+}
+
+// check refuses a block, the ith of its message.
+func (b block) check(i int) *apiError {
+	switch b.Type {
+	case "":
+		return invalidBlocks("missing required field: type [json-pointer:/blocks/%d]", i)
+	case "section":
+		return checkSection(b, i)
+	case "actions":
+		return checkActions(b, i)
+	case "markdown":
+		if b.plain() == "" {
+			return invalidBlocks("missing required field: text [json-pointer:/blocks/%d]", i)
+		}
+	}
+	return nil
+}
+
+// plain is the text of a block that has a string for it.
+func (b block) plain() string {
+	var text string
+	if json.Unmarshal(b.Text, &text) != nil {
+		return ""
+	}
+	return text
 }
 
 func checkSection(b block, i int) *apiError {
@@ -76,4 +111,94 @@ func checkSection(b block, i int) *apiError {
 		return invalidBlocks("must be less than %d characters [json-pointer:/blocks/%d/text/text]", maxSection+1, i)
 	}
 	return nil
+}
+
+func checkActions(b block, i int) *apiError {
+	if n := len(b.Elements); n == 0 || n > maxElements {
+		return invalidBlocks("want 1 to %d items [json-pointer:/blocks/%d/elements]", maxElements, i)
+	}
+	actions := map[string]bool{}
+	for j, raw := range b.Elements {
+		var kind struct{ Type string }
+		if json.Unmarshal(raw, &kind) != nil || kind.Type == "" {
+			return invalidBlocks("missing required field: type [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+		if kind.Type != "button" {
+			continue
+		}
+		var e element
+		if json.Unmarshal(raw, &e) != nil {
+			return invalidBlocks("button does not decode [json-pointer:/blocks/%d/elements/%d]", i, j)
+		}
+		if wrong := e.wrong(); wrong != "" {
+			return invalidBlocks("%s [json-pointer:/blocks/%d/elements/%d]", wrong, i, j)
+		}
+		if e.Action != "" && actions[e.Action] {
+			return invalidBlocks("`action_id` %s already exists [json-pointer:/blocks/%d/elements/%d/action_id]", e.Action, i, j)
+		}
+		actions[e.Action] = true
+	}
+	return nil
+}
+
+// wrong says what the service would not take of a button.
+func (e element) wrong() string {
+	switch n := length(e.Text.Text); {
+	case e.Text.Type != "plain_text":
+		return "unsupported type of text: want plain_text"
+	case n == 0:
+		return "text must be more than 0 characters"
+	case n > maxLabel:
+		return "text is too long"
+	case length(e.Action) > maxID:
+		return "action_id is too long"
+	case length(e.Value) > maxValue:
+		return "value is too long"
+	case e.Style != "" && e.Style != "primary" && e.Style != "danger":
+		return "invalid style"
+	}
+	return ""
+}
+
+// loosely finds broadcasts that the service makes of plain words in a text that is not
+// verbatim.
+var loosely = regexp.MustCompile(`(?:^|[\s(])@(?:channel|here|everyone)\b`)
+
+// shown reads blocks: the text that people see, the buttons under it in rows, and who
+// is called. Of text without blocks it is the text.
+func shown(text string, raw []byte) (seen string, rows [][]Button, called []string) {
+	var blocks []block
+	if len(raw) == 0 || json.Unmarshal(raw, &blocks) != nil || len(blocks) == 0 {
+		return text, nil, calls(text)
+	}
+	var texts []string
+	for _, b := range blocks {
+		var t textObject
+		switch {
+		case b.Type == "actions":
+			rows = append(rows, buttons(b))
+			continue
+		case json.Unmarshal(b.Text, &t) != nil:
+			t.Text = b.plain()
+		}
+		texts = append(texts, t.Text)
+		if t.Type != "plain_text" {
+			called = append(called, calls(t.Text)...)
+		}
+		if t.Type == "mrkdwn" && !t.Verbatim {
+			called = append(called, loosely.FindAllString(t.Text, -1)...)
+		}
+	}
+	return strings.Join(texts, "\n"), rows, called
+}
+
+func buttons(b block) []Button {
+	var row []Button
+	for _, raw := range b.Elements {
+		var e element
+		if json.Unmarshal(raw, &e) == nil && e.Type == "button" {
+			row = append(row, Button{Action: e.Action, Label: e.Text.Text, Value: e.Value, Style: e.Style})
+		}
+	}
+	return row
 }

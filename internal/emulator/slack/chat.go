@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 )
 
 // compose reads the text and blocks of a message and refuses what the service does.
+// Blocks are nil where the call names none, and empty where it names an empty list.
 func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 	text = p.Text("text")
 	if md := p.Text("markdown_text"); md != "" {
@@ -23,7 +25,9 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 		if err := checkBlocks([]byte(raw)); err != nil {
 			return "", nil, err
 		}
-		blocks = []byte(raw)
+		if blocks = []byte(raw); isEmptyList(blocks) {
+			blocks = []byte{}
+		}
 	}
 	switch {
 	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.Text("attachments") == "":
@@ -32,6 +36,11 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 		return "", nil, refuse("msg_too_long")
 	}
 	return text, blocks, nil
+}
+
+func isEmptyList(raw []byte) bool {
+	var list []json.RawMessage
+	return json.Unmarshal(raw, &list) == nil && len(list) == 0
 }
 
 func postMessage(c *call) (any, *apiError) {
@@ -139,7 +148,10 @@ func updateMessage(c *call) (any, *apiError) {
 	}
 	before := s.wire(m)
 	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
-	m.text, m.blocks, m.edited = text, blocks, s.cfg.Now()
+	m.text, m.edited, m.loose = text, s.cfg.Now(), c.p.Text("parse") != "none"
+	if blocks != nil { // who names none leaves them as they are
+		m.blocks = blocks
+	}
 	s.emit(Event{Kind: EventEdit, Channel: ch.id, Message: m.ts}, ch, m)
 	s.tellChanged(ch, m, before)
 	c.channel, c.message = ch, m

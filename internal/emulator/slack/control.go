@@ -264,43 +264,13 @@ func (s *Server) Command(channelID, userID, command, text string) (Sent, error) 
 	if err != nil {
 		return Sent{}, err
 	}
-	trigger, url := s.invite(c, userID)
-	name := c.name
-	switch c.kind {
-	case DM:
-		name = "directmessage"
-	case Private, GroupDM:
-		name = "privategroup"
-	}
+	trigger, url := s.invite(c, userID, nil)
 	return s.push(c, kindCommand, map[string]any{
 		"token": "verification", "team_id": s.cfg.Team, "team_domain": strings.ToLower(s.cfg.TeamName),
-		"channel_id": c.id, "channel_name": name, "user_id": userID, "user_name": s.users[userID].Name,
+		"channel_id": c.id, "channel_name": c.nameForApps(), "user_id": userID, "user_name": s.users[userID].Name,
 		"command": command, "text": text, "api_app_id": AppID, "is_enterprise_install": "false",
 		"response_url": url, "trigger_id": trigger,
 	}, Sent{Channel: c.id, Trigger: trigger}), nil
-}
-
-// Press has a person press a button under a message of the bot.
-func (s *Server) Press(channelID, ts, userID, action, value string) (Sent, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.speaker(channelID, userID)
-	if err != nil {
-		return Sent{}, err
-	}
-	m := c.byTS[ts]
-	if m == nil || !m.bot {
-		return Sent{}, fmt.Errorf("slack emulator: no message of the bot %s in channel %s", ts, channelID)
-	}
-	trigger, url := s.invite(c, userID)
-	return s.push(c, kindInteractive, map[string]any{
-		"type": "block_actions", "team": map[string]any{"id": s.cfg.Team}, "api_app_id": AppID,
-		"user":    map[string]any{"id": userID, "username": s.users[userID].Name, "team_id": s.cfg.Team},
-		"channel": map[string]any{"id": c.id, "name": c.name}, "message": s.wire(m),
-		"container":    map[string]any{"type": "message", "message_ts": ts, "channel_id": c.id},
-		"actions":      []any{map[string]any{"action_id": action, "block_id": "b", "type": "button", "value": value}},
-		"response_url": url, "trigger_id": trigger,
-	}, Sent{Channel: c.id, TS: ts, Trigger: trigger}), nil
 }
 
 // Send sends an event of any form to the app: event is the inner event, and team

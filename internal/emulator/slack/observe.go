@@ -20,7 +20,11 @@ type Message struct {
 	Date    time.Time       `json:"date"`
 	Text    string          `json:"text"`
 	Blocks  json.RawMessage `json:"blocks,omitempty"`
-	Files   []File          `json:"files,omitempty"`
+	// Shown is what people see: the text of the blocks where there are some, and only
+	// then Buttons, in rows. Otherwise it is Text.
+	Shown   string     `json:"shown"`
+	Buttons [][]Button `json:"buttons,omitempty"`
+	Files   []File     `json:"files,omitempty"`
 	// Calls are the mentions in a message of the bot that notify people, such as
 	// <!channel> or <@U1>.
 	Calls []string `json:"calls,omitempty"`
@@ -41,6 +45,14 @@ type File struct {
 	MIME string `json:"mime"`
 	Size int    `json:"size"`
 	Data []byte `json:"-"`
+}
+
+// Button is a button under a message.
+type Button struct {
+	Action string `json:"action"`
+	Label  string `json:"label"`
+	Value  string `json:"value"`
+	Style  string `json:"style,omitempty"`
 }
 
 // Edit is what a message was before an edit.
@@ -82,8 +94,12 @@ func (s *Server) observed(c *channel, m *message) Message {
 	if m.parent != nil {
 		o.Thread = m.parent.ts
 	}
+	o.Shown = m.text
 	if m.bot {
-		o.Calls = calls(m.text + string(m.blocks))
+		o.Shown, o.Buttons, o.Calls = shown(m.text, m.blocks)
+		if m.loose && len(m.blocks) == 0 {
+			o.Calls = append(o.Calls, loosely.FindAllString(m.text, -1)...)
+		}
 	}
 	for _, f := range m.files {
 		o.Files = append(o.Files, File{ID: f.id, Name: f.name, MIME: f.mime, Size: f.size, Data: f.data})

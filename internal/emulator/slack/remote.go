@@ -20,8 +20,8 @@ type remoteCall struct {
 	TS      string `json:"ts"`
 	Text    string `json:"text"`
 	Command string `json:"command"`
-	Action  string `json:"action"`
 	Value   string `json:"value"`
+	Forge   bool   `json:"forge"`
 	Reason  string `json:"reason"`
 	ID      int    `json:"id"`
 }
@@ -34,7 +34,7 @@ type remoteCall struct {
 //	POST /emulator/edit        {channel, ts, text}               → Sent
 //	POST /emulator/delete      {channel, ts}                     → Sent
 //	POST /emulator/command     {channel, user, command, text}    → Sent
-//	POST /emulator/press       {channel, ts, user, action, value} → Sent
+//	POST /emulator/press       {channel, ts, user, value, forge} → Sent
 //	POST /emulator/disconnect  {reason}                          → {"sockets": n}
 //	POST /emulator/drop        {}                                → {"sockets": n}
 //	POST /emulator/freeze      {}                                → {"sockets": n}
@@ -78,7 +78,7 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 	case "command":
 		return s.Command(c.Channel, c.User, c.Command, c.Text)
 	case "press":
-		return s.Press(c.Channel, c.TS, c.User, c.Action, c.Value)
+		return s.Press(c.Channel, c.TS, c.User, c.Value, c.Forge)
 	case "disconnect":
 		return map[string]int{"sockets": s.Disconnect(c.Reason)}, nil
 	case "drop":

@@ -23,17 +23,18 @@ const commandsPath = "/commands/"
 type response struct {
 	channel *channel
 	user    string
+	pressed *message // whose button was pressed, if any
 	made    time.Time
 	used    int
 }
 
 // invite makes the trigger and the response_url of a command or a press.
-func (s *Server) invite(c *channel, user string) (trigger, address string) {
+func (s *Server) invite(c *channel, user string, pressed *message) (trigger, address string) {
 	key := s.id("R")
 	if len(s.responses) > 10_000 {
 		clear(s.responses) // they are all long over
 	}
-	s.responses[key] = &response{channel: c, user: user, made: s.cfg.Now()}
+	s.responses[key] = &response{channel: c, user: user, pressed: pressed, made: s.cfg.Now()}
 	return "13345224609.738474920." + strings.ToLower(key), s.files.base + commandsPath + s.cfg.Team + "/" + key + "/secret"
 }
 
@@ -60,9 +61,15 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "used_url", http.StatusNotFound)
 	case body.Text == "" && len(body.Blocks) == 0:
 		http.Error(w, "no_text", http.StatusBadRequest)
+	case len(body.Blocks) > 0 && checkBlocks(body.Blocks) != nil:
+		http.Error(w, "invalid_blocks", http.StatusBadRequest)
 	default:
 		resp.used++
-		s.show(resp.channel, resp.user, body)
+		if body.Replace && resp.pressed != nil {
+			s.replace(resp.channel, resp.pressed, body)
+		} else {
+			s.show(resp, body)
+		}
 		_, _ = io.WriteString(w, "ok")
 	}
 }
@@ -70,17 +77,28 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 // answer is what an app answers to a command: at once with the acknowledgement, or
 // later at the response_url.
 type answer struct {
-	Type   string          `json:"response_type"`
-	Text   string          `json:"text"`
-	Blocks json.RawMessage `json:"blocks"`
+	Type    string          `json:"response_type"`
+	Text    string          `json:"text"`
+	Blocks  json.RawMessage `json:"blocks"`
+	Replace bool            `json:"replace_original"`
 }
 
-func (s *Server) show(c *channel, user string, a answer) {
+func (s *Server) show(r *response, a answer) {
 	m := &message{user: s.cfg.BotUser, bot: true, text: a.Text, blocks: a.Blocks}
-	if a.Type != "in_channel" {
-		m.ephemeral = user
+	if r.pressed != nil {
+		m.parent = r.pressed.parent
 	}
-	s.add(c, m)
+	if a.Type != "in_channel" {
+		m.ephemeral = r.user
+	}
+	s.add(r.channel, m)
+}
+
+// replace changes the message whose button was pressed.
+func (s *Server) replace(c *channel, m *message, a answer) {
+	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
+	m.text, m.blocks, m.edited = a.Text, a.Blocks, s.cfg.Now()
+	s.emit(Event{Kind: EventEdit, Channel: c.id, Message: m.ts}, c, m)
 }
 
 // respond shows the payload of an acknowledged command to whoever typed it.
@@ -93,7 +111,7 @@ func (s *Server) respond(e *envelope, payload json.RawMessage) {
 		User string `json:"user_id"`
 	}
 	if c := s.channels[e.channel]; c != nil && json.Unmarshal(e.payload, &command) == nil {
-		s.show(c, command.User, a)
+		s.show(&response{channel: c, user: command.User}, a)
 	}
 }
 

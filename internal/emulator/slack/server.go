@@ -43,6 +43,10 @@ const (
 	maxMarkdown  = 12_000
 	maxSection   = 3_000
 	maxBlocks    = 50
+	maxElements  = 25 // of an actions block
+	maxLabel     = 75 // of a button
+	maxValue     = 2000
+	maxID        = 255 // action_id and block_id
 	maxUpload    = 64 << 20
 	maxSockets   = 10
 	maxResponses = 5 // posts to one response_url

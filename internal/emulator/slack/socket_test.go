@@ -206,7 +206,10 @@ func TestCommandAndPress(t *testing.T) {
 		t.Errorf("no ephemeral answer: %+v", all)
 	}
 	posted := f.Messages(f.channel)[1]
-	if _, err := f.Press(f.channel, posted.TS, f.user, "go", "42"); err != nil {
+	if _, err := f.Press(f.channel, posted.TS, f.user, "42", false); err == nil {
+		t.Error("a button was pressed that is not there")
+	}
+	if _, err := f.Press(f.channel, posted.TS, f.user, "42", true); err != nil {
 		t.Fatal(err)
 	}
 	for e = f.next(conn); e.Type != "interactive"; e = f.next(conn) {

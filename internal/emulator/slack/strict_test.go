@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,16 @@ func TestRefusals(t *testing.T) {
 	theirs := f.say(f.channel, "x", nil).TS
 	section := func(n int) string {
 		return `{"type":"section","text":{"type":"mrkdwn","text":"` + strings.Repeat("a", n) + `"}}`
+	}
+	button := func(label, action, value, style string) string {
+		return `{"type":"button","text":{"type":"plain_text","text":"` + label + `"},"action_id":"` + action + `","value":"` + value + `","style":"` + style + `"}`
+	}
+	row := func(elements ...string) string {
+		return `[{"type":"actions","elements":[` + strings.Join(elements, ",") + `]}]`
+	}
+	row26 := make([]string, 26)
+	for i := range row26 {
+		row26[i] = button("x", "a"+strconv.Itoa(i), "v", "primary")
 	}
 	type p = map[string]string
 	tests := []struct {
@@ -52,6 +63,17 @@ func TestRefusals(t *testing.T) {
 		{"block without type", "chat.postMessage", p{"channel": "C1", "blocks": "[{}]"}, "invalid_blocks"},
 		{"no blocks at all", "chat.postMessage", p{"channel": "C1", "blocks": "{"}, "invalid_blocks_format"},
 		{"markdown too long", "chat.postMessage", p{"channel": "C1", "blocks": `[{"type":"markdown","text":"` + strings.Repeat("a", 12_001) + `"}]`}, "msg_blocks_too_long"},
+		{"longest button", "chat.postMessage", p{"channel": "C1", "blocks": row(button(strings.Repeat("é", 75), strings.Repeat("a", 255), strings.Repeat("v", 2000), "danger"))}, ""},
+		{"longest row", "chat.postMessage", p{"channel": "C1", "blocks": row(row26[:25]...)}, ""},
+		{"row too long", "chat.postMessage", p{"channel": "C1", "blocks": row(row26...)}, "invalid_blocks"},
+		{"empty row", "chat.postMessage", p{"channel": "C1", "blocks": row()}, "invalid_blocks"},
+		{"label too long", "chat.postMessage", p{"channel": "C1", "blocks": row(button(strings.Repeat("é", 76), "a", "v", "danger"))}, "invalid_blocks"},
+		{"no label", "chat.postMessage", p{"channel": "C1", "blocks": row(button("", "a", "v", "danger"))}, "invalid_blocks"},
+		{"action_id too long", "chat.postMessage", p{"channel": "C1", "blocks": row(button("x", strings.Repeat("a", 256), "v", "danger"))}, "invalid_blocks"},
+		{"action_id twice", "chat.postMessage", p{"channel": "C1", "blocks": row(row26[0], row26[0])}, "invalid_blocks"},
+		{"value too long", "chat.postMessage", p{"channel": "C1", "blocks": row(button("x", "a", strings.Repeat("v", 2001), "danger"))}, "invalid_blocks"},
+		{"unknown style", "chat.postMessage", p{"channel": "C1", "blocks": row(button("x", "a", "v", "loud"))}, "invalid_blocks"},
+		{"block_id twice", "chat.postMessage", p{"channel": "C1", "blocks": `[{"type":"divider","block_id":"a"},{"type":"divider","block_id":"a"}]`}, "invalid_blocks"},
 		{"to a user", "chat.postMessage", p{"channel": "U1", "text": "x"}, ""},
 		{"update of theirs", "chat.update", p{"channel": "C1", "ts": theirs, "text": "x"}, "cant_update_message"},
 		{"update of none", "chat.update", p{"channel": "C1", "ts": "1.1", "text": "x"}, "message_not_found"},

@@ -85,6 +85,7 @@ type message struct {
 	react     []string
 	cut       int
 	unfurled  bool
+	loose     bool // plain words may be mentions
 }
 
 func (m *message) thread() string {

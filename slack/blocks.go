@@ -1,0 +1,129 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// Limits of Block Kit (docs.slack.dev, reference of blocks and elements).
+const (
+	maxBlocks  = 50
+	maxSection = 3000 // characters of a section
+	maxRow     = 25   // elements of an actions block
+	maxLabel   = 75   // characters of a button
+	maxValue   = 2000
+)
+
+// fence begins and ends a block of code.
+const fence = "```"
+
+// errLayout is what a part ends with that no message can hold.
+var errLayout = errors.New("slack: the part does not fit a message")
+
+// blocks lays a part out: its text in sections, each row of buttons below it.
+func blocks(part bridge.Part, plain bool) ([]slack.Block, error) {
+	var all []slack.Block
+	kind := slack.MarkdownType
+	if plain {
+		kind = slack.PlainTextType
+	}
+	for _, piece := range sections(text(part, plain), plain) {
+		// Verbatim: what only looks like a mention calls nobody.
+		object := &slack.TextBlockObject{Type: kind, Text: piece, Verbatim: !plain}
+		all = append(all, slack.NewSectionBlock(object, nil, nil, slack.SectionBlockOptionExpand(true)))
+	}
+	for i, row := range part.Buttons {
+		elements, err := elements(row, i)
+		if err != nil {
+			return nil, err
+		}
+		for len(elements) > 0 {
+			n := min(len(elements), maxRow)
+			all = append(all, slack.NewActionBlock("", elements[:n]...))
+			elements = elements[n:]
+		}
+	}
+	if len(all) > maxBlocks {
+		return nil, fmt.Errorf("%w: it has %d blocks, %d are possible", errLayout, len(all), maxBlocks)
+	}
+	return all, nil
+}
+
+func elements(row []bridge.Button, number int) ([]slack.BlockElement, error) {
+	var list []slack.BlockElement
+	for i, b := range row {
+		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
+			return nil, fmt.Errorf("%w: button %d of row %d: want a label, and data of 1 to %d bytes", errLayout, i+1, number+1, maxValue)
+		}
+		label := b.Label
+		if r := []rune(label); len(r) > maxLabel {
+			label = string(r[:maxLabel-1]) + "…"
+		}
+		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
+		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
+		switch b.Style {
+		case bridge.StylePrimary:
+			button.Style = slack.StylePrimary
+		case bridge.StyleDanger:
+			button.Style = slack.StyleDanger
+		}
+		list = append(list, button)
+	}
+	return list, nil
+}
+
+// sections cuts a text to the length of sections, at the end of a line where there is
+// one. A block of code that is cut ends and begins again, unless the text is plain.
+func sections(body string, plain bool) []string {
+	var pieces []string
+	for utf8.RuneCountInString(body) > maxSection {
+		limit := byteOf(body, maxSection-2*(len(fence)+1))
+		at := lastBreak(body[:limit])
+		piece, rest := strings.TrimRight(body[:at], "\n"), strings.TrimLeft(body[at:], "\n")
+		if !plain && strings.Count(piece, fence)%2 == 1 {
+			piece += "\n" + fence
+			rest = fence + "\n" + rest
+		}
+		if piece != "" {
+			pieces = append(pieces, piece)
+		}
+		body = rest
+	}
+	if body = strings.TrimRight(body, "\n"); body != "" {
+		pieces = append(pieces, body)
+	}
+	return pieces
+}
+
+// byteOf is where the nth character of a text begins.
+func byteOf(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// lastBreak is behind the last line, or else the last word, of a text that is not at
+// its very beginning.
+func lastBreak(s string) int {
+	for _, sep := range []string{"\n\n", "\n", " "} {
+		if i := strings.LastIndex(s, sep); i >= len(s)/4 {
+			return i + len(sep)
+		}
+	}
+	// An entity stays whole.
+	if i := strings.LastIndexByte(s, '&'); i > 0 && len(s)-i < len("&quot;") && !strings.Contains(s[i:], ";") {
+		return i
+	}
+	return len(s)
+}

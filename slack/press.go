@@ -1,0 +1,201 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// interaction is what people do with what stands in messages, as far as it concerns
+// the bot: the press of a button.
+type interaction struct {
+	Type       string `json:"type"`
+	Team       team   `json:"team"`
+	Enterprise team   `json:"enterprise"`
+	User       struct {
+		ID     string `json:"id"`
+		TeamID string `json:"team_id"`
+	} `json:"user"`
+	Channel struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"channel"`
+	Message   message `json:"message"`
+	Container struct {
+		MessageTS string `json:"message_ts"`
+		ChannelID string `json:"channel_id"`
+		ThreadTS  string `json:"thread_ts"`
+		Ephemeral bool   `json:"is_ephemeral"`
+	} `json:"container"`
+	Actions     []action `json:"actions"`
+	TriggerID   string   `json:"trigger_id"`
+	ResponseURL string   `json:"response_url"`
+}
+
+type team struct {
+	ID string `json:"id"`
+}
+
+type action struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+	TS    string `json:"action_ts"`
+}
+
+// safeID is what may be an id in a key.
+var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
+
+// decodePress reads an interaction. It returns none for what is no press of a button
+// in a message of the bot's workspace.
+func (s self) decodePress(payload []byte) (intake, error) {
+	var kind kindOf
+	if err := json.Unmarshal(payload, &kind); err != nil {
+		return intake{}, fmt.Errorf("decode interaction: %w", err)
+	}
+	if kind.Type != "block_actions" {
+		return intake{}, nil
+	}
+	var p interaction
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return intake{}, fmt.Errorf("decode press: %w", err)
+	}
+	p.Channel.ID = cmp.Or(p.Channel.ID, p.Container.ChannelID)
+	p.Container.MessageTS = cmp.Or(p.Container.MessageTS, p.Message.TS)
+	ours := s.isOurs(p.Team.ID) || s.isOurs(p.Enterprise.ID)
+	if !ours || p.User.ID == "" || p.Channel.ID == "" || p.Container.MessageTS == "" ||
+		len(p.Actions) == 0 || p.Actions[0].Type != "button" || p.id() == "" {
+		return intake{}, nil
+	}
+	return intake{press: &p}, nil
+}
+
+// id names a press, the same in each delivery of it: by its trigger, which is made for
+// this press alone, or else by who pressed what when.
+func (p *interaction) id() string {
+	if safeID.MatchString(p.TriggerID) {
+		return p.TriggerID
+	}
+	id := strings.Join([]string{p.Actions[0].TS, p.User.ID, p.Container.MessageTS}, "-")
+	if p.Actions[0].TS == "" || !safeID.MatchString(id) {
+		return ""
+	}
+	return id
+}
+
+// chat is where the message with the button was sent to.
+func (p *interaction) chat() bridge.Chat {
+	thread := cmp.Or(p.Message.ThreadTS, p.Container.ThreadTS)
+	if thread == p.Container.MessageTS {
+		thread = "" // it only has replies
+	}
+	return bridge.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
+}
+
+// convertPress makes a message of a press.
+func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Message {
+	id, chat := p.id(), p.chat()
+	if p.ResponseURL != "" {
+		r.responses.put(chat.ID+"/"+id, p.ResponseURL, responseAge)
+		if p.Container.Ephemeral {
+			// Nothing else leads to a message that one person alone sees.
+			r.responses.put(chat.ID+"/"+p.Container.MessageTS, p.ResponseURL, responseAge)
+		}
+	}
+	direct := p.Channel.Name == "directmessage" || strings.HasPrefix(chat.ID, "D")
+	known, _ := r.threads.get(chat)
+	if direct {
+		known.opener = p.User.ID
+	}
+	at := stamp(p.Actions[0].TS)
+	if at.IsZero() {
+		at = time.Now().UTC()
+	}
+	return &bridge.Message{
+		Chat: chat, ID: id, Kind: bridge.KindPress, User: p.User.ID, UserName: r.names(ctx)(p.User.ID),
+		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.Container.MessageTS, Time: at,
+	}
+}
+
+// Edit replaces the text and the buttons of one of the bot's messages.
+func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+	if to.Chat.Platform != Name || to.Chat.ID == "" || id == "" {
+		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s has no message %q", to.Chat, id)}
+	}
+	for plain := part.Text == ""; ; plain = true {
+		err := p.update(ctx, to, id, part, plain)
+		switch {
+		case err == nil:
+			return nil
+		case !plain && part.Plain != "" && formatRefused(err):
+			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
+			continue
+		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
+			if address, ok := p.responses.get(to.Chat.ID + "/" + id); ok {
+				_, err := p.respond(ctx, address, part, replacing)
+				return err
+			}
+		}
+		return p.sendError(to, err)
+	}
+}
+
+func (p *Platform) update(ctx context.Context, to bridge.Address, id string, part bridge.Part, plain bool) error {
+	// No blocks take away those that stood there.
+	var laid []slack.Block
+	if plain || len(part.Buttons) > 0 {
+		var err error
+		if laid, err = blocks(part, plain); err != nil {
+			return err
+		}
+	}
+	return p.api.call(ctx, "chat.update", func(ctx context.Context, api *slack.Client) error {
+		// Unlike other methods it looks for mentions in the text unless told not to.
+		_, _, _, err := api.UpdateMessageContext(ctx, to.Chat.ID, id,
+			slack.MsgOptionText(text(part, plain), false), slack.MsgOptionBlocks(laid...), slack.MsgOptionParse(false))
+		return err
+	})
+}
+
+// formatRefused reports whether Slack refused how a message is written, so that it may
+// take the plain text.
+func formatRefused(err error) bool {
+	return refused(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
+}
+
+// AnswerPress shows a text to whoever pressed. The press itself has ended with its
+// acknowledgement.
+func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text string) error {
+	if text == "" {
+		return nil
+	}
+	part := bridge.Part{Plain: text}
+	laid, err := blocks(part, true)
+	if err != nil {
+		return fmt.Errorf("answer press: %w", err)
+	}
+	err = p.api.call(ctx, "chat.postEphemeral", func(ctx context.Context, api *slack.Client) error {
+		options := []slack.MsgOption{slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(laid...)}
+		if press.Chat.Thread != "" {
+			options = append(options, slack.MsgOptionTS(press.Chat.Thread))
+		}
+		_, err := api.PostEphemeralContext(ctx, press.Chat.ID, press.User, options...)
+		return err
+	})
+	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
+		if address, ok := p.responses.get(press.Chat.ID + "/" + press.ID); ok {
+			_, err = p.respond(ctx, address, part, false)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("answer press: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package slack
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+// question is a part with two rows of buttons.
+func question() bridge.Part {
+	return bridge.Part{Text: "*May I?* @here", Plain: "May I? @here", Buttons: [][]bridge.Button{
+		{{Label: "Yes", Data: "tok:0", Style: bridge.StylePrimary}, {Label: "No", Data: "tok:1", Style: bridge.StyleDanger}},
+		{{Label: "Later", Data: "tok:2"}},
+	}}
+}
+
+func (f *fixture) press(channel, ts, value string) emulator.Sent {
+	f.t.Helper()
+	sent, err := f.Press(channel, ts, f.user, value, false)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return sent
+}
+
+func (f *fixture) message(channel, ts string) emulator.Message {
+	f.t.Helper()
+	var m emulator.Message
+	f.View(func(s emulator.State) {
+		var ok bool
+		if m, ok = s.Message(channel, ts); !ok {
+			f.t.Errorf("no message %s in %s", ts, channel)
+		}
+	})
+	return m
+}
+
+func TestButtonsAndPresses(t *testing.T) {
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "<@U0BOT> hi", nil)
+	f.acked(root)
+	before := len(f.in.all())
+	chat := chatOf(f.channel, root.TS)
+	ts, commits, err := f.send(chat, question())
+	if err != nil || commits != 1 {
+		t.Fatalf("%v, %d commits", err, commits)
+	}
+	m := f.message(f.channel, ts)
+	want := [][]emulator.Button{
+		{{Action: "row0-0", Label: "Yes", Value: "tok:0", Style: "primary"}, {Action: "row0-1", Label: "No", Value: "tok:1", Style: "danger"}},
+		{{Action: "row1-0", Label: "Later", Value: "tok:2"}},
+	}
+	if diff := cmp.Diff(want, m.Buttons); diff != "" || m.Shown != "*May I?* @here" || m.Text != m.Shown || len(m.Calls) != 0 {
+		t.Errorf("got %+v\nbuttons (-want +got):\n%s", m, diff)
+	}
+	f.inject(emulator.Fault{Method: "envelope", Times: 1, Effect: emulator.Duplicate})
+	sent := f.press(f.channel, ts, "tok:1")
+	f.acked(sent)
+	for _, got := range f.in.wait(t, before+2)[before:] {
+		got.Time = got.Time.UTC()
+		want := bridge.Message{
+			Chat: chat, ID: sent.Trigger, Kind: bridge.KindPress, User: f.user, UserName: "Ann Lee",
+			Opener: f.user, Text: "tok:1", On: ts, Time: got.Time,
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got.Time.IsZero() {
+			t.Errorf("press (-want +got):\n%s", diff)
+		}
+	}
+	press := f.in.all()[before]
+	if err := f.p.AnswerPress(t.Context(), press, "Noted: *no* <@U1>"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.p.AnswerPress(t.Context(), press, ""); err != nil {
+		t.Fatal(err)
+	}
+	all := f.Messages(f.channel)
+	if toast := all[len(all)-1]; toast.Ephemeral != f.user || toast.Thread != root.TS || len(toast.Calls) != 0 || !strings.HasPrefix(toast.Shown, "Noted: *no*") {
+		t.Errorf("got %+v", toast)
+	}
+	for range 2 { // once more is no error
+		if err := f.p.Edit(t.Context(), bridge.Address{Chat: chat}, ts, bridge.Part{Text: "_No._ @channel", Plain: "No."}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := f.message(f.channel, ts); m.Shown != "_No._ @channel" || len(m.Buttons) != 0 || len(m.Calls) != 0 || m.Thread != root.TS {
+		t.Errorf("got %+v", m)
+	}
+	if err := f.p.Edit(t.Context(), bridge.Address{Chat: chat}, ts, question()); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.channel, ts); len(m.Buttons) != 2 {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
+	f := setup(t, quick(), nil)
+	ts, _, err := f.send(chatOf(f.dm, ""), question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.in.errs = []error{errors.New("disk full")}
+	f.in.before = func(m bridge.Message) {
+		f.View(func(s emulator.State) {
+			if m.Kind == bridge.KindPress && s.Undelivered() == 0 {
+				t.Error("acknowledged before it was accepted")
+			}
+		})
+	}
+	sent := f.press(f.dm, ts, "tok:2")
+	f.run()
+	f.acked(sent)
+	got := f.in.wait(t, 1)[0]
+	if got.Chat != chatOf(f.dm, "") || !got.Direct || got.Opener != f.user || got.On != ts || got.Text != "tok:2" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPostedPresses(t *testing.T) {
+	f := posted(t)
+	ts, _, err := f.send(chatOf(f.channel, ""), question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run()
+	f.in.errs = []error{errors.New("disk full")}
+	f.acked(f.press(f.channel, ts, "tok:0"))
+	if got := f.in.wait(t, 1)[0]; got.Kind != bridge.KindPress || got.Chat != chatOf(f.channel, "") || got.Text != "tok:0" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPressesThatAreNone(t *testing.T) {
+	f := start(t, quick(), nil)
+	const whole = `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"U1"},"channel":{"id":"C1"},` +
+		`"container":{"message_ts":"1.000001"},"actions":[{"type":"button","value":"x","action_ts":"2.000002"}],"trigger_id":"1.2.a"}`
+	tests := []struct{ name, from, to, id string }{
+		{"whole", "", "", "1.2.a"},
+		{"no trigger", `"1.2.a"`, `""`, "2.000002-U1-1.000001"},
+		{"strange trigger", `"1.2.a"`, `"a:b"`, "2.000002-U1-1.000001"},
+		{"other kind", "block_actions", "view_submission", ""},
+		{"other workspace", "T0ONECLAW", "T0OTHER", ""},
+		{"no workspace", `{"id":"T0ONECLAW"}`, "null", ""},
+		{"nobody", `"U1"`, `""`, ""},
+		{"nowhere", `"C1"`, `""`, ""},
+		{"no message", `"1.000001"`, `""`, ""},
+		{"no action", `{"type":"button","value":"x","action_ts":"2.000002"}`, "", ""},
+		{"other element", `"button"`, `"static_select"`, ""},
+		{"no JSON", `{"type"`, `{"type`, ""},
+		{"other shape", `[{"type":"button"`, `{"a":[{"type":"button"`, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := len(f.in.all())
+			payload := strings.Replace(whole, tt.from, tt.to, 1)
+			if !json.Valid([]byte(payload)) {
+				payload = `"` + tt.name + `"` // still an envelope
+			}
+			f.acked(f.Interact(json.RawMessage(payload)))
+			switch got := f.in.all()[before:]; {
+			case tt.id == "" && len(got) != 0:
+				t.Errorf("got %+v", got)
+			case tt.id != "" && (len(got) != 1 || got[0].ID != tt.id):
+				t.Errorf("got %+v, want %s", got, tt.id)
+			}
+		})
+	}
+}
+
+func TestEditRefusals(t *testing.T) {
+	f := setup(t, quick(), nil)
+	theirs := f.say(f.dm, "mine", nil).TS
+	mine, _, err := f.send(chatOf(f.dm, ""), question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name  string
+		id    string
+		part  bridge.Part
+		fault emulator.Fault
+		want  bridge.Outcome
+	}{
+		{"not there", "1.000001", question(), emulator.Fault{}, bridge.Refused},
+		{"no id", "", question(), emulator.Fault{}, bridge.Refused},
+		{"somebody else's", theirs, question(), emulator.Fault{}, bridge.Refused},
+		{"empty button", mine, bridge.Part{Text: "x", Buttons: [][]bridge.Button{{{Label: "x"}}}}, emulator.Fault{}, bridge.Refused},
+		{"too old", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "edit_window_closed"}, bridge.Refused},
+		{"rate limit", mine, question(), emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 3}, bridge.Later},
+		{"outage", mine, question(), emulator.Fault{Effect: emulator.ServerError}, bridge.Later},
+		{"answer lost", mine, question(), emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.fault.Effect != "" {
+				tt.fault.Method, tt.fault.Times = "chat.update", 1
+				f.inject(tt.fault)
+			}
+			err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
+			var failure *bridge.SendError
+			if !errors.As(err, &failure) || failure.Outcome != tt.want {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
+	if err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.message(f.dm, mine); m.Shown != "May I? @here" || len(m.Buttons) != 2 {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// A card that answers a command where the bot is not lives at addresses that Slack gave
+// with the command and the press.
+func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
+	f := start(t, quick(), nil)
+	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
+	if _, err := f.Command("C9", f.user, "/oneclaw", "tools"); err != nil {
+		t.Fatal(err)
+	}
+	msg := f.in.wait(t, 1)[0]
+	if _, err := f.p.Send(t.Context(), bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}, question(), nil); err != nil {
+		t.Fatal(err)
+	}
+	card := f.Messages("C9")[0]
+	if len(card.Buttons) != 2 || card.Ephemeral != f.user {
+		t.Fatalf("got %+v", card)
+	}
+	f.press("C9", card.TS, "tok:0")
+	press := f.in.wait(t, 2)[1]
+	if press.On != card.TS || press.Chat != msg.Chat {
+		t.Errorf("got %+v", press)
+	}
+	if err := f.p.AnswerPress(t.Context(), press, "Thanks."); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.p.Edit(t.Context(), bridge.Address{Chat: press.Chat}, press.On, bridge.Part{Text: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	all := f.Messages("C9")
+	if len(all) != 2 || all[0].Shown != "done" || len(all[0].Buttons) != 0 || all[1].Shown != "Thanks." || all[1].Ephemeral != f.user {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestLongTextsWithButtons(t *testing.T) {
+	f := setup(t, quick(), nil)
+	part := question()
+	for _, part.Text = range []string{
+		strings.Repeat("Words and *bold* words, 1 &lt; 2 &amp; so on. ", 80),
+		"```\n" + strings.Repeat("x := 1 &amp;&amp; 2\n", 190) + "```",
+		strings.Repeat("é", 3900),
+		strings.Repeat("x\n\n", 1300),
+	} {
+		part.Repeat = !part.Repeat
+		ts, _, err := f.send(chatOf(f.dm, ""), part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := f.message(f.dm, ts); len(m.Buttons) != 2 || strings.Count(m.Shown, fence)%2 != 0 {
+			t.Errorf("got %+v", m)
+		}
+	}
+}
+
+func TestSectionsKeepTheText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"word", " ", "\n", "\n\n", "&amp;", "é🙂", "```\n", strings.Repeat("long", 50)}), 1, 900).Draw(t, "words")
+		body := strings.Join(words, "")
+		var b strings.Builder
+		for _, piece := range sections(body, false) {
+			if n := utf8.RuneCountInString(piece); n == 0 || n > maxSection {
+				t.Fatalf("a section of %d characters", n)
+			}
+			if cut := strings.LastIndexByte(piece, '&'); cut >= 0 && !strings.Contains(piece[cut:], ";") {
+				t.Fatalf("an entity is cut: %q", piece[cut:])
+			}
+			b.WriteString(piece)
+		}
+		bare := strings.NewReplacer(fence, "", "\n", "")
+		if got, want := bare.Replace(b.String()), bare.Replace(body); got != want {
+			t.Fatalf("the text changed:\n%q\n%q", want, got)
+		}
+	})
+}
+
+func FuzzPress(f *testing.F) {
+	f.Add(`{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"U1"},"channel":{"id":"C1"},"message":{"ts":"1.000001","thread_ts":"1.000000"},` +
+		`"actions":[{"type":"button","value":"x","action_ts":"2.000002"}],"trigger_id":"1.2.a"}`)
+	f.Add(`{"type":"view_submission","team":null}`)
+	f.Add(`{"type":"block_actions","enterprise":{"id":"E1"},"container":{"message_ts":"1","channel_id":"D1","thread_ts":"1","is_ephemeral":true},"actions":[]}`)
+	r := offline(f)
+	r.api.timeout = 1 // nothing can be looked up
+	f.Fuzz(func(t *testing.T, payload string) {
+		in, err := me.decode(kindInteractive, []byte(payload))
+		if err != nil || in.press == nil {
+			return
+		}
+		_ = in.lane()
+		m := r.convertPress(t.Context(), in.press)
+		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.On == "" || m.Chat.ID == "" || m.Kind != bridge.KindPress {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
