@@ -131,24 +131,3 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("commands came as %q and %q", got[0].Text, got[1].Text)
 	}
 }
-
-func TestPressIsAnswered(t *testing.T) {
-	s := newStage(t)
-	in := newInbox()
-	stop := run(t, s.p, in)
-	defer stop()
-	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	message, err := strconv.ParseInt(id, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, func(st emulator.State) bool { return st.Polling() })
-	press, err := s.Press(s.ann, message, s.ann, "x", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.until(t, func(st emulator.State) bool { c, _ := st.Callback(press.Callback); return c.Answered })
-}

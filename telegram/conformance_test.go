@@ -102,6 +102,14 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	return strconv.FormatInt(sent.Message, 10)
 }
 
+func (w *town) Press(in platformtest.Place, by, message, data string) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if _, err := w.Server.Press(chat, w.number(message), w.number(by), data, true); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	chat, _ := w.at(in)
@@ -131,7 +139,16 @@ func view(st emulator.State) platformtest.View {
 			working[place(chat, a.Thread)] = a
 		}
 		for _, m := range st.Answers(chat) {
-			shown := platformtest.Shown{Place: place(chat, m.Thread), Text: m.Text, Length: utf16Len(m.Text)}
+			shown := platformtest.Shown{
+				Place: place(chat, m.Thread), Text: m.Text, Length: utf16Len(m.Text), ID: strconv.FormatInt(m.ID, 10),
+			}
+			for _, row := range m.Buttons {
+				var list []bridge.Button
+				for _, b := range row {
+					list = append(list, bridge.Button{Label: b.Text, Data: b.CallbackData, Style: bridge.ButtonStyle(b.Style)})
+				}
+				shown.Buttons = append(shown.Buttons, list)
+			}
 			if m.ReplyTo != 0 {
 				shown.ReplyTo = fmt.Sprint(m.ReplyTo)
 			}
@@ -143,6 +160,11 @@ func view(st emulator.State) platformtest.View {
 		}
 		for p := range working {
 			v.Working = append(v.Working, p)
+		}
+	}
+	for _, c := range st.Callbacks() {
+		if c.Text != "" {
+			v.Toasts = append(v.Toasts, platformtest.Toast{To: strconv.FormatInt(c.User, 10), Text: c.Text})
 		}
 	}
 	return v

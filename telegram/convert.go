@@ -16,9 +16,10 @@ import (
 // event is what an update comes to: one of its fields, or none where the update is
 // not for the bot.
 type event struct {
-	message  *bridge.Message
-	moved    *move
-	callback *callback
+	message *bridge.Message
+	moved   *move
+	// dead is the id of a press that nobody but the adapter can answer.
+	dead string
 }
 
 type move struct{ from, to bridge.Chat }
@@ -116,7 +117,7 @@ func (d *decoder) event(u *decoded) (event, bool) {
 	case u.message != nil:
 		return d.messageEvent(u)
 	case u.Callback != nil && u.Callback.ID != "":
-		return event{callback: u.Callback}, true
+		return d.press(u.Callback), true
 	case u.Member != nil:
 		m := u.Member
 		d.log.Info("membership changed", "chat", m.Chat.ID, "by", m.From.ID, "status", m.New.Status)
@@ -197,8 +198,12 @@ func (m *message) sender() (id int64, name string, ok bool) {
 	case m.From == nil, m.From.IsBot:
 		return 0, "", false
 	}
-	f := m.From
-	return f.ID, tidy(cmp.Or(tidy(f.FirstName+" "+f.LastName), f.Username)), f.ID != 0
+	return m.From.ID, m.From.name(), m.From.ID != 0
+}
+
+// name is a user's name to show.
+func (u user) name() string {
+	return tidy(cmp.Or(tidy(u.FirstName+" "+u.LastName), u.Username))
 }
 
 // tidy makes one line of a name.

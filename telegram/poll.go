@@ -25,10 +25,6 @@ const (
 	pollMargin = 15 * time.Second
 	// emptyPause keeps a server that does not wait from being asked without end.
 	emptyPause = 500 * time.Millisecond
-	// answerTimeout bounds an answer to a press of a button.
-	answerTimeout = 5 * time.Second
-	// maxAnswering bounds the answers under way.
-	maxAnswering = 8
 )
 
 // allowedUpdates are the kinds of updates to ask for.
@@ -49,7 +45,7 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 		Platform: p,
 		in:       in,
 		decode:   decoder{self: self, albums: &recent[album]{}, forums: &p.forums, log: p.log},
-		slots:    make(chan struct{}, maxAnswering),
+		slots:    make(chan struct{}, maxDismissing),
 		pause:    newPause(),
 	}
 	defer r.answers.Wait()
@@ -238,33 +234,11 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		return err
 	}
 	for _, e := range events {
-		if e.callback != nil {
-			r.answer(ctx, e.callback)
+		if e.dead != "" {
+			r.dismiss(ctx, e.dead)
 		}
 	}
 	return nil
-}
-
-// answer takes the clock off a pressed button. It is a courtesy: where many wait,
-// some go without.
-func (r *receiver) answer(ctx context.Context, c *callback) {
-	select {
-	case r.slots <- struct{}{}:
-	default:
-		return
-	}
-	r.answers.Go(func() {
-		defer func() { <-r.slots }()
-		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-		defer cancel()
-		err := r.api.call(ctx, "answerCallbackQuery", tgbotapi.Params{
-			"callback_query_id": c.ID,
-			"text":              "This button is of no use any more.",
-		}, nil)
-		if err != nil {
-			r.log.Debug("press of a button not answered", "err", err)
-		}
-	})
 }
 
 // announced returns the commands that are the bot's without its name behind them.

@@ -80,14 +80,22 @@ func checkAddress(to bridge.Address) error {
 
 func (d delivery) params() tgbotapi.Params {
 	params := d.address()
+	d.body(params)
+	return params
+}
+
+// body adds what a message says and the buttons under it.
+func (d delivery) body(params tgbotapi.Params) {
 	params["link_preview_options"] = `{"is_disabled":true}`
+	if k := keyboard(d.part.Buttons); k != "" {
+		params["reply_markup"] = k
+	}
 	if d.plain {
 		params["text"] = d.text(cmp.Or(d.part.Plain, d.part.Text), plainLine)
 	} else {
 		params["text"] = d.text(d.part.Text, htmlLine)
 		params["parse_mode"] = "HTML"
 	}
-	return params
 }
 
 // text is the body with the lines that go with it.

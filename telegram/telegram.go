@@ -75,6 +75,7 @@ type Platform struct {
 
 var (
 	_ bridge.Platform       = (*Platform)(nil)
+	_ bridge.Editor         = (*Platform)(nil)
 	_ bridge.Typer          = (*Platform)(nil)
 	_ bridge.Fetcher        = (*Platform)(nil)
 	_ bridge.Uploader       = (*Platform)(nil)

@@ -84,12 +84,23 @@ type replied struct {
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 }
 
-// callback is a press of a button under one of the bot's messages.
+// callback is a press of a button under one of the bot's messages. What it says of the
+// message is decoded by itself, so that an odd one leaves something to answer.
 type callback struct {
-	ID      string   `json:"id"`
-	From    user     `json:"from"`
-	Message *message `json:"message"`
-	Data    string   `json:"data"`
+	ID      string          `json:"id"`
+	From    user            `json:"from"`
+	Message json.RawMessage `json:"message"`
+	Data    string          `json:"data"`
+}
+
+// pressed is the message under which a button was pressed. Its date is 0 where the
+// message is deleted or too old for bots to see: then only the chat and the id are true.
+type pressed struct {
+	ID       int64 `json:"message_id"`
+	ThreadID int64 `json:"message_thread_id"`
+	IsTopic  bool  `json:"is_topic_message"`
+	Chat     chat  `json:"chat"`
+	Date     int64 `json:"date"`
 }
 
 type memberUpdate struct {

@@ -16,11 +16,11 @@ import (
 // bugs are the names that the adapter knows, with the properties that notice them.
 func bugs() map[string][]string {
 	return map[string][]string{
-		"confirms before it accepts":             {"InboxFails"},
+		"confirms before it accepts":             {"InboxFails", "PressIsKept"},
 		"gives each delivery an id of its own":   {"B09C04Duplicate", "RestartBeforeConfirmation"},
 		"delivers in another order":              {"C06D20Order"},
 		"delivers one message of each batch":     {"C06D20Order"},
-		"takes everybody for the same person":    {"D03Strangers"},
+		"takes everybody for the same person":    {"D03Strangers", "PressArrives", "C16PressForged"},
 		"takes everybody for an administrator":   {"ClearIsRefused"},
 		"takes everybody for the opener":         {"ClearIsRefused"},
 		"takes nobody for an administrator":      {"Clear"},
@@ -55,6 +55,18 @@ func bugs() map[string][]string {
 		"drops code":                             {"B04D05D08OddTexts", "B10D06D09LongAnswers"},
 		"shows no sign of work":                  {"C12Working"},
 		"never clears the sign of work":          {"C12Working"},
+		"shows no buttons":                       {"ButtonsShow", "EditReplaces"},
+		"shows one row":                          {"ButtonsShow"},
+		"gives the pressed message no id":        {"PressArrives"},
+		"drops threads of presses":               {"PressArrives"},
+		"drops presses without a button":         {"C16PressForged"},
+		"posts answers to presses":               {"PressAnswered"},
+		"answers presses once":                   {"PressAnswered"},
+		"shows empty answers":                    {"PressAnswered"},
+		"edits by posting":                       {"EditReplaces"},
+		"keeps buttons in edits":                 {"EditReplaces"},
+		"edits once":                             {"EditReplaces"},
+		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
 	}
 }
 
@@ -70,6 +82,7 @@ type adapter struct {
 }
 
 var (
+	_ bridge.Editor         = (*adapter)(nil)
 	_ bridge.Typer          = (*adapter)(nil)
 	_ bridge.Administrators = (*adapter)(nil)
 )
@@ -139,6 +152,12 @@ func (a *adapter) spoil(msg *bridge.Message) {
 	case "mixes conversations up":
 		a.origins.Store(msg.ID, msg.Chat)
 		msg.Chat.ID, msg.Chat.Thread, msg.Direct = "one", "", false
+	case "gives the pressed message no id":
+		msg.On = ""
+	case "drops threads of presses":
+		if msg.Kind == bridge.KindPress {
+			msg.Chat.Thread = ""
+		}
 	case "strips slashes":
 		msg.Text = strings.TrimPrefix(msg.Text, "/")
 	}
@@ -223,7 +242,7 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 	fault := a.m.fault(to.Chat.ID)
 	to = a.misdirect(to)
 	if a.has("commits after sending") {
-		a.m.show(to, text)
+		a.m.show(to, text, a.buttons(part))
 	}
 	for range a.commits() {
 		if err := commit(); err != nil && !a.has("ignores commits that fail") {
@@ -237,9 +256,9 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 		return "0", nil
 	}
 	if a.has("sends twice") {
-		a.m.show(to, text)
+		a.m.show(to, text, a.buttons(part))
 	}
-	id := a.m.show(to, text)
+	id := a.m.show(to, text, a.buttons(part))
 	if fault.Effect == AnswerDropped {
 		return "", &bridge.SendError{Outcome: a.lost(), Err: errors.New("connection lost")}
 	}

@@ -114,7 +114,7 @@ func (m *memory) Await(ctx context.Context, enough func(View) bool) error {
 	for {
 		m.mu.Lock()
 		v, changed := m.view, m.changed
-		v.Messages, v.Working = slices.Clone(v.Messages), slices.Clone(v.Working)
+		v.Messages, v.Working, v.Toasts = slices.Clone(v.Messages), slices.Clone(v.Working), slices.Clone(v.Toasts)
 		m.mu.Unlock()
 		if enough(v) {
 			return nil
@@ -143,12 +143,12 @@ func (m *memory) fault(chat string) Fault {
 }
 
 // show puts up a message.
-func (m *memory) show(to bridge.Address, text string) (id string) {
+func (m *memory) show(to bridge.Address, text string, buttons [][]bridge.Button) (id string) {
 	m.change(func() {
 		m.ids++
 		id = fmt.Sprint(m.ids)
 		place := Place(to.Chat.String())
-		m.view.Messages = append(m.view.Messages, Shown{Place: place, Text: text, Length: len([]rune(text)), ReplyTo: to.ReplyTo})
+		m.view.Messages = append(m.view.Messages, Shown{Place: place, Text: text, Length: len([]rune(text)), ReplyTo: to.ReplyTo, ID: id, Buttons: buttons})
 	})
 	return id
 }

@@ -26,6 +26,9 @@ type Town struct {
 	Member, Admin, Stranger string
 	// Limit is how long a message may be.
 	Limit int
+	// PressesOnce says that the service does not deliver a press again that the bot did
+	// not take: the person sees that it failed, and presses again.
+	PressesOnce bool
 }
 
 // Service is what the suite does to the service, and sees of it. What cannot be done
@@ -72,7 +75,12 @@ type View struct {
 	Working []Place
 	// Sends counts how often the bot asked to show a message, refusals included.
 	Sends int
+	// Toasts are the texts that were shown to one person alone because of a press.
+	Toasts []Toast
 }
+
+// Toast is the answer to a press.
+type Toast struct{ To, Text string }
 
 // Shown is a message of the bot.
 type Shown struct {
@@ -82,6 +90,10 @@ type Shown struct {
 	Length int
 	// ReplyTo is the id of the message that it shows as answered; empty for none.
 	ReplyTo string
+	// ID is the platform's id of it, and Buttons are those under it; both are asked of a
+	// [Presser] alone.
+	ID      string
+	Buttons [][]bridge.Button
 }
 
 // Fault is something that goes wrong once.
@@ -130,7 +142,7 @@ type property struct {
 // properties returns the table. Names carry the numbers of the complaints (C) and
 // defects (B, D) that they guard against.
 func properties() []property {
-	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties())
+	return slices.Concat(placeProperties(), commandProperties(), faultProperties(), textProperties(), restartProperties(), buttonProperties())
 }
 
 func runProperty(t testing.TB, town Town, p property) {

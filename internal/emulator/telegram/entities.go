@@ -154,6 +154,7 @@ func checkButton(raw json.RawMessage) *apiError {
 		Text           *string `json:"text"`
 		CallbackData   *string `json:"callback_data"`
 		URL            string  `json:"url"`
+		Style          string  `json:"style"`
 		SwitchInline   *string `json:"switch_inline_query"`
 		SwitchInlineIn *string `json:"switch_inline_query_current_chat"`
 		WebApp         any     `json:"web_app"`
@@ -167,6 +168,8 @@ func checkButton(raw json.RawMessage) *apiError {
 		return badRequest(`can't parse inline keyboard button: Can't find field "text"`)
 	case *b.Text == "":
 		return badRequest("inline keyboard button text must be non-empty")
+	case b.Style != "" && b.Style != "danger" && b.Style != "success" && b.Style != "primary":
+		return badRequest("can't parse inline keyboard button: invalid button style specified")
 	case b.URL != "":
 		if checkedLink(b.URL) == "" {
 			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL)

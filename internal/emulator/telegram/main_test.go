@@ -96,6 +96,7 @@ func (f *fixture) refusal(method string, params tg.Params) *tg.Error {
 
 type sent struct {
 	ID       int64             `json:"message_id"`
+	Date     int64             `json:"date"`
 	Thread   int64             `json:"message_thread_id"`
 	IsTopic  bool              `json:"is_topic_message"`
 	Text     string            `json:"text"`
@@ -119,6 +120,8 @@ type got struct {
 	Callback *struct {
 		ID   string `json:"id"`
 		Data string `json:"data"`
+		// Message shows a date of 0 where it is deleted.
+		Message *sent `json:"message"`
 	} `json:"callback_query"`
 	MyMember *struct {
 		New struct {

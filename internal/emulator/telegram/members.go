@@ -10,23 +10,26 @@ import (
 // maxCallbacks bounds the presses remembered.
 const maxCallbacks = 10_000
 
-// Press has a person press the button of a message that carries data. Where forge
-// is given and true, the button need not exist: apps can be made to send anything.
+// Press has a person who is in the chat press the button of a message that carries
+// data. Where forge is given and true, the button need not exist: apps can be made to
+// send anything. Then the message may be deleted, too, and the bot is told only where
+// it stood.
 func (s *Server) Press(chatID, messageID, userID int64, data string, forge ...bool) (Sent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, u, err := s.person(chatID, userID)
+	c, u, err := s.speaker(chatID, userID)
 	if err != nil {
 		return Sent{}, err
 	}
+	forged := len(forge) > 0 && forge[0]
 	m := c.byID[messageID]
-	if m == nil || m.deleted {
+	if m == nil || m.deleted && !forged {
 		return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", messageID, chatID)
 	}
 	found := slices.ContainsFunc(m.markup.buttons(), func(row []Button) bool {
 		return slices.ContainsFunc(row, func(b Button) bool { return b.CallbackData == data })
 	})
-	if !found && (len(forge) == 0 || !forge[0]) {
+	if !forged && (!found || m.from.ID != s.bot.ID) {
 		return Sent{}, fmt.Errorf("telegram emulator: message %d has no button with data %q", messageID, data)
 	}
 	id := strconv.FormatInt(4_000_000_000_000+s.last+int64(len(s.callbackID)), 10)
@@ -40,7 +43,15 @@ func (s *Server) Press(chatID, messageID, userID int64, data string, forge ...bo
 		s.callbackID = s.callbackID[1:]
 	}
 	q := wireCallback{ID: id, From: *u, Message: m.wire(c, true), ChatInstance: strconv.FormatInt(-chatID, 10), Data: data}
-	return Sent{Chat: chatID, Message: messageID, Callback: id, Update: s.push("callback_query", q)}, nil
+	if m.deleted {
+		q.Message = &wireMessage{Chat: c.wire(), MessageID: m.id} // a date of 0 says so
+	}
+	sent := Sent{Chat: chatID, Message: messageID, Callback: id}
+	if c.isBotMember() {
+		sent.Update = s.push("callback_query", q)
+	}
+	s.hub.Changed()
+	return sent, nil
 }
 
 // SetBlocked has the user of a private chat block the bot or start it again.

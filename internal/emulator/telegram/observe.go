@@ -155,6 +155,15 @@ func (st State) Callback(id string) (Callback, bool) {
 	return *q, true
 }
 
+// Callbacks returns the presses of buttons that are remembered, oldest first.
+func (st State) Callbacks() []Callback {
+	list := make([]Callback, 0, len(st.s.callbackID))
+	for _, id := range st.s.callbackID {
+		list = append(list, *st.s.callbacks[id])
+	}
+	return list
+}
+
 // Confirmed says whether the offset has moved past an update.
 func (st State) Confirmed(update int64) bool { return update > 0 && update <= st.s.confirmed }
 

@@ -194,6 +194,9 @@ func TestPress(t *testing.T) {
 	if _, err := f.Press(f.user, m.ID, f.user, "no such"); err == nil {
 		t.Error("pressed a button that is not there")
 	}
+	if _, err := f.Press(f.user, m.ID, f.AddUser(telegram.User{}).ID, "y", true); err == nil {
+		t.Error("somebody pressed a button in a chat they are not in")
+	}
 	p, err := f.Press(f.user, m.ID, f.user, "y")
 	if err != nil {
 		t.Fatal(err)
@@ -216,5 +219,17 @@ func TestPress(t *testing.T) {
 	got := f.message(f.user, m.ID)
 	if got.Text != "yes" || got.Buttons != nil || len(got.Edits) != 2 || got.Edits[0].Buttons[0][0].Text != "Yes" {
 		t.Errorf("got %+v", got)
+	}
+	f.call("deleteMessage", tg.Params{"chat_id": id(f.user), "message_id": id(m.ID)}, nil)
+	if _, err := f.Press(f.user, m.ID, f.user, "y"); err == nil {
+		t.Error("pressed under a message that is gone")
+	}
+	late, err := f.Press(f.user, m.ID, f.user, "y", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := f.updates(tg.Params{"offset": id(late.Update)})
+	if q := list[0].Callback; q.Message.ID != m.ID || q.Message.Date != 0 || q.Message.Text != "" {
+		t.Errorf("a press under a deleted message shows %+v", q.Message)
 	}
 }

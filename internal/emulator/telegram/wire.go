@@ -29,6 +29,7 @@ type Button struct {
 	Text         string `json:"text"`
 	CallbackData string `json:"callback_data,omitempty"`
 	URL          string `json:"url,omitempty"`
+	Style        string `json:"style,omitempty"`
 }
 
 type wireChat struct {

@@ -1,0 +1,328 @@
+package platformtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"oneclaw/bridge"
+)
+
+// Presser is a [Service] whose messages can have buttons. The suite asks it of services
+// whose adapter is a [bridge.Editor]; the properties of buttons are skipped for others.
+type Presser interface {
+	// Press has a person press the button that carries the data under a message of the
+	// bot. Where there is no such button the press is forged: apps can be made to send
+	// anything.
+	Press(in Place, by, message, data string)
+}
+
+func buttonProperties() []property {
+	return []property{
+		{"ButtonsShow", "A part with buttons shows them under its text, in rows; one without shows none.", showsButtons},
+		{"PressArrives", "A press arrives once, and says who pressed what under which message, and where it stands.", deliversPresses},
+		{"PressIsKept", "A press that cannot be kept is not confirmed: it arrives again, as the same one.", keepsPresses},
+		{"C16PressForged", "Data that is under no button arrives as it was sent, from whoever sent it.", deliversForged},
+		{"PressAnswered", "Whoever pressed is shown the answer, and nothing is posted; to answer once more is no error.", answersPresses},
+		{"EditReplaces", "An edit replaces the text and the buttons of its message and of no other; to do it twice is harmless.", edits},
+		{"EditOfNothing", "An edit of a message that is not there is refused for good.", editsNothing},
+	}
+}
+
+// face is an adapter without a bridge behind it.
+type face struct {
+	bridge.Platform
+	bridge.Editor
+	*world
+	press func(in Place, by, message, data string)
+	inbox *drawer
+}
+
+// face starts an adapter that gives what arrives to a drawer, or skips the test.
+func (w *world) face() *face {
+	w.t.Helper()
+	platform := w.town.Adapter()
+	editor, edits := platform.(bridge.Editor)
+	presser, presses := w.town.Service.(Presser)
+	if !edits || !presses {
+		w.t.Skip("the platform shows no buttons")
+	}
+	f := &face{Platform: platform, Editor: editor, world: w, press: presser.Press, inbox: newDrawer()}
+	f.run(platform, f.inbox)
+	return f
+}
+
+// run runs an adapter until the world stops.
+func (w *world) run(platform bridge.Platform, in bridge.Inbox) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- platform.Run(ctx, in) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// drawer is an inbox that keeps all it is given, or nothing while it is stuck.
+type drawer struct {
+	mu      sync.Mutex // guards what follows
+	stuck   error
+	refused int
+	kept    []bridge.Message
+	changed chan struct{}
+}
+
+func newDrawer() *drawer { return &drawer{changed: make(chan struct{})} }
+
+// change changes the drawer and tells those who wait.
+func (d *drawer) change(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Accept implements [bridge.Inbox].
+func (d *drawer) Accept(_ context.Context, messages ...bridge.Message) (err error) {
+	d.change(func() {
+		if err = d.stuck; err != nil {
+			d.refused++
+			return
+		}
+		d.kept = append(d.kept, messages...)
+	})
+	return err
+}
+
+// Moved implements [bridge.Inbox].
+func (d *drawer) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+
+// await returns the presses once enough is true of the drawer.
+func (f *face) await(what string, enough func(d *drawer, presses []bridge.Message) bool) []bridge.Message {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	for {
+		f.inbox.mu.Lock()
+		presses := slices.DeleteFunc(slices.Clone(f.inbox.kept), func(m bridge.Message) bool { return m.Kind != bridge.KindPress })
+		ok, changed := enough(f.inbox, presses), f.inbox.changed
+		f.inbox.mu.Unlock()
+		if ok {
+			return presses
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			f.t.Fatalf("waited in vain for %s; these presses have arrived: %+v", what, presses)
+		}
+	}
+}
+
+// presses waits for n presses and returns all there are.
+func (f *face) presses(n int) []bridge.Message {
+	f.t.Helper()
+	return f.await(fmt.Sprintf("%d presses", n), func(_ *drawer, presses []bridge.Message) bool { return len(presses) >= n })
+}
+
+// address is where an answer in a place goes.
+func (f *face) address(in Place) bridge.Address {
+	f.t.Helper()
+	chat, err := bridge.ParseChat(string(in))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return bridge.Address{Chat: chat}
+}
+
+// part is a text of one line with buttons.
+func (f *face) part(text string, rows ...[]bridge.Button) bridge.Part {
+	f.t.Helper()
+	parts := f.Render(text)
+	if len(parts) != 1 {
+		f.t.Fatalf("%q is rendered in %d parts", text, len(parts))
+	}
+	parts[0].Buttons = rows
+	return parts[0]
+}
+
+// post sends a part and returns its message as it is shown.
+func (f *face) post(in Place, part bridge.Part) Shown {
+	f.t.Helper()
+	id, err := f.Send(f.t.Context(), f.address(in), part, func() error { return nil })
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.standing(in, id)
+}
+
+// standing returns the message with an id.
+func (f *face) standing(in Place, id string) Shown {
+	f.t.Helper()
+	for _, s := range f.look().in(in) {
+		if s.ID == id {
+			return s
+		}
+	}
+	f.t.Fatalf("there is no message %s in %s", id, in)
+	return Shown{}
+}
+
+func yesNo() []bridge.Button {
+	return []bridge.Button{{Label: "Yes", Data: "tok_1-A:0", Style: bridge.StylePrimary}, {Label: "No & never <b>", Data: "tok_1-A:1", Style: bridge.StyleDanger}}
+}
+
+func later() []bridge.Button { return []bridge.Button{{Label: "Später 🕐", Data: "tok_1-A:2"}} }
+
+// looks checks what a message says and which buttons it has. How they are styled is for
+// the platform to say.
+func (f *face) looks(s Shown, text string, rows ...[]bridge.Button) {
+	f.t.Helper()
+	f.want([]Shown{s}, text)
+	plain := func(rows [][]bridge.Button) (list [][]bridge.Button) {
+		for _, row := range rows {
+			var short []bridge.Button
+			for _, b := range row {
+				short = append(short, bridge.Button{Label: b.Label, Data: b.Data})
+			}
+			list = append(list, short)
+		}
+		return list
+	}
+	if got, want := plain(s.Buttons), plain(rows); !slices.EqualFunc(got, want, slices.Equal[[]bridge.Button]) {
+		f.t.Errorf("%q has the buttons %q, want %q", s.Text, got, want)
+	}
+}
+
+func showsButtons(_ testing.TB, w *world) {
+	f := w.face()
+	for _, place := range w.everywhere() {
+		f.looks(f.post(place, f.part("sure?", yesNo(), later())), "sure?", yesNo(), later())
+		f.looks(f.post(place, f.part("as you like")), "as you like")
+	}
+}
+
+func deliversPresses(t testing.TB, w *world) {
+	f := w.face()
+	ids := map[string]bool{}
+	for i, place := range w.everywhere() {
+		f.post(place, f.part("another", later()))
+		card := f.post(place, f.part("sure?", yesNo()))
+		for n, by := range []string{w.town.Member, w.town.Member, w.town.Admin} {
+			if i == 0 {
+				by = w.town.Member // nobody else is in the direct chat
+			}
+			data := yesNo()[n%2].Data
+			f.press(place, by, card.ID, data)
+			got := f.presses(len(ids) + 1)
+			p := got[len(got)-1]
+			if p.Chat != f.address(place).Chat || p.On != card.ID || p.User != by || p.Text != data || p.Direct != (i == 0) {
+				t.Errorf("the press of %s under %s in %s by %s arrived as %+v", data, card.ID, place, by, p)
+			}
+			if len(got) != len(ids)+1 || p.ID == "" || ids[p.ID] {
+				t.Errorf("%d presses arrived of %d, the last with the id %q", len(got), len(ids)+1, p.ID)
+			}
+			ids[p.ID] = true
+		}
+	}
+}
+
+func keepsPresses(t testing.TB, w *world) {
+	f := w.face()
+	place := w.open(Shared, w.town.Member)
+	card := f.post(place, f.part("sure?", yesNo()))
+	f.inbox.change(func() { f.inbox.stuck = errFull })
+	f.press(place, w.town.Member, card.ID, yesNo()[1].Data)
+	f.await("a press that is refused", func(d *drawer, _ []bridge.Message) bool { return d.refused > 0 })
+	w.stop()
+	f.inbox.change(func() { f.inbox.stuck = nil })
+	w.run(w.town.Adapter(), f.inbox)
+	if w.town.PressesOnce {
+		f.press(place, w.town.Member, card.ID, yesNo()[1].Data)
+	}
+	if got := f.presses(1); len(got) != 1 || got[0].Text != yesNo()[1].Data || got[0].On != card.ID {
+		t.Errorf("presses arrived as %+v", got)
+	}
+	// The next one shows that the first was confirmed.
+	f.press(place, w.town.Member, card.ID, yesNo()[0].Data)
+	if got := f.presses(2); len(got) != 2 || got[1].Text != yesNo()[0].Data {
+		t.Errorf("presses arrived as %+v", got)
+	}
+}
+
+func deliversForged(t testing.TB, w *world) {
+	f := w.face()
+	place := w.open(Shared, w.town.Member)
+	card := f.post(place, f.part("sure?", yesNo()))
+	for i, data := range []string{"x", "tok_2-B:0", "../card/<&\"'ä", "0123456789012345678901234567890123456789012345678901234567890123"} {
+		f.press(place, w.town.Stranger, card.ID, data)
+		if p := f.presses(i + 1)[i]; p.Text != data || p.User != w.town.Stranger {
+			t.Errorf("forged %q of %s arrived as %+v", data, w.town.Stranger, p)
+		}
+	}
+}
+
+func answersPresses(t testing.TB, w *world) {
+	f := w.face()
+	place := w.open(Thread, w.town.Member)
+	card := f.post(place, f.part("sure?", yesNo()))
+	f.press(place, w.town.Member, card.ID, yesNo()[0].Data)
+	press := f.presses(1)[0]
+	for range 2 {
+		if err := f.AnswerPress(t.Context(), press, "Thank you."); err != nil {
+			t.Error(err)
+		}
+	}
+	w.await("the answer to be shown", func(v View) bool { return slices.Contains(v.Toasts, Toast{To: w.town.Member, Text: "Thank you."}) })
+	f.press(place, w.town.Admin, card.ID, yesNo()[1].Data)
+	if err := f.AnswerPress(t.Context(), f.presses(2)[1], ""); err != nil {
+		t.Error(err)
+	}
+	v := w.look()
+	if got := texts(v.in(place)); !slices.Equal(got, []string{"sure?"}) {
+		t.Errorf("there stands %q, want the question alone", got)
+	}
+	if slices.ContainsFunc(v.Toasts, func(toast Toast) bool { return toast.To != w.town.Member }) {
+		t.Errorf("shown are %+v, want nothing but to who pressed first", v.Toasts)
+	}
+}
+
+func edits(t testing.TB, w *world) {
+	f := w.face()
+	for _, place := range w.everywhere() {
+		before := f.post(place, f.part("before"))
+		card := f.post(place, f.part("sure?", yesNo()))
+		after := f.post(place, f.part("after", later()))
+		for _, part := range []bridge.Part{
+			f.part("**really** sure?", later(), yesNo()), f.part("**really** sure?", later()), f.part("done"), f.part("sure?", yesNo()), f.part("closed"),
+		} {
+			for range 2 {
+				if err := f.Edit(t.Context(), f.address(place), card.ID, part); err != nil {
+					t.Errorf("edit: %v", err)
+				}
+			}
+			shown := f.standing(place, card.ID)
+			f.looks(shown, f.post(w.open(Direct, w.town.Member), part).Text, part.Buttons...)
+		}
+		f.looks(f.standing(place, before.ID), "before")
+		f.looks(f.standing(place, after.ID), "after", later())
+	}
+}
+
+func editsNothing(t testing.TB, w *world) {
+	f := w.face()
+	place := w.open(Thread, w.town.Member)
+	card := f.post(place, f.part("sure?", yesNo()))
+	for _, id := range []string{"", "999999999", "nothing"} {
+		var failure *bridge.SendError
+		if err := f.Edit(t.Context(), f.address(place), id, f.part("changed")); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+			t.Errorf("edit of message %q = %v, want that it is refused", id, err)
+		}
+	}
+	f.looks(f.standing(place, card.ID), "sure?", yesNo())
+}

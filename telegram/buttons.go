@@ -1,0 +1,160 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"oneclaw/bridge"
+)
+
+// Limits of inline keyboards and of answers to presses
+// (core.telegram.org/bots/api#inlinekeyboardbutton, #answercallbackquery).
+const (
+	maxData  = 64  // bytes
+	maxToast = 200 // UTF-16 units
+)
+
+// shortToast is how long an answer to a press may be that is shown for a moment over the
+// chat. A longer one is shown in a window, which stays until it is read.
+const shortToast = 80
+
+const (
+	// dismissTimeout bounds an answer to a press that is of no use.
+	dismissTimeout = 5 * time.Second
+	// maxDismissing bounds the answers under way.
+	maxDismissing = 8
+)
+
+// deadButton is shown to who pressed a button that leads nowhere.
+const deadButton = "This button is of no use any more."
+
+// inlineButton is a button as Telegram has it.
+type inlineButton struct {
+	Text  string             `json:"text"`
+	Data  string             `json:"callback_data"`
+	Style bridge.ButtonStyle `json:"style,omitempty"`
+}
+
+// keyboard is the reply_markup of buttons, or "" where there are none. What is wrong
+// with them Telegram says.
+func keyboard(rows [][]bridge.Button) string {
+	var markup struct {
+		Rows [][]inlineButton `json:"inline_keyboard"`
+	}
+	for _, row := range rows {
+		var list []inlineButton
+		for _, b := range row {
+			list = append(list, inlineButton{Text: b.Label, Data: b.Data, Style: b.Style})
+		}
+		if list != nil {
+			markup.Rows = append(markup.Rows, list)
+		}
+	}
+	if markup.Rows == nil {
+		return ""
+	}
+	body, err := json.Marshal(markup)
+	if err != nil {
+		return "" // strings always encode
+	}
+	return string(body)
+}
+
+// Edit replaces the text and the buttons of a message of the bot. Telegram refuses an
+// edit that changes nothing: for the caller it has worked. Where Telegram refuses the
+// HTML, the message gets the plain text.
+func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+	err := checkAddress(to)
+	if n, bad := strconv.ParseInt(id, 10, 64); err == nil && (bad != nil || n <= 0) {
+		err = fmt.Errorf("telegram: edit: %q is no id of a message", id)
+	}
+	if err != nil {
+		return &bridge.SendError{Outcome: bridge.Refused, Err: err}
+	}
+	d := delivery{to: to, part: part, plain: part.Text == ""}
+	for {
+		params := tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
+		d.body(params)
+		err := p.api.call(ctx, "editMessageText", params, nil)
+		switch {
+		case err == nil, refused(err, "message is not modified"):
+			return nil
+		case !d.plain && refused(err, "can't parse entities"):
+			p.log.Warn("markup refused: editing to plain text", "chat", to.Chat.String(), "err", err)
+			d.plain = true
+		default:
+			return p.sendError(to, err)
+		}
+	}
+}
+
+// AnswerPress ends the press on the screen of whoever pressed, and shows them a text.
+// Telegram forgets presses within minutes: then there is nothing left to end.
+func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text string) error {
+	if utf16Len(text) > maxToast {
+		text = text[:prefixLen(text, maxToast-1)] + "…"
+	}
+	params := tgbotapi.Params{"callback_query_id": press.ID}
+	if text != "" {
+		params["text"] = text
+	}
+	if utf16Len(text) > shortToast {
+		params["show_alert"] = "true"
+	}
+	err := p.api.call(ctx, "answerCallbackQuery", params, nil)
+	if refused(err, "query is too old") {
+		return nil
+	}
+	return err
+}
+
+// press decodes a press. One that can not be a press of a button that the bot has sent,
+// or that does not say where, is dead.
+func (d *decoder) press(c *callback) event {
+	var m pressed
+	switch {
+	case !present(c.Message), len(c.Data) < 1, len(c.Data) > maxData, c.From.ID == 0, c.From.IsBot:
+		return event{dead: c.ID}
+	case json.Unmarshal(c.Message, &m) != nil, m.Chat.ID == 0, m.ID == 0, m.Date == 0:
+		return event{dead: c.ID}
+	}
+	if m.Chat.IsForum {
+		d.forums.add(m.Chat.ID)
+	}
+	msg := &bridge.Message{
+		Chat:     chatOf(m.Chat.ID),
+		ID:       c.ID,
+		Kind:     bridge.KindPress,
+		User:     strconv.FormatInt(c.From.ID, 10),
+		UserName: c.From.name(),
+		Direct:   m.Chat.Type == "private",
+		Text:     c.Data,
+		On:       strconv.FormatInt(m.ID, 10),
+	}
+	if m.IsTopic && m.ThreadID != 0 {
+		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
+	}
+	return event{message: msg}
+}
+
+// dismiss answers a dead press. It is a courtesy: where many wait, some go without.
+func (r *receiver) dismiss(ctx context.Context, id string) {
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		return
+	}
+	r.answers.Go(func() {
+		defer func() { <-r.slots }()
+		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
+		defer cancel()
+		if err := r.AnswerPress(ctx, bridge.Message{ID: id}, deadButton); err != nil {
+			r.log.Debug("press of a button not answered", "err", err)
+		}
+	})
+}
