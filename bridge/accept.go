@@ -76,7 +76,11 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 		return b.amend(ctx, l, m)
 	}
 	j := &Job{Message: m, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
-	if b.cfg.Access.Role(m.Chat.Platform, m.User) == toolgroups.RoleStranger {
+	if j.isPress() {
+		if !b.acceptPress(j) {
+			return nil
+		}
+	} else if b.cfg.Access.Role(m.Chat.Platform, m.User) == toolgroups.RoleStranger {
 		if !b.meetStranger(m) {
 			return nil
 		}

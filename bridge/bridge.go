@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,8 @@ type Config struct {
 	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
 	// Commands are understood besides the bridge's own.
 	Commands []Command
+	// Cards handle the presses of cards, by [Card.Kind].
+	Cards map[string]CardHandler
 	// DataDir holds the folder of workspaces.
 	DataDir string
 	// Router decides which tools stand in the tools array of a request. Nil means the
@@ -105,12 +108,15 @@ const (
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
 // goroutine for each chat with messages to answer, one for each chat with commands to
-// answer, one for each platform, and one that prunes; [Bridge.Run] waits for all.
+// answer, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
 type Bridge struct {
 	cfg       Config
 	log       *slog.Logger
 	store     storage.Store
 	jobs      jobs
+	cards     cards
+	handlers  map[string]CardHandler
+	expiry    *expiry
 	platforms map[string]Platform
 	commands  []command
 	history   *historyCache
@@ -122,6 +128,9 @@ type Bridge struct {
 	work    context.Context //nolint:containedctx // owned by Run, which ends it; lanes are started by Accept, whose context ends with the platform's call
 	endWork context.CancelCauseFunc
 	lanes   sync.WaitGroup
+
+	// toasts bounds the presses that are being answered without a job.
+	toasts chan struct{}
 
 	// open holds the keys of the jobs that are queued or worked on.
 	open sync.Map
@@ -158,6 +167,10 @@ func New(cfg Config) (*Bridge, error) {
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
 		jobs:      jobs{kv: cfg.Store},
+		cards:     cards{kv: cfg.Store},
+		handlers:  maps.Clone(cfg.Cards),
+		expiry:    newExpiry(),
+		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]Platform),
 		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
@@ -189,7 +202,11 @@ var errShutdown = errors.New("bridge: shutting down")
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.endWork(errShutdown)
-	if err := b.resume(ctx); err != nil {
+	err := b.openCards(ctx)
+	if err == nil {
+		err = b.resume(ctx)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -200,10 +217,11 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() { b.prune(receiving) })
+	background.Go(func() { b.watchCards(receiving) })
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}
-	err := b.receive(receiving)
+	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
 	b.drain()
@@ -278,23 +296,28 @@ func (b *Bridge) resume(ctx context.Context) error {
 	return nil
 }
 
-// pruneInterval is how often receipts that are too old are looked for.
+// pruneInterval is how often receipts and cards that are too old are looked for, after
+// a first time at the start.
 const pruneInterval = time.Hour
 
 func (b *Bridge) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
 	for {
+		before := b.cfg.Now().Add(-ReceiptAge)
+		n, err := b.jobs.prune(ctx, before)
+		if err == nil {
+			err = b.cards.prune(ctx, before)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("receipts and cards could not be pruned", "err", err)
+		} else if n > 0 {
+			b.log.Debug("receipts pruned", "count", n)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		n, err := b.jobs.prune(ctx, b.cfg.Now().Add(-ReceiptAge))
-		if err != nil && ctx.Err() == nil {
-			b.log.Warn("receipts could not be pruned", "err", err)
-		} else if n > 0 {
-			b.log.Debug("receipts pruned", "count", n)
 		}
 	}
 }

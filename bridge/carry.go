@@ -76,22 +76,47 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 	}
+	if j.ofCard() && j.Message.Kind != kindCard {
+		return b.attemptCard(ctx, j)
+	}
 	if j.Parts == nil {
 		if b.barred(j) {
 			return b.settle(j, StateBarred)
 		}
+		if err := b.compose(ctx, l, j); err != nil {
+			return err
+		}
+	}
+	if err := b.deliver(ctx, j); err != nil {
+		return err
+	}
+	b.afterwards(ctx, j)
+	return nil
+}
+
+// compose makes the parts of an answer.
+func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
+	if j.Message.Kind != kindCard {
+		j.Card = "" // of an earlier try
 		stop := b.showTyping(ctx, j.address())
 		answer, err := b.respond(ctx, l, j)
 		stop()
 		if err != nil {
 			return err
 		}
-		j.Parts = append(b.render(j, j.headed(answer)), b.fileParts(j)...)
+		if j.Card == "" {
+			j.Parts = append(b.render(j, j.headed(answer)), b.fileParts(j)...)
+			return nil
+		}
 	}
-	if err := b.deliver(ctx, j); err != nil {
+	kept, err := b.cards.load(ctx, j.Card)
+	if err != nil {
 		return err
 	}
-	b.afterwards(ctx, j)
+	j.Parts = []SentPart{}
+	if kept != nil && kept.shown() {
+		j.Parts, _ = b.renderCard(j, kept)
+	}
 	return nil
 }
 

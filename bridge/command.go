@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,6 +27,9 @@ type Command struct {
 	CommandInfo
 	// Role is the least role of who may give it. The zero value asks for nothing.
 	Role toolgroups.Role
+	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
+	// platform has no buttons its text goes out without them.
+	Ask func(ctx context.Context, call CommandCall) (Card, error)
 	// Run answers in Markdown. An error is retried, for what the person did wrong the
 	// answer says so.
 	Run func(ctx context.Context, call CommandCall) (string, error)
@@ -52,8 +56,30 @@ func bring(c Command) command {
 		if scope.Role < c.Role {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		return c.Run(ctx, CommandCall{Scope: scope, Args: args})
+		call := CommandCall{Scope: scope, Args: args}
+		if c.Ask == nil {
+			return c.Run(ctx, call)
+		}
+		card, err := c.Ask(ctx, call)
+		if err != nil {
+			return "", err
+		}
+		return b.answerCard(ctx, j, card)
 	}}
+}
+
+// answerCard has a job answered with a card. A command of the bridge's own returns what
+// it returns.
+func (b *Bridge) answerCard(ctx context.Context, j *Job, card Card) (string, error) {
+	kept, err := b.keepCard(ctx, j.Message.Chat, card)
+	if errors.Is(err, ErrNoButtons) {
+		return card.Lead + "\n\n" + card.Text, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	j.Card = kept.Token
+	return "", nil
 }
 
 func commandTable(more []Command) []command {
@@ -89,7 +115,7 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 // has a text that only looks like one.
 func (b *Bridge) commandOf(j *Job) (command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
-	if match == nil || j.Notice != "" || j.isTask() {
+	if match == nil || j.Notice != "" || j.Message.Kind != KindText {
 		return command{}, "", false
 	}
 	i := slices.IndexFunc(b.commands, func(c command) bool { return c.Name == match[1] })

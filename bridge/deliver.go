@@ -40,6 +40,11 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 			return err
 		}
 	}
+	if j.Card != "" {
+		if err := b.cardSent(ctx, j); err != nil {
+			return err
+		}
+	}
 	state := StateDone
 	for _, p := range j.Parts {
 		if p.State == PartFailed {

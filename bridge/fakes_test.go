@@ -28,10 +28,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sent is a message that the fake platform shows.
 type sent struct {
-	to     bridge.Address
-	text   string
-	repeat bool
+	id      string
+	to      bridge.Address
+	text    string
+	repeat  bool
+	buttons [][]bridge.Button
 }
+
+// toast is what somebody was told about a press.
+type toast struct{ press, text string }
 
 // platform is a chat service in memory.
 type platform struct {
@@ -39,6 +44,8 @@ type platform struct {
 	changed chan struct{}
 	sent    []sent
 	typing  []string
+	edits   int
+	toasts  []toast
 	ids     int
 	admins  []string
 	// fail, if not nil, decides about a send: before the commit (nil commit has run
@@ -69,7 +76,36 @@ func (p *platform) Render(markdown string) []bridge.Part {
 }
 
 func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
-	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat}, commit)
+	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons}, commit)
+}
+
+// Edit changes what is shown.
+func (p *platform) Edit(_ context.Context, _ bridge.Address, id string, part bridge.Part) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.sent {
+		if p.sent[i].id == id {
+			p.sent[i].text, p.sent[i].buttons = cmp.Or(part.Text, part.Plain), part.Buttons
+			p.edits++
+			p.tell()
+			return nil
+		}
+	}
+	return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("no such message")}
+}
+
+func (p *platform) AnswerPress(_ context.Context, press bridge.Message, text string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.toasts = append(p.toasts, toast{press.ID, text})
+	p.tell()
+	return nil
+}
+
+// tell wakes those who wait for a change.
+func (p *platform) tell() {
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 func (p *platform) MaxFile() int64 { return 1000 }
@@ -103,9 +139,9 @@ func (p *platform) show(what sent, commit func() error) (string, error) {
 	var refused *bridge.SendError
 	if failure == nil || errors.As(failure, &refused) && refused.Outcome == bridge.Unknown {
 		p.mu.Lock()
+		what.id = fmt.Sprint(n)
 		p.sent = append(p.sent, what)
-		close(p.changed)
-		p.changed = make(chan struct{})
+		p.tell()
 		p.mu.Unlock()
 	}
 	return fmt.Sprint(n), failure
@@ -135,21 +171,43 @@ func (p *platform) texts() []string {
 // wait returns when as many messages were sent, with all of them.
 func (p *platform) wait(t *testing.T, n int) []sent {
 	t.Helper()
+	return p.until(t, fmt.Sprintf("%d messages", n), func(all []sent) bool { return len(all) >= n })
+}
+
+// until returns what was sent once that is as it should be.
+func (p *platform) until(t *testing.T, what string, cond func([]sent) bool) []sent {
+	t.Helper()
 	timeout := time.NewTimer(20 * time.Second)
 	defer timeout.Stop()
 	for {
 		p.mu.Lock()
 		all, changed := slices.Clone(p.sent), p.changed
 		p.mu.Unlock()
-		if len(all) >= n {
+		if cond(all) {
 			return all
 		}
 		select {
 		case <-changed:
 		case <-timeout.C:
-			t.Fatalf("%d of %d messages were sent: %v", len(all), n, all)
+			t.Fatalf("no %s: %v", what, all)
 		}
 	}
+}
+
+// toast returns what was told about a press, once it was.
+func (p *platform) toast(t *testing.T, press string) string {
+	t.Helper()
+	var text string
+	p.until(t, "toast for "+press, func([]sent) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		i := slices.IndexFunc(p.toasts, func(t toast) bool { return t.press == press })
+		if i >= 0 {
+			text = p.toasts[i].text
+		}
+		return i >= 0
+	})
+	return text
 }
 
 // thinker is an agent that is a function from a turn to messages.

@@ -75,6 +75,8 @@ type Job struct {
 	MovedTo string `json:"moved_to,omitempty"`
 	// Parts is the answer, from the moment its delivery begins.
 	Parts []SentPart `json:"parts,omitempty"`
+	// Card is the token of the card that the parts show.
+	Card string `json:"card,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
 	// Resumes counts the restarts that found the job begun.
@@ -90,6 +92,8 @@ type Job struct {
 	begun, counted bool
 	// after, if not nil, is done once the answer is delivered.
 	after func(context.Context)
+	// tries counts the errors of a press.
+	tries int
 	// files are to be delivered with the answer that is being rendered.
 	files []toolgroups.File
 }
@@ -115,7 +119,12 @@ func (j *Job) address() Address {
 	to := Address{Chat: j.Message.Chat}
 	if j.MovedTo != "" {
 		to.Chat.ID = j.MovedTo
-	} else if !j.Message.Direct && !j.isTask() {
+		return to
+	}
+	switch {
+	case j.Message.Kind == kindCard:
+		to.ReplyTo = j.Message.On
+	case !j.Message.Direct && !j.isTask():
 		to.ReplyTo = j.Message.ID
 	}
 	return to
@@ -241,6 +250,26 @@ func (s jobs) load(ctx context.Context, key string) (*Job, error) {
 		return nil, fmt.Errorf("decode job %s: %w", key, err)
 	}
 	j.rev, j.found = entry.Revision, true
+	return j, nil
+}
+
+// find returns a job, open or closed; nil where there is none.
+func (s jobs) find(ctx context.Context, key string) (*Job, error) {
+	j, err := s.load(ctx, key)
+	if j != nil || err != nil {
+		return j, err
+	}
+	entry, err := s.kv.Get(ctx, receiptPrefix+key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read receipt %s: %w", key, err)
+	}
+	j = &Job{}
+	if err := json.Unmarshal(entry.Value, j); err != nil {
+		return nil, fmt.Errorf("decode receipt %s: %w", key, err)
+	}
 	return j, nil
 }
 

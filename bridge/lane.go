@@ -77,7 +77,7 @@ func (b *Bridge) queue(j *Job) {
 	l := b.lane(j.lane())
 	defer b.leave(l)
 	l.mu.Lock()
-	if b.isCommand(j) {
+	if b.isCommand(j) || j.decides() {
 		l.commands.insert(j)
 	} else {
 		l.messages.insert(j)
@@ -195,6 +195,13 @@ func (l *lane) answering(after int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.messages.running != nil && l.messages.running.Seq > after
+}
+
+// deciding returns how many commands wait.
+func (l *lane) deciding() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.commands.waiting)
 }
 
 // load returns how many messages wait and whether one is being answered.

@@ -100,8 +100,11 @@ func (j *Job) isTask() bool { return j.Message.Kind == KindTask }
 // lane is where a job waits for its turn. No thread of a platform has a slash.
 func (j *Job) lane() Chat {
 	chat := j.Message.Chat
-	if j.isTask() {
+	switch {
+	case j.isTask():
 		chat.Thread += "/task"
+	case j.ofCard():
+		chat.Thread += "/card"
 	}
 	return chat
 }

@@ -1,0 +1,100 @@
+package bridge
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// expiryInterval is how often the clock is looked at while cards are open: the clock
+// may jump.
+const expiryInterval = time.Second
+
+// expiry knows when the open cards end. It is only ever a copy of what the store has.
+type expiry struct {
+	mu   sync.Mutex
+	open map[string]*keptCard
+	more chan struct{} // told when there is a first one
+}
+
+func newExpiry() *expiry {
+	return &expiry{open: make(map[string]*keptCard), more: make(chan struct{}, 1)}
+}
+
+func (e *expiry) add(kept *keptCard) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open[kept.Token] = &keptCard{Card: Card{Expires: kept.Expires}, Token: kept.Token, Chat: kept.Chat}
+	select {
+	case e.more <- struct{}{}:
+	default:
+	}
+}
+
+func (e *expiry) done(token string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.open, token)
+}
+
+// due returns the cards whose time is over, and whether there are any at all.
+func (e *expiry) due(now time.Time) (over []*keptCard, any bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, kept := range e.open {
+		if !now.Before(kept.Expires) {
+			over = append(over, kept)
+		}
+	}
+	return over, len(e.open) > 0
+}
+
+// watchCards ends the cards whose time is over, until ctx ends.
+func (b *Bridge) watchCards(ctx context.Context) {
+	tick := time.NewTicker(expiryInterval)
+	defer tick.Stop()
+	for {
+		over, any := b.expiry.due(b.cfg.Now())
+		for _, kept := range over {
+			if err := b.expire(ctx, kept); err != nil && ctx.Err() == nil {
+				b.log.Warn("an expired card can not be ended yet", "chat", kept.Chat.String(), "err", err)
+			}
+		}
+		next := tick.C
+		if !any {
+			next = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.expiry.more:
+		case <-next:
+		}
+	}
+}
+
+// expire makes the job that ends a card.
+func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
+	j := b.cardJob(kindExpire, kept, kept.Token)
+	added, err := b.jobs.add(ctx, j)
+	if err != nil {
+		return err
+	}
+	if added {
+		b.queue(j)
+	}
+	b.expiry.done(kept.Token)
+	return nil
+}
+
+// openCards finds the cards that a former run left open.
+func (b *Bridge) openCards(ctx context.Context) error {
+	return b.cards.each(ctx, func(kept *keptCard) error {
+		if kept.open() {
+			b.expiry.add(kept)
+		}
+		return nil
+	}, func(token string, err error) {
+		b.log.Error("card can not be read and is left alone", "card", token[:min(4, len(token))], "err", err)
+	})
+}

@@ -1,0 +1,390 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"oneclaw/toolgroups"
+)
+
+// The kinds of jobs that cards make beside presses. No platform delivers them.
+const (
+	kindCard    Kind = "card"         // a card to be sent
+	kindExpire  Kind = "card-expire"  // a card whose time is over
+	kindRefresh Kind = "card-refresh" // a card whose message shows an older version
+)
+
+// What presses are told that do nothing.
+const (
+	toastUnknown  = "These buttons are out of date."
+	toastStranger = "Sorry, I only take this from people I have been introduced to."
+	toastDecided  = "This was decided already."
+	toastExpired  = "Too late: this has expired."
+	toastChanged  = "This has just changed. Please look again."
+	toastBusy     = "There is too much going on here. Please try again in a moment."
+	toastTrouble  = "That did not work. Please try again in a moment."
+)
+
+// maxToasts bounds the presses that are answered at the same time without a job.
+const maxToasts = 16
+
+// pressTries bounds how often a press is tried whose handling ends with an error: with
+// the growing pauses about ten seconds, after which nobody waits for it any more.
+const pressTries = 5
+
+// pressTimeout bounds what is done with one press.
+const pressTimeout = 30 * time.Second
+
+func (j *Job) isPress() bool { return j.Message.Kind == KindPress }
+
+// ofCard reports whether a job belongs to a card: it waits for no message of its chat.
+func (j *Job) ofCard() bool {
+	switch j.Message.Kind {
+	case KindPress, kindCard, kindExpire, kindRefresh:
+		return true
+	}
+	return false
+}
+
+// decides reports whether a job decides about a card: such jobs wait for no other.
+func (j *Job) decides() bool { return j.isPress() || j.Message.Kind == kindExpire }
+
+// acceptPress reports whether a press is to be handled; who pressed is told where not.
+func (b *Bridge) acceptPress(j *Job) bool {
+	l := b.lane(j.lane())
+	defer b.leave(l)
+	m := j.Message
+	switch {
+	case b.role(m) == toolgroups.RoleStranger:
+		b.toastSoon(m, toastStranger)
+	case l.deciding() >= b.cfg.MaxWaiting:
+		b.toastSoon(m, toastBusy)
+	default:
+		return true
+	}
+	return false
+}
+
+// toastSoon tells who pressed a button that nothing comes of it, unless too many are
+// being told already.
+func (b *Bridge) toastSoon(m Message, toast string) {
+	select {
+	case b.toasts <- struct{}{}:
+	default:
+		return
+	}
+	b.lanes.Go(func() {
+		b.answerPress(m, toast)
+		<-b.toasts
+	})
+}
+
+// answerPress is best effort: a press that is not answered ends by itself.
+func (b *Bridge) answerPress(m Message, toast string) {
+	editor, ok := b.platforms[m.Chat.Platform].(Editor)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.work, pressTimeout)
+	defer cancel()
+	if err := editor.AnswerPress(ctx, m, toast); err != nil && b.work.Err() == nil {
+		b.log.Warn("a press could not be answered", "chat", m.Chat.String(), "err", err)
+	}
+}
+
+// attemptCard carries on a job that has no answer to deliver.
+func (b *Bridge) attemptCard(ctx context.Context, j *Job) error {
+	switch j.Message.Kind {
+	case KindPress:
+		toast, err := b.handlePress(ctx, j)
+		if err != nil {
+			return err
+		}
+		b.answerPress(j.Message, toast)
+	case kindExpire:
+		kept, err := b.cards.load(ctx, j.Card)
+		if err != nil {
+			return err
+		}
+		if kept != nil && kept.open() {
+			err = b.lapse(ctx, kept, cardExpired)
+		} else if kept != nil {
+			err = b.settled(ctx, kept)
+		}
+		if err != nil {
+			return err
+		}
+	case kindRefresh:
+		if err := b.refresh(ctx, j); err != nil {
+			return err
+		}
+	}
+	b.closeLater(j, StateDone)
+	return nil
+}
+
+// handlePress decides what a press does and returns what is told to who pressed. What
+// goes wrong is tried again a few times, then told.
+func (b *Bridge) handlePress(ctx context.Context, j *Job) (toast string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			j.tries = pressTries
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if j.tries++; j.tries >= pressTries {
+			b.failed(j, err)
+			toast, err = toastTrouble, nil
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	return b.press(limited, j)
+}
+
+// errUnseen is why a press is tried again: it overtook the record of its message.
+var errUnseen = errors.New("bridge: the card is still being sent")
+
+func (b *Bridge) press(ctx context.Context, j *Job) (string, error) {
+	m := j.Message
+	token, version, index, ok := parsePress(m.Text)
+	if !ok {
+		return toastUnknown, nil
+	}
+	kept, err := b.cards.load(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case kept == nil:
+		return toastUnknown, nil
+	case kept.Press == j.Key():
+		return kept.Toast, b.settled(ctx, kept)
+	case kept.Chat.Platform != m.Chat.Platform || kept.Chat.ID != m.Chat.ID:
+		b.log.Warn("a button was pressed in a chat that it was not sent to", "chat", m.Chat.String(), "user", m.User)
+		return toastUnknown, nil
+	case b.role(m) == toolgroups.RoleStranger:
+		return toastStranger, nil
+	case !kept.open():
+		return toastOf(kept), b.settled(ctx, kept)
+	case !b.cfg.Now().Before(kept.Expires):
+		return toastExpired, b.lapse(ctx, kept, cardExpired)
+	case len(kept.IDs) == 0:
+		return "", errUnseen
+	case m.On != kept.IDs[len(kept.IDs)-1]:
+		return toastUnknown, nil
+	case version != kept.Version:
+		return toastChanged, b.refreshLater(ctx, kept, "")
+	}
+	choices := slices.Concat(kept.Choices...)
+	if index >= len(choices) {
+		return toastUnknown, nil
+	}
+	return b.choose(ctx, j, kept, choices[index].Value)
+}
+
+func toastOf(kept *keptCard) string {
+	switch kept.How {
+	case cardExpired:
+		return toastExpired
+	case cardUnseen, cardVoid:
+		return toastUnknown
+	}
+	return toastDecided
+}
+
+// choose has the handler decide, and keeps what it decided.
+func (b *Bridge) choose(ctx context.Context, j *Job, kept *keptCard, choice string) (string, error) {
+	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	scope, err := b.scope(j, session)
+	if err != nil {
+		return "", err
+	}
+	result, err := b.handlers[kept.Kind](ctx, CardPress{
+		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card,
+	})
+	if err != nil {
+		return "", fmt.Errorf("handle a press of %s: %w", kept.Kind, err)
+	}
+	if err := checkChoices(result.Choices); err != nil {
+		return "", err
+	}
+	kept.Press, kept.Toast = j.Key(), result.Toast
+	changed := kept.take(result)
+	if result.Close {
+		kept.end(b.cfg.Now(), cardClosed)
+	} else if changed {
+		kept.Version++
+	}
+	return result.Toast, b.keepResult(ctx, kept)
+}
+
+// take changes what the card says, and reports whether it did.
+func (c *keptCard) take(result CardResult) bool {
+	if result.Data != nil {
+		c.Data = result.Data
+	}
+	if result.Text != "" {
+		c.Text = result.Text
+	}
+	if result.Choices != nil {
+		c.Choices = result.Choices
+	}
+	return result.Text != "" || result.Choices != nil
+}
+
+// keepResult writes what became of a card. Where somebody else changed it meanwhile,
+// what was decided is decided again, about what it is now.
+func (b *Bridge) keepResult(ctx context.Context, kept *keptCard) error {
+	if err := b.cards.put(ctx, kept); err != nil {
+		return err
+	}
+	return b.settled(ctx, kept)
+}
+
+// settled does what follows from a change that is on disk. It bears repeating.
+func (b *Bridge) settled(ctx context.Context, kept *keptCard) error {
+	if !kept.open() {
+		b.expiry.done(kept.Token)
+	}
+	return b.refreshLater(ctx, kept, "")
+}
+
+// What stands under a card that nobody decided.
+const (
+	noteExpired = "_Expired._"
+	noteUnseen  = "_Could not be shown whole._"
+)
+
+// lapse closes a card that nobody has decided.
+func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
+	note := noteExpired
+	if how == cardUnseen {
+		note = noteUnseen
+	}
+	result := CardResult{}
+	if handler := b.handlers[kept.Kind]; handler != nil {
+		var err error
+		result, err = b.recovered(handler)(ctx, CardPress{
+			Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card,
+		})
+		if err != nil {
+			return fmt.Errorf("handle the end of a card of %s: %w", kept.Kind, err)
+		}
+	}
+	if !kept.take(result) {
+		kept.Text += "\n\n" + note
+	}
+	kept.end(b.cfg.Now(), how)
+	return b.keepResult(ctx, kept)
+}
+
+// recovered has a handler that panics change nothing.
+func (b *Bridge) recovered(handler CardHandler) CardHandler {
+	return func(ctx context.Context, press CardPress) (result CardResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				b.log.Error("handler of an expired card panicked", "kind", press.Card.Kind, "panic", r, "stack", string(debug.Stack()))
+			}
+		}()
+		return handler(ctx, press)
+	}
+}
+
+// void closes a card whose question is over, with a line that says why.
+func (b *Bridge) void(ctx context.Context, token, note string) error {
+	kept, err := b.cards.update(ctx, token, func(kept *keptCard) {
+		if kept.open() {
+			kept.Text += "\n\n" + note
+			kept.end(b.cfg.Now(), cardVoid)
+		}
+	})
+	if kept == nil || err != nil {
+		return err
+	}
+	return b.settled(ctx, kept)
+}
+
+// refreshLater has the message of a card show what the card is now. When it returns nil,
+// that is on disk.
+func (b *Bridge) refreshLater(ctx context.Context, kept *keptCard, why string) error {
+	if kept.Version == 1 {
+		return nil
+	}
+	j := b.cardJob(kindRefresh, kept, kept.Token+"-"+strconv.Itoa(kept.Version)+why)
+	added, err := b.jobs.add(ctx, j)
+	if err == nil && added {
+		b.queue(j)
+	}
+	return err
+}
+
+func (b *Bridge) cardJob(kind Kind, kept *keptCard, id string) *Job {
+	return &Job{
+		Message: Message{Chat: kept.Chat, ID: id, Kind: kind, User: "bot", Time: b.cfg.Now()},
+		Card:    kept.Token, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now(),
+	}
+}
+
+// refresh edits the messages of a card. Where its text has got more or fewer parts than
+// there are messages, the last message shows the last part and the others stay.
+func (b *Bridge) refresh(ctx context.Context, j *Job) error {
+	kept, err := b.cards.load(ctx, j.Card)
+	if err != nil {
+		return err
+	}
+	editor, ok := b.platforms[j.Message.Chat.Platform].(Editor)
+	if kept == nil || len(kept.IDs) == 0 || !ok {
+		return nil // not shown yet: what is shown then is the present version
+	}
+	parts, lead := b.renderCard(j, kept)
+	parts = parts[lead:]
+	ids := kept.IDs
+	if len(parts) != len(ids) {
+		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
+	}
+	for i := range parts {
+		if err := b.editPart(ctx, editor, Address{Chat: kept.Chat}, ids[i], parts[i].Part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// editPart tries until the message is edited or can not be.
+func (b *Bridge) editPart(ctx context.Context, editor Editor, to Address, id string, part Part) error {
+	if id == "" {
+		return nil // its sending was lost
+	}
+	unknown := 0
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		call, cancel := context.WithTimeout(ctx, sendTimeout)
+		err := editor.Edit(call, to, id, part)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		failure := &SendError{Outcome: Unknown, Err: err}
+		_ = errors.As(err, &failure)
+		if failure.Outcome == Unknown {
+			unknown++
+		}
+		if failure.Outcome == Refused || unknown >= maxUnknown {
+			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
+			return nil
+		}
+		if err := pause(ctx, max(wait, failure.RetryAfter)); err != nil {
+			return err
+		}
+	}
+}
