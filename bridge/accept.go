@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -80,17 +79,25 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 		if !b.acceptPress(j) {
 			return nil
 		}
-	} else if b.cfg.Access.Role(m.Chat.Platform, m.User) == toolgroups.RoleStranger {
-		if !b.meetStranger(m) {
-			return nil
-		}
-		j.Notice = strangerNotice(m)
-	} else if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
+		return b.enqueue(ctx, j)
+	}
+	if b.role(m) == toolgroups.RoleStranger {
+		return b.acceptStranger(ctx, j)
+	}
+	if code, claims := claimOf(m); claims {
+		j.Message = code // not a word of it is for the model
+	}
+	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
 		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
 			"Please send it again later, or send /stop to drop the waiting ones.", waiting)
 	} else {
 		j.Waited = b.waited(m)
 	}
+	return b.enqueue(ctx, j)
+}
+
+// enqueue writes a job, unless its event is known, and has somebody work on it.
+func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	added, err := b.jobs.add(ctx, j)
 	if err != nil {
 		return err
@@ -143,34 +150,6 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 		}
 	}
 	return nil
-}
-
-// A stranger is told once in this time how to be let in; what else they send is
-// dropped unanswered. At most maxStrangers are remembered.
-const (
-	strangerInterval = 24 * time.Hour
-	maxStrangers     = 10_000
-)
-
-// meetStranger reports whether the stranger is to be answered now.
-func (b *Bridge) meetStranger(m Message) bool {
-	now := b.cfg.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	id := m.Chat.Platform + ":" + m.User
-	if at, met := b.strange[id]; met && now.Sub(at) < strangerInterval {
-		return false
-	}
-	if len(b.strange) >= maxStrangers {
-		clear(b.strange)
-	}
-	b.strange[id] = now
-	return true
-}
-
-func strangerNotice(m Message) string {
-	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
-		"If you should be one of them, ask my operator to allow `%s:%s`.", m.Chat.Platform, m.User)
 }
 
 // Moved implements [Inbox]: the session of a chat goes on under its new id.

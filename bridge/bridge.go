@@ -36,7 +36,8 @@ type Config struct {
 	Tools func() *toolgroups.Registry
 	// Platforms deliver messages and take answers. Their names differ.
 	Platforms []Platform
-	// Access says who may talk to the bot. Its zero value lets nobody in.
+	// Access says who may talk to the bot, besides those who were let in from a chat.
+	// Its zero value lets nobody in.
 	Access Access
 	// Persona says what a turn is answered with. It is asked at the beginning of each
 	// turn. Nil means the zero value for all.
@@ -139,8 +140,10 @@ type Bridge struct {
 	byChat  map[Chat]*lane
 	lastSeq int64
 	closing bool // no lane begins another job
-	strange map[string]time.Time
 	told    map[Chat]time.Time // that their messages waited, and when
+
+	people    people
+	strangers strangers
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -176,8 +179,9 @@ func New(cfg Config) (*Bridge, error) {
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
-		strange:   make(map[string]time.Time),
 		told:      make(map[Chat]time.Time),
+		people:    people{kv: cfg.Store, byID: make(map[string]person)},
+		strangers: strangers{told: make(map[string]time.Time)},
 	}
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
@@ -202,7 +206,10 @@ var errShutdown = errors.New("bridge: shutting down")
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.endWork(errShutdown)
-	err := b.openCards(ctx)
+	err := b.people.load(ctx, b.log)
+	if err == nil {
+		err = b.openCards(ctx)
+	}
 	if err == nil {
 		err = b.resume(ctx)
 	}

@@ -36,6 +36,10 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 			if b.stopTurn(j) == nil && b.settle(j, StateStopped) == nil {
 				return
 			}
+		case errors.Is(cause, errBarred):
+			if b.stopTurn(j) == nil && b.settle(j, StateBarred) == nil {
+				return
+			}
 		case b.work.Err() != nil:
 			return
 		default:
@@ -151,9 +155,6 @@ func (b *Bridge) settle(j *Job, state State) error {
 	b.open.Delete(j.Key())
 	return nil
 }
-
-// role is what the sender of a message may do now.
-func (b *Bridge) role(m Message) toolgroups.Role { return b.cfg.Access.Role(m.Chat.Platform, m.User) }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct
 // chat its user; in a shared one configured admins, whoever began the thread, and

@@ -91,7 +91,9 @@ func commandTable(more []Command) []command {
 		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
 		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
 		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
+		{CommandInfo: CommandInfo{"people", "Who may talk to me: list and remove (administrators)"}, run: peopleCommand},
 		{CommandInfo: CommandInfo{"start", "Hello"}, hidden: true, run: help},
+		{CommandInfo: CommandInfo{claimName, "Make me yours"}, hidden: true, run: claimBot},
 	}
 	for _, c := range more {
 		table = append(table, bring(c))
@@ -286,12 +288,4 @@ func (b *Bridge) recordedRouting(ctx context.Context, log string) string {
 		}
 	}
 	return ""
-}
-
-func whoami(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
-	role := "You may talk to me."
-	if b.role(j.Message) >= toolgroups.RoleAdmin {
-		role = "You are one of my administrators."
-	}
-	return fmt.Sprintf("You are `%s:%s`. %s\n\nThis chat is `%s`.", j.Message.Chat.Platform, j.Message.User, role, j.Message.Chat), nil
 }

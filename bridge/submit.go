@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"oneclaw/toolgroups"
 )
 
 // KindTask is something that nobody has sent: a task whose time has come. Platforms do
 // not deliver it; see [Bridge.Submit].
 const KindTask Kind = "task"
 
-// StateBarred is the final state of a task whose user may not talk to the bot any more.
+// StateBarred is the final state of what somebody asked for who may not talk to the bot
+// any more.
 const StateBarred State = "barred"
 
 // Submission is a task to be answered in a chat.
@@ -118,16 +117,6 @@ func (b *Bridge) session(ctx context.Context, j *Job) (Session, error) {
 }
 
 func taskLog(chat Chat, task string) string { return chat.String() + "/task/" + task }
-
-// barred reports whether a task must not run because of whose it is.
-func (b *Bridge) barred(j *Job) bool {
-	if !j.isTask() || b.role(j.Message) > toolgroups.RoleStranger {
-		return false
-	}
-	b.log.Warn("task not run: its user may not talk to the bot any more",
-		"job", j.Key(), "user", j.Message.Chat.Platform+":"+j.Message.User)
-	return true
-}
 
 // headed puts above an answer what belongs there: the title of a task, or that the
 // message waited.

@@ -1,0 +1,209 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// ClaimAge is how long the code of a [Claim] is good for.
+const ClaimAge = time.Hour
+
+// A claim takes so many wrong codes of one user, and of all together; then it is void.
+const (
+	maxWrongOfUser = 5
+	maxWrong       = 50
+)
+
+const claimKey = "claim"
+
+// ErrOwned is returned by [NewClaim] where the bot has an owner.
+var ErrOwned = errors.New("bridge: the bot has an owner")
+
+// Claim is the offer of the bot to whoever sends it the code in a direct chat.
+type Claim struct {
+	// Code is shown to the operator, once. Only its hash is stored.
+	Code string
+	// Until is when it ends.
+	Until time.Time
+}
+
+// NewClaim stores a new claim in place of any earlier one. It returns [ErrOwned] where
+// somebody owns the bot.
+func NewClaim(ctx context.Context, kv storage.KV, now time.Time) (Claim, error) {
+	owned, err := Owned(ctx, kv)
+	if err != nil {
+		return Claim{}, err
+	}
+	if owned {
+		return Claim{}, ErrOwned
+	}
+	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
+	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until}
+	return offer, stored.put(ctx, kv, storage.Any)
+}
+
+// Owned reports whether somebody owns the bot.
+func Owned(ctx context.Context, kv storage.KV) (bool, error) {
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: accessPrefix}) {
+		if err != nil {
+			return false, fmt.Errorf("look for the owner: %w", err)
+		}
+		var one person
+		if json.Unmarshal(entry.Value, &one) == nil && one.Standing == isOwner {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// claim is what is stored of a [Claim].
+type claim struct {
+	Hash  []byte    `json:"hash"`
+	Until time.Time `json:"until"`
+	// Wrong counts wrong codes by user.
+	Wrong map[string]int `json:"wrong,omitempty"`
+	// Void is set where the code may be known to somebody else, or is being guessed.
+	Void bool `json:"void,omitempty"`
+	// By is who has sent the right code.
+	By string `json:"by,omitempty"`
+
+	rev storage.Revision
+}
+
+func hashCode(code string) []byte {
+	sum := sha256.Sum256([]byte(strings.ToUpper(strings.TrimSpace(code))))
+	return sum[:]
+}
+
+func (c claim) put(ctx context.Context, kv storage.KV, rev storage.Revision) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode claim: %w", err)
+	}
+	if _, err := kv.Put(ctx, claimKey, data, rev); err != nil {
+		return fmt.Errorf("store claim: %w", err)
+	}
+	return nil
+}
+
+// openClaim returns the claim that this user can still make; false where there is none.
+func (b *Bridge) openClaim(ctx context.Context, user string) (claim, bool, error) {
+	var c claim
+	entry, err := b.store.Get(ctx, claimKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, fmt.Errorf("read claim: %w", err)
+	}
+	if err := json.Unmarshal(entry.Value, &c); err != nil {
+		b.log.Error("the claim can not be read and is void; start again for a new one", "err", err)
+		return c, false, nil
+	}
+	c.rev = entry.Revision
+	open := !c.Void && b.cfg.Now().Before(c.Until) && c.Wrong[user] < maxWrongOfUser && (c.By == "" || c.By == user)
+	return c, open, nil
+}
+
+// codePattern is what a claim looks like: what the link of Telegram sends, the command,
+// or a code behind the mere word, because Slack keeps texts with a slash for itself.
+var codePattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
+
+// claimOf returns the message as the command that claims the bot, if it is meant as one.
+func claimOf(m Message) (Message, bool) {
+	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
+	if match == nil || m.Kind != KindText {
+		return m, false
+	}
+	m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
+	return m, true
+}
+
+const claimName = "claim"
+
+// mayClaim reports whether a stranger's message is taken as a try to claim the bot.
+func (b *Bridge) mayClaim(ctx context.Context, m Message) (bool, error) {
+	_, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User)
+	return open, err
+}
+
+// claimBot makes the sender the owner, if the code is right.
+func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (string, error) {
+	m := j.Message
+	if b.role(m) == toolgroups.RoleOwner {
+		return greeting(m), nil
+	}
+	b.people.changing.Lock()
+	defer b.people.changing.Unlock()
+	user := m.Chat.Platform + ":" + m.User
+	c, open, err := b.openClaim(ctx, user)
+	_, owned := b.people.owner()
+	switch {
+	case err != nil:
+		return "", err
+	case owned || !open:
+		return "There is nothing to claim here, or the code does not count any more. " +
+			"If I am yours, start me again: my log then shows a new code.", nil
+	case subtle.ConstantTimeCompare(c.Hash, hashCode(code)) != 1:
+		return b.wrongCode(ctx, c, user)
+	case !m.Direct:
+		c.Void = true
+		b.log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", user)
+		return "Everybody here could read that code, so it does not count any more. " +
+			"Start me again and send me the new one in a direct chat.", c.put(ctx, b.store, c.rev)
+	}
+	// Who has won is on record before they own anything: of two who are right at the
+	// same moment, also in two processes, one fails here and finds the claim taken.
+	c.By = user
+	if err := c.put(ctx, b.store, c.rev); err != nil {
+		return "", err
+	}
+	owner := person{
+		User: user, Name: shorten(m.UserName, maxCalled), Standing: isOwner, Since: b.cfg.Now(),
+		Chat: Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
+	}
+	if err := b.people.put(ctx, owner); err != nil {
+		return "", err
+	}
+	b.log.Info("the bot is claimed", "owner", user, "name", owner.Name)
+	if err := b.store.Delete(ctx, claimKey, storage.Any); err != nil {
+		b.log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
+	}
+	return greeting(m), nil
+}
+
+func (b *Bridge) wrongCode(ctx context.Context, c claim, user string) (string, error) {
+	if c.Wrong == nil {
+		c.Wrong = make(map[string]int)
+	}
+	c.Wrong[user]++
+	total := 0
+	for _, n := range c.Wrong {
+		total += n
+	}
+	if c.Void = total >= maxWrong; c.Void {
+		b.log.Warn("too many wrong codes: the claim is void, start again for a new one", "wrong", total)
+	}
+	return "That is not the code. It stands in my log since I was started; copy all of it.", c.put(ctx, b.store, c.rev)
+}
+
+func greeting(m Message) string {
+	name := ""
+	if m.UserName != "" {
+		name = ", " + escapeMarkdown(shorten(m.UserName, maxCalled))
+	}
+	return "Welcome" + name + "! I am yours now.\n\n" +
+		"Write to me as you would to a person; /help lists the commands. " +
+		"When somebody else writes to me, I ask you here whether to let them in."
+}

@@ -1,0 +1,115 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// A stranger is told once in this time how to be let in; what else they send is dropped
+// unanswered. So many are remembered, and so many are answered in an hour.
+const (
+	strangerInterval   = 24 * time.Hour
+	maxStrangers       = 10_000
+	maxStrangersAnHour = 200
+)
+
+// Bounds of what a text of ours repeats of what a stranger says.
+const (
+	maxCalled = 40
+	maxSaid = 120
+)
+
+// strangers remembers who was told.
+type strangers struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+	// hour is when the present hour of answers began.
+	hour    time.Time
+	answers int
+}
+
+// tell reports whether somebody is to be answered now, and notes that they are.
+func (s *strangers) tell(who string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, told := s.told[who]; told && now.Sub(at) < strangerInterval {
+		return false
+	}
+	if len(s.told) >= maxStrangers {
+		maps.DeleteFunc(s.told, func(_ string, at time.Time) bool { return now.Sub(at) >= strangerInterval })
+	}
+	if now.Sub(s.hour) >= time.Hour {
+		s.hour, s.answers = now, 0
+	}
+	if len(s.told) >= maxStrangers || s.answers >= maxStrangersAnHour {
+		return false
+	}
+	s.told[who] = now
+	s.answers++
+	return true
+}
+
+// forget takes a note back: the answer could not be kept.
+func (s *strangers) forget(who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.told, who)
+}
+
+// acceptStranger takes a message of somebody who has no role: as a try to claim the bot,
+// as a reason to say once how to be let in, or not at all. No turn comes of it.
+func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
+	m, claims := claimOf(j.Message)
+	if claims {
+		open, err := b.mayClaim(ctx, m)
+		if err != nil {
+			return err
+		}
+		if open {
+			j.Message = m
+			return b.enqueue(ctx, j)
+		}
+	}
+	who := fmt.Sprintf("%s:%s %t", m.Chat.Platform, m.User, m.Direct)
+	if m.Kind != KindText || !b.strangers.tell(who, b.cfg.Now()) {
+		return nil
+	}
+	j.Notice = strangerNotice(m)
+	if claims {
+		j.Notice = "That code does not count any more. If I am yours, start me again: my log then shows a new one."
+	}
+	if err := b.enqueue(ctx, j); err != nil {
+		b.strangers.forget(who)
+		return err
+	}
+	return nil
+}
+
+func strangerNotice(m Message) string {
+	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
+		"If you should be one of them, ask my operator to allow `%s:%s`.", m.Chat.Platform, m.User)
+}
+
+// shorten makes one line of at most so many characters of a text that somebody else has
+// written: nothing in it that has no shape or changes the order of what stands beside it.
+func shorten(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > limit {
+		text = string(runes[:limit-1]) + "…"
+	}
+	return text
+}
