@@ -85,7 +85,7 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 		return b.acceptStranger(ctx, j)
 	}
 	if code, claims := claimOf(m); claims {
-		j.Message = code // not a word of it is for the model
+		m, j.Message = code, code // the code is nothing for the model
 	}
 	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
 		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
@@ -106,7 +106,7 @@ func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 		return b.adopt(ctx, j.Key())
 	}
 	if j.Waited > 0 {
-		b.tell(m.Chat)
+		b.tell(j.Message.Chat)
 	}
 	b.queue(j)
 	return nil

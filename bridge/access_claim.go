@@ -97,7 +97,8 @@ func (c claim) put(ctx context.Context, kv storage.KV, rev storage.Revision) err
 	return nil
 }
 
-// openClaim returns the claim that this user can still make; false where there is none.
+// openClaim returns the claim that was offered last, if there is one, and whether this
+// user can still make it.
 func (b *Bridge) openClaim(ctx context.Context, user string) (claim, bool, error) {
 	var c claim
 	entry, err := b.store.Get(ctx, claimKey)
@@ -131,12 +132,6 @@ func claimOf(m Message) (Message, bool) {
 }
 
 const claimName = "claim"
-
-// mayClaim reports whether a stranger's message is taken as a try to claim the bot.
-func (b *Bridge) mayClaim(ctx context.Context, m Message) (bool, error) {
-	_, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User)
-	return open, err
-}
 
 // claimBot makes the sender the owner, if the code is right.
 func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (string, error) {

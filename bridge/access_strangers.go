@@ -21,7 +21,7 @@ const (
 // Bounds of what a text of ours repeats of what a stranger says.
 const (
 	maxCalled = 40
-	maxSaid = 120
+	maxSaid   = 120
 )
 
 // strangers remembers who was told.
@@ -66,7 +66,7 @@ func (s *strangers) forget(who string) {
 func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 	m, claims := claimOf(j.Message)
 	if claims {
-		open, err := b.mayClaim(ctx, m)
+		offer, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User)
 		if err != nil {
 			return err
 		}
@@ -74,6 +74,7 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 			j.Message = m
 			return b.enqueue(ctx, j)
 		}
+		claims = offer.Hash != nil
 	}
 	who := fmt.Sprintf("%s:%s %t", m.Chat.Platform, m.User, m.Direct)
 	if m.Kind != KindText || !b.strangers.tell(who, b.cfg.Now()) {

@@ -139,7 +139,7 @@ type Bridge struct {
 	mu      sync.Mutex
 	byChat  map[Chat]*lane
 	lastSeq int64
-	closing bool // no lane begins another job
+	closing bool               // no lane begins another job
 	told    map[Chat]time.Time // that their messages waited, and when
 
 	people    people

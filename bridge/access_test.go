@@ -1,0 +1,369 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// from is a message of a user in their own direct chat.
+func from(user, id, text string) bridge.Message {
+	m := direct(id, text)
+	m.Chat.ID, m.User, m.UserName = user, user, "user "+user
+	return m
+}
+
+// unclaimed is a bot that nobody is configured for, with the code that claims it, and a
+// clock that can be moved.
+type unclaimed struct {
+	*rig
+	code string
+	now  *clock
+}
+
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
+	t.Helper()
+	u := &unclaimed{now: &clock{at: time.Now()}}
+	closed := func(c *bridge.Config) { c.Access, c.Now = bridge.Access{}, u.now.time }
+	u.rig = newRig(t, echo, append([]func(*bridge.Config){closed}, change...)...)
+	u.offer()
+	return u
+}
+
+func (u *unclaimed) offer() {
+	u.t.Helper()
+	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.time())
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.code = claim.Code
+}
+
+// say has a message accepted and returns the n-th text that the bot has sent.
+func (r *rig) say(m bridge.Message, n int) string {
+	r.t.Helper()
+	r.accept(m)
+	return r.platform.wait(r.t, n)[n-1].text
+}
+
+func wantText(t *testing.T, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%q does not say %q", text, part)
+	}
+}
+
+func TestTheRightCodeMakesTheOwner(t *testing.T) {
+	for _, form := range []string{"/claim %s", "/start %s", "claim %s", "!claim %s", "/claim  %s ", "Claim %s"} {
+		t.Run(form, func(t *testing.T) {
+			u := newUnclaimed(t)
+			wantText(t, u.say(from("1", "1", fmt.Sprintf(form, u.code)), 1), "Welcome, user 1!")
+			wantText(t, u.say(from("1", "2", "/whoami"), 2), "You are my owner.")
+			wantText(t, u.say(from("1", "3", "hello"), 3), "re: hello")
+			u.restart()
+			wantText(t, u.say(from("1", "4", "/whoami"), 4), "You are my owner.")
+			wantText(t, u.say(from("2", "5", "/claim "+u.code), 5), "only talk to people")
+			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.time()); !errors.Is(err, bridge.ErrOwned) {
+				t.Errorf("a bot with an owner can be claimed: %v", err)
+			}
+			if _, err := u.cfg.Store.Get(t.Context(), "claim"); err == nil {
+				t.Error("the used claim is still there")
+			}
+		})
+	}
+}
+
+func TestTheCodeIsNotStored(t *testing.T) {
+	u := newUnclaimed(t)
+	entry, err := u.cfg.Store.Get(t.Context(), "claim")
+	if err != nil || strings.Contains(string(entry.Value), u.code) {
+		t.Errorf("the claim is stored as %s (%v)", entry.Value, err)
+	}
+}
+
+func TestAClaimEnds(t *testing.T) {
+	tests := map[string]func(u *unclaimed){
+		"with its time":    func(u *unclaimed) { u.now.pass(bridge.ClaimAge) },
+		"with another one": func(u *unclaimed) { code := u.code; u.offer(); u.code = code },
+		"seen in a group": func(u *unclaimed) {
+			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "does not count any more")
+		},
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			u := newUnclaimed(t)
+			end(u)
+			before := len(u.platform.texts())
+			u.say(from("1", "1", "/claim "+u.code), before+1)
+			u.say(from("2", "2", "hello"), before+2)
+			u.accept(from("1", "3", "hello"))
+			u.restart()
+			for _, text := range u.platform.texts() {
+				if strings.Contains(text, "Welcome") || strings.Contains(text, "re: ") {
+					t.Errorf("after its end it made an owner: %q", u.platform.texts())
+				}
+			}
+		})
+	}
+}
+
+func TestC16GuessesAreCounted(t *testing.T) {
+	u := newUnclaimed(t)
+	n := 0
+	guess := func(user string) string {
+		n++
+		return u.say(from(user, fmt.Sprint(n), "/claim wrong"), n)
+	}
+	for range 5 {
+		wantText(t, guess("1"), "not the code")
+	}
+	// After five the user is told once that it is over, then nothing.
+	wantText(t, guess("1"), "does not count")
+	u.accept(from("1", "more", "/claim "+u.code), from("1", "and more", "/claim wrong"))
+	for user := 2; user <= 10; user++ {
+		for range 5 {
+			guess(fmt.Sprint(user))
+		}
+	}
+	// Fifty in all have made it void, also for who knows it.
+	wantText(t, u.say(from("99", "right", "/claim "+u.code), n+1), "does not count")
+	u.offer()
+	wantText(t, u.say(from("1", "again", "/claim "+u.code), n+2), "Welcome")
+}
+
+func TestOfTwoWhoClaimOneWins(t *testing.T) {
+	u := newUnclaimed(t)
+	const people = 8
+	var all sync.WaitGroup
+	for n := range people {
+		all.Go(func() { u.accept(from(fmt.Sprint(n), "1", "/claim "+u.code)) })
+	}
+	all.Wait()
+	won := 0
+	for _, s := range u.platform.wait(t, people) {
+		if strings.Contains(s.text, "Welcome") {
+			won++
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d people own the bot", won)
+	}
+}
+
+// TestAClaimSurvivesACrash ends the bot between the claim and the greeting.
+func TestAClaimSurvivesACrash(t *testing.T) {
+	u := newUnclaimed(t)
+	tried := make(chan struct{}, 10)
+	u.platform.fail = func(int, bool) error {
+		tried <- struct{}{}
+		return &bridge.SendError{Outcome: bridge.Later, Err: errors.New("no network")}
+	}
+	u.accept(from("1", "1", "/claim "+u.code))
+	<-tried
+	u.stop()
+	u.platform.fail = nil
+	u.start()
+	wantText(t, u.platform.wait(t, 1)[0].text, "Welcome")
+	wantText(t, u.say(from("1", "2", "/whoami"), 2), "my owner")
+}
+
+// taken counts the messages that were taken to be answered.
+func (r *rig) taken() int {
+	r.t.Helper()
+	keys := make(map[string]bool)
+	for _, prefix := range []string{"job/open/", "job/done/"} {
+		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			if key := strings.TrimPrefix(entry.Key, prefix); strings.HasSuffix(key, "/"+string(bridge.KindText)) {
+				keys[key] = true
+			}
+		}
+	}
+	return len(keys)
+}
+
+// TestD03NothingAStrangerDoesMakesATurn tries all that people and forgers can send.
+func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		turns := make(chan string, 100)
+		u := newUnclaimed(t, func(c *bridge.Config) {
+			c.Logger = slog.New(slog.DiscardHandler)
+			c.Access.Allow = nil
+			c.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+				turns <- turn.Scope.User
+				return func(func(agent.Message, error) bool) {}
+			})
+		})
+		defer u.stop()
+		texts := rapid.SampledFrom([]string{
+			"hello", "/start", "/help", "/clear", "/people", "/people add fake:1", "/people admin fake:2", "/agent", "/claim", "/claim x",
+			"/claim AAAAAAAAAAAAAAAAAAAAAAAAAA", "claim me", "/stop", "/new", "card:1", "/claim\n/help", "", "/start hello",
+		})
+		kinds := rapid.SampledFrom([]bridge.Kind{bridge.KindText, bridge.KindText, bridge.KindEdit, bridge.KindPress, bridge.KindTask})
+		for n := range rapid.IntRange(1, 30).Draw(rt, "events") {
+			user := fmt.Sprint(rapid.IntRange(1, 3).Draw(rt, "user"))
+			m := from(user, fmt.Sprint(rapid.IntRange(1, 5).Draw(rt, "id")), texts.Draw(rt, "text"))
+			m.Kind, m.Opener = kinds.Draw(rt, "kind"), user
+			if m.Direct = rapid.Bool().Draw(rt, "direct"); !m.Direct {
+				m.Chat.ID = "g"
+			}
+			if err := u.bridge.Accept(t.Context(), m); err != nil {
+				rt.Fatalf("event %d: %v", n, err)
+			}
+		}
+		u.platform.wait(t, u.taken())
+		select {
+		case user := <-turns:
+			rt.Fatalf("a turn for %s", user)
+		default:
+		}
+		if owned, err := bridge.Owned(t.Context(), u.cfg.Store); owned || err != nil {
+			rt.Fatalf("owned: %t, %v", owned, err)
+		}
+	})
+}
+
+func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
+	u := newUnclaimed(t)
+	var all []bridge.Message
+	for n := range 300 {
+		all = append(all, from(fmt.Sprint(n), "1", "hello"), from(fmt.Sprint(n), "2", "hello?"))
+	}
+	u.accept(all...)
+	u.platform.wait(t, 200)
+	u.now.pass(time.Hour)
+	wantText(t, u.say(from("299", "3", "and now?"), 201), "only talk to people")
+	u.now.pass(24 * time.Hour)
+	wantText(t, u.say(from("299", "4", "another day"), 202), "only talk to people")
+	if told := len(u.platform.texts()); told != 202 {
+		t.Errorf("strangers were told %d lines", told)
+	}
+}
+
+func TestPeopleAreLetInAndRemoved(t *testing.T) {
+	u := newUnclaimed(t)
+	n := 0
+	say := func(user, text string) string {
+		n++
+		return u.say(from(user, fmt.Sprint(n), text), n)
+	}
+	wantText(t, say("1", "/claim "+u.code), "Welcome")
+	wantText(t, say("1", "/people add fake:2"), "may talk to me now")
+	wantText(t, say("1", "/people admin fake:3"), "administrator now")
+	wantText(t, say("2", "hello"), "re: hello")
+	wantText(t, say("2", "/people"), "Sorry")
+	wantText(t, say("3", "/whoami"), "one of my administrators")
+	wantText(t, say("3", "/people add fake:4"), "may talk to me now")
+	wantText(t, say("3", "/people admin fake:4"), "Only my owner")
+	wantText(t, say("1", "/people admin fake:5"), "administrator now")
+	wantText(t, say("3", "/people remove fake:5"), "Only my owner")
+	wantText(t, say("3", "/people remove fake:1"), "can not be removed")
+	wantText(t, say("1", "/people remove fake:1"), "can not be removed")
+	wantText(t, say("3", "/people remove fake:4"), "may not talk to me any more")
+	wantText(t, say("4", "hello"), "only talk to people")
+	wantText(t, say("1", "/people remove nobody"), "do not know")
+	wantText(t, say("1", "/people add nobody"), "by platform and id")
+	wantText(t, say("1", "/people dance"), "lists who may")
+	list := say("1", "/people")
+	for _, want := range []string{"`fake:1`) – owner", "`fake:2` – user", "`fake:3` – admin"} {
+		wantText(t, list, want)
+	}
+	if strings.Contains(list, "fake:4") {
+		t.Errorf("who was removed is listed: %s", list)
+	}
+	u.restart()
+	wantText(t, say("2", "hello again"), "re: hello again")
+	n++
+	wantText(t, u.say(group("g", "1", "/people"), n), "direct")
+}
+
+// TestC16RemovalHoldsAtOnce removes somebody whose turn runs and whose next message
+// waits.
+func TestC16RemovalHoldsAtOnce(t *testing.T) {
+	begun, ended := make(chan string, 10), make(chan error, 10)
+	u := newUnclaimed(t, func(c *bridge.Config) {
+		c.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				begun <- turn.Scope.User
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				yield(agent.Message{}, ctx.Err())
+			}
+		})
+	})
+	u.say(from("1", "1", "/claim "+u.code), 1)
+	u.say(from("1", "2", "/people add fake:2"), 2)
+	u.accept(from("2", "3", "long work"), from("2", "4", "more work"))
+	if who := <-begun; who != "fake:2" {
+		t.Fatalf("a turn for %s", who)
+	}
+	wantText(t, u.say(from("1", "5", "/people remove fake:2"), 3), "may not talk")
+	<-ended
+	u.restart()
+	wantText(t, u.say(from("2", "6", "hello?"), 4), "only talk to people")
+	if len(begun) > 0 {
+		t.Error("what waited was begun after its user was removed")
+	}
+}
+
+// TestC16RolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
+// away.
+func TestC16RolesAreThoseOfTheMoment(t *testing.T) {
+	verdicts := make(chan agent.Verdict, 2)
+	var u *unclaimed
+	u = newUnclaimed(t, func(c *bridge.Config) {
+		c.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				ask := func() {
+					d, err := turn.Gate(ctx, toolgroups.Call{}, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin})
+					if err != nil {
+						t.Error(err)
+					}
+					verdicts <- d.Verdict
+				}
+				ask()
+				u.say(from("1", "3", "/people remove fake:2"), 3)
+				ask()
+				yield(agent.Message{}, ctx.Err())
+			}
+		})
+	})
+	u.say(from("1", "1", "/claim "+u.code), 1)
+	u.say(from("1", "2", "/people admin fake:2"), 2)
+	u.accept(from("2", "1", "configure"))
+	if before, after := <-verdicts, <-verdicts; before != agent.Allow || after != agent.Deny {
+		t.Errorf("verdicts: %v before, %v after", before, after)
+	}
+}
