@@ -27,21 +27,28 @@ const (
 // strangers remembers who was told.
 type strangers struct {
 	mu   sync.Mutex
-	told map[string]time.Time
+	told map[string]told
 	// hour is when the present hour of answers began.
 	hour    time.Time
 	answers int
 }
 
-// tell reports whether somebody is to be answered now, and notes that they are.
-func (s *strangers) tell(who string, now time.Time) bool {
+// told is when somebody was told, and whether in a direct chat.
+type told struct {
+	at     time.Time
+	direct bool
+}
+
+// tell reports whether somebody is to be answered now, and notes that they are. Who was
+// told in a shared chat is told once more where they are alone with the bot.
+func (s *strangers) tell(who string, direct bool, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, told := s.told[who]; told && now.Sub(at) < strangerInterval {
+	if last, known := s.told[who]; known && now.Sub(last.at) < strangerInterval && (last.direct || !direct) {
 		return false
 	}
 	if len(s.told) >= maxStrangers {
-		maps.DeleteFunc(s.told, func(_ string, at time.Time) bool { return now.Sub(at) >= strangerInterval })
+		maps.DeleteFunc(s.told, func(_ string, last told) bool { return now.Sub(last.at) >= strangerInterval })
 	}
 	if now.Sub(s.hour) >= time.Hour {
 		s.hour, s.answers = now, 0
@@ -49,7 +56,7 @@ func (s *strangers) tell(who string, now time.Time) bool {
 	if len(s.told) >= maxStrangers || s.answers >= maxStrangersAnHour {
 		return false
 	}
-	s.told[who] = now
+	s.told[who] = told{now, direct}
 	s.answers++
 	return true
 }
@@ -76,8 +83,8 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 		}
 		claims = offer.Hash != nil
 	}
-	who := fmt.Sprintf("%s:%s %t", m.Chat.Platform, m.User, m.Direct)
-	if m.Kind != KindText || !b.strangers.tell(who, b.cfg.Now()) {
+	who := m.Chat.Platform + ":" + m.User
+	if m.Kind != KindText || !b.strangers.tell(who, m.Direct, b.cfg.Now()) {
 		return nil
 	}
 	j.Notice = strangerNotice(m)

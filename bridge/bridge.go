@@ -181,7 +181,7 @@ func New(cfg Config) (*Bridge, error) {
 		byChat:    make(map[Chat]*lane),
 		told:      make(map[Chat]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
-		strangers: strangers{told: make(map[string]time.Time)},
+		strangers: strangers{told: make(map[string]told)},
 	}
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {

@@ -33,11 +33,11 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 				return
 			}
 		case errors.Is(err, errStopped) || errors.Is(cause, errStopped):
-			if b.stopTurn(j) == nil && b.settle(j, StateStopped) == nil {
+			if b.cutOff(j, StateStopped) {
 				return
 			}
 		case errors.Is(cause, errBarred):
-			if b.stopTurn(j) == nil && b.settle(j, StateBarred) == nil {
+			if b.cutOff(j, StateBarred) {
 				return
 			}
 		case b.work.Err() != nil:
@@ -49,6 +49,11 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 			return
 		}
 	}
+}
+
+// cutOff ends a turn that was interrupted for good, and reports whether that is on record.
+func (b *Bridge) cutOff(j *Job, state State) bool {
+	return b.stopTurn(j) == nil && b.settle(j, state) == nil
 }
 
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
