@@ -180,9 +180,10 @@ func (b *Bridge) role(m Message) toolgroups.Role { return b.roleOf(m.Chat.Platfo
 var errBarred = errors.New("bridge: its user was removed")
 
 // barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted. Notices are for everybody, and so is a claim.
+// counts now, not when it was accepted. Notices are for everybody, and so
+// is a claim; cards look by themselves who presses.
 func (b *Bridge) barred(j *Job) bool {
-	if j.Notice != "" || b.role(j.Message) > toolgroups.RoleStranger {
+	if j.Notice != "" || j.ofCard() || b.role(j.Message) > toolgroups.RoleStranger {
 		return false
 	}
 	if c, _, ok := b.commandOf(j); ok && c.Name == claimName {

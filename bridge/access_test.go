@@ -34,27 +34,10 @@ type unclaimed struct {
 	now  *clock
 }
 
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) time() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 	t.Helper()
-	u := &unclaimed{now: &clock{at: time.Now()}}
-	closed := func(c *bridge.Config) { c.Access, c.Now = bridge.Access{}, u.now.time }
+	u := &unclaimed{now: &clock{}}
+	closed := func(c *bridge.Config) { c.Access, c.Now = bridge.Access{}, u.now.Now }
 	u.rig = newRig(t, echo, append([]func(*bridge.Config){closed}, change...)...)
 	u.offer()
 	return u
@@ -62,7 +45,7 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 
 func (u *unclaimed) offer() {
 	u.t.Helper()
-	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.time())
+	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now())
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -93,7 +76,7 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 			u.restart()
 			wantText(t, u.say(from("1", "4", "/whoami"), 4), "You are my owner.")
 			wantText(t, u.say(from("2", "5", "/claim "+u.code), 5), "only talk to people")
-			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.time()); !errors.Is(err, bridge.ErrOwned) {
+			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.Now()); !errors.Is(err, bridge.ErrOwned) {
 				t.Errorf("a bot with an owner can be claimed: %v", err)
 			}
 			if _, err := u.cfg.Store.Get(t.Context(), "claim"); err == nil {
@@ -113,7 +96,7 @@ func TestTheCodeIsNotStored(t *testing.T) {
 
 func TestAClaimEnds(t *testing.T) {
 	tests := map[string]func(u *unclaimed){
-		"with its time":    func(u *unclaimed) { u.now.pass(bridge.ClaimAge) },
+		"with its time":    func(u *unclaimed) { u.now.advance(bridge.ClaimAge) },
 		"with another one": func(u *unclaimed) { code := u.code; u.offer(); u.code = code },
 		"seen in a group": func(u *unclaimed) {
 			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "does not count any more")
@@ -263,9 +246,9 @@ func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
 	}
 	u.accept(all...)
 	u.platform.wait(t, 200)
-	u.now.pass(time.Hour)
+	u.now.advance(time.Hour)
 	wantText(t, u.say(from("299", "3", "and now?"), 201), "only talk to people")
-	u.now.pass(24 * time.Hour)
+	u.now.advance(24 * time.Hour)
 	wantText(t, u.say(from("299", "4", "another day"), 202), "only talk to people")
 	if told := len(u.platform.texts()); told != 202 {
 		t.Errorf("strangers were told %d lines", told)
