@@ -24,6 +24,7 @@ var layers = []layer{
 	{"internal/settings", []string{"storage", "internal/seal"}},
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups"}},
+	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings", "internal/workspace"}},
 	{"bridge/platformtest", []string{"bridge", "agent", "toolgroups", "storage", "storage/bolt"}},
 	{"telegram", []string{"bridge", "internal/markdown"}},
