@@ -103,7 +103,9 @@ type Usage struct {
 	// Input counts all input tokens, the cached ones included.
 	Input  int `json:"input"`
 	Cached int `json:"cached,omitempty"`
-	Output int `json:"output"`
+	// Written are those of Input that the provider wrote to its cache, where it says so.
+	Written int `json:"written,omitempty"`
+	Output  int `json:"output"`
 	// Tools is our own estimate of the part of Input that the tools array takes.
 	Tools int `json:"tools,omitempty"`
 }

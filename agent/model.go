@@ -29,6 +29,9 @@ type Request struct {
 	Messages []Message
 	// Tools is the array of this round, in the order it goes over the wire.
 	Tools []toolgroups.Tool
+	// ToolTokens estimates what Tools cost, AllTokens what all tools of the registry
+	// would: for who counts, not for the wire.
+	ToolTokens, AllTokens int
 	// CacheKey is the same for all requests of one conversation.
 	CacheKey string
 	// Temperature is between 0 and 2; nil leaves it to the provider. Models that take
@@ -99,7 +102,9 @@ type ModelError struct {
 	Status int
 	// RetryAfter is how long the provider asks to wait, if it does.
 	RetryAfter time.Duration
-	Err        error
+	// Notice, with [KindBudget], is what the person is told: which budget, and what to do.
+	Notice string
+	Err    error
 }
 
 // Error returns the text for the log.

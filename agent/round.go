@@ -76,7 +76,10 @@ func (r *run) rounds() int {
 func empty(r Reply) bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }
 
 func (u Usage) plus(v Usage) Usage {
-	return Usage{Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output, Tools: v.Tools}
+	return Usage{
+		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Written: u.Written + v.Written,
+		Output: u.Output + v.Output, Tools: v.Tools,
+	}
 }
 
 // complete makes one request, with smaller windows if the model refuses the first.
@@ -84,6 +87,8 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	req := Request{
 		Messages:    r.window(nudge),
 		Tools:       r.round.tools,
+		ToolTokens:  r.round.tokens,
+		AllTokens:   r.agent.prices.all(r.round.Registry()),
 		CacheKey:    r.turn.CacheKey,
 		Temperature: r.turn.Temperature,
 	}
@@ -156,7 +161,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 		}
 		r.observe(Event{Request: &RequestEvent{
 			Round: round, Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
-			AllTokens: r.agent.prices.all(r.round.Registry()),
+			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}

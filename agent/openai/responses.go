@@ -211,7 +211,7 @@ func (r *responseCollector) end(err error) (agent.Reply, error) {
 	if u := r.final.Usage; u != nil {
 		reply.Usage.Input, reply.Usage.Output = u.InputTokens, u.OutputTokens
 		if u.InputTokensDetails != nil {
-			reply.Usage.Cached = u.InputTokensDetails.CachedTokens
+			reply.Usage.Cached, reply.Usage.Written = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 		}
 	}
 	return reply, nil

@@ -26,7 +26,7 @@ const (
 	itemThink = `{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA","summary":[{"type":"summary_text","text":"Thinking"}],"status":null}`
 	itemOne   = `{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"tool_0","arguments":"{\"q\":1}"}`
 	itemTwo   = `{"id":"fc_2","type":"function_call","status":"completed","call_id":"call_2","name":"tool_1","arguments":"{}"}`
-	spent     = `"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":107}`
+	spent     = `"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64,"cache_write_tokens":12},"output_tokens":7,"output_tokens_details":{"reasoning_tokens":3},"total_tokens":107}`
 )
 
 func done(item string) string {
@@ -53,7 +53,7 @@ func events(list ...string) answer {
 }
 
 func TestResponsesReplies(t *testing.T) {
-	usage := agent.Usage{Input: 100, Cached: 64, Output: 7}
+	usage := agent.Usage{Input: 100, Cached: 64, Written: 12, Output: 7}
 	for name, tc := range map[string]struct {
 		answer answer
 		want   agent.Reply

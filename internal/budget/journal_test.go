@@ -1,0 +1,250 @@
+package budget_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/price"
+	"oneclaw/storage"
+)
+
+func (b *bench) spend(n int, p budget.Payer) {
+	b.t.Helper()
+	if err := ask(b.t, b.Ledger, p, &fake{usage: agent.Usage{Input: n}}, request(n)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A day ends at midnight where the accounts are kept, a month with its last day.
+func TestC20DayAndMonthBegin(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	zone := time.FixedZone("CET", 3600)
+	b.cfg.Location = func() *time.Location { return zone }
+	*b.limits = budget.Limits{User: budget.Limit{Tokens: 100}, Month: budget.Limit{Tokens: 250}}
+	b.Ledger = b.another()
+	b.clock.set(time.Date(2026, 11, 29, 22, 59, 0, 0, time.UTC))
+	b.spend(100, ann())
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !strings.HasSuffix(r.Sentence(), "free again at 00:00 (CET).") ||
+		!r.Until.Equal(time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC)) {
+		t.Errorf("told %q, until %v", r.Sentence(), r.Until)
+	}
+	b.clock.set(time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC))
+	b.spend(100, ann())
+	b.spend(60, budget.Payer{User: "x:2", Chat: "x:2"})
+	if r := refusal(t, ask(t, b.Ledger, budget.Payer{User: "x:3", Chat: "x:3"}, &fake{}, request(1))); r.Account.Kind != budget.KindMonth {
+		t.Errorf("refused for %v", r.Account)
+	}
+	b.clock.set(time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC))
+	b.spend(10, ann())
+	got := report(t, b.Ledger, ann())
+	if got.Day != "2026-12-01" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatEver.Input != 210 {
+		t.Errorf("report %+v", got)
+	}
+	days, err := b.Days(t.Context())
+	if err != nil || len(days) != 2 || days[1].Day != "2026-11-30" || days[1].All.Input != 160 || days[1].Users["x:2"].Input != 60 || days[0].Chats["telegram:1"].Input != 100 {
+		t.Errorf("days %+v, %v", days, err)
+	}
+	// The clock goes back: the day does not begin again.
+	b.clock.set(noon())
+	b.spend(1, ann())
+	if got := report(t, b.Ledger, ann()); got.Day != "2026-12-01" || got.User.Spent.Input != 11 {
+		t.Errorf("report %+v", got)
+	}
+}
+
+// A day that is over leaves one key, for so many days.
+func TestDaysAreForgotten(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	for i := range 4 {
+		b.clock.set(noon().AddDate(0, 0, i*(budget.KeepDays/2)))
+		b.spend(1, ann())
+		report(t, b.Ledger, ann())
+	}
+	days, err := b.Days(t.Context())
+	if err != nil || len(days) != 2 {
+		t.Fatalf("%d days kept, %v", len(days), err)
+	}
+	for _, err := range b.store.Records(t.Context(), "budget/"+days[0].Day, storage.Query{}) {
+		t.Fatalf("the log of a day that is over is still there (%v)", err)
+	}
+}
+
+// What was written is what is read after a restart, with and without a whole state in
+// between.
+func TestC20Restart(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1 << 40}})
+	for range 1100 { // two records each
+		b.spend(3, ann())
+	}
+	before := report(t, b.Ledger, ann())
+	after := report(t, b.another(), ann())
+	if before != after || after.User.Spent.Calls != 1100 {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	states := 0
+	for _, err := range b.store.Records(t.Context(), "budget/2026-11-21", storage.Query{Label: "state"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states++
+	}
+	if states != 2 {
+		t.Errorf("%d whole states", states)
+	}
+}
+
+// A raise counts for one account until its day is over, once, and is on record.
+func TestC20Raise(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Money: price.Dollars(0.5)}})
+	dear := &fake{usage: agent.Usage{Input: 500}}
+	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
+		t.Fatal(err)
+	}
+	r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1)))
+	for range 2 {
+		limit, err := b.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.Step(), Who: "telegram:9", Key: "card-1"})
+		if err != nil || limit.Money != price.Dollar {
+			t.Fatalf("raised to %v, %v", limit, err)
+		}
+	}
+	b.Ledger = b.another()
+	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
+		t.Fatalf("after the raise: %v", err)
+	}
+	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Step().Money != price.Dollars(0.5) || r.Limit.Money != price.Dollar {
+		t.Errorf("refused again: %+v", r)
+	}
+	b.clock.set(noon().AddDate(0, 0, 1))
+	if err := ask(t, b.Ledger, ann(), dear, request(1)); err != nil {
+		t.Fatal(err)
+	}
+	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Limit.Money != price.Dollars(0.5) {
+		t.Errorf("the next day: %+v", r)
+	}
+	days, err := b.Days(t.Context())
+	if err != nil || len(days) != 1 || len(days[0].Raises) != 1 || days[0].Raises[0].Who != "telegram:9" {
+		t.Errorf("on record: %+v, %v", days, err)
+	}
+}
+
+// A model without a price counts in tokens, and a budget of money that can not bound it
+// is told to the operator once.
+func TestUnknownPrice(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Money: 1}})
+	var log bytes.Buffer
+	b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	l := b.another()
+	for range 3 {
+		if _, err := l.Model(&fake{usage: agent.Usage{Input: 5}}, ann(), "OPENAI", "nobody-knows").Complete(t.Context(), request(1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := report(t, l, ann()).User.Spent; got.Input != 15 || got.Money != 0 || got.Unpriced != 3 {
+		t.Errorf("%+v", got)
+	}
+	if strings.Count(log.String(), "nobody-knows") != 1 {
+		t.Errorf("log %s", log.String())
+	}
+}
+
+// A provider that reports no usage is taken at the estimate.
+func TestNoUsage(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	if err := ask(t, b.Ledger, ann(), &fake{}, request(77)); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 77 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The model that took over pays; a refusal is no reason to ask another.
+func TestC20Failover(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 100}})
+	down := &fake{err: &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("down")}}
+	up := &fake{usage: agent.Usage{Input: 100}}
+	chain, err := agent.NewFailover(agent.FailoverConfig{Candidates: []agent.Candidate{
+		{Name: "a", Model: b.Model(down, ann(), "OPENAI", "a")}, {Name: "b", Model: b.Model(up, ann(), "OPENAI", "m")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chain.Complete(t.Context(), request(1), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Calls != 1 || got.Money == 0 {
+		t.Errorf("%+v", got)
+	}
+	_, err = chain.Complete(t.Context(), request(1), nil)
+	if r := refusal(t, err); r.Account.Name != ann().User {
+		t.Errorf("refused for %v", r.Account)
+	}
+	if chain.ContextTokens() != 1234 || chain.ModelName() != "m" {
+		t.Errorf("the wrapped model has %d tokens and the name %q", chain.ContextTokens(), chain.ModelName())
+	}
+}
+
+// stumbling is a store whose next appends fail.
+type stumbling struct {
+	storage.Store
+	failures atomic.Int32
+}
+
+func (s *stumbling) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+	if s.failures.Add(-1) >= 0 {
+		return 0, errors.New("the disk is full")
+	}
+	return s.Store.Append(ctx, log, after, records...)
+}
+
+// Where the store fails, nothing is asked that could not be counted, and what was used is
+// written later.
+func TestC20StoreFails(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
+	store := &stumbling{Store: b.store}
+	b.cfg.Store = store
+	l := b.another()
+	m := &fake{usage: agent.Usage{Input: 10}, began: make(chan struct{}, 1), goOn: make(chan struct{})}
+	store.failures.Store(1)
+	if err := ask(t, l, ann(), m, request(1)); err == nil || len(m.began) != 0 {
+		t.Fatalf("asked although nothing could be reserved (%v)", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- ask(t, l, ann(), m, request(1)) }()
+	<-m.began
+	store.failures.Store(2)
+	close(m.goOn)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 10 || got.Calls != 1 {
+		t.Errorf("spent %+v", got)
+	}
+	if err := ask(t, l, ann(), m, request(1)); err == nil {
+		t.Error("a closed ledger takes a call")
+	}
+}
+
+func TestOpenChecks(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	for name, cfg := range map[string]budget.Config{
+		"no store": {},
+		"reply":    {Store: b.store, ReplyTokens: -1},
+		"prices":   {Store: b.store, Prices: price.Table{"x": {Input: -1}}},
+	} {
+		if _, err := budget.Open(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

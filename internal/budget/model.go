@@ -1,0 +1,180 @@
+package budget
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/internal/price"
+)
+
+// Model returns a model whose calls are charged to a payer. provider is the type of the
+// provider and name the model's name there, by which its price is found.
+//
+// A refused call returns an *[agent.ModelError] of [agent.KindBudget] that wraps the
+// *[Refusal] and has its sentence as notice.
+func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
+	m := &model{inner: inner, ledger: l, payer: payer, name: name}
+	m.price, m.priced = l.cfg.Prices.For(provider, name)
+	return m
+}
+
+// model is the model of one turn with its accounts.
+type model struct {
+	inner  agent.Model
+	ledger *Ledger
+	payer  Payer
+	name   string
+	price  price.Price
+	priced bool
+}
+
+var (
+	_ agent.Model        = (*model)(nil)
+	_ agent.ContextSizer = (*model)(nil)
+	_ agent.ToolLimiter  = (*model)(nil)
+	_ agent.Namer        = (*model)(nil)
+)
+
+// Complete reserves, asks and settles.
+func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	id, err := m.reserve(ctx, req)
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	var used *Sum
+	// Also where the model panics: what is not settled would be held until it expires.
+	defer func() { m.settle(id, used) }()
+	reply, err := m.inner.Complete(ctx, req, onDelta)
+	if u := reply.Usage; err == nil || u.Input+u.Output > 0 {
+		used = m.sum(u, req)
+	}
+	return reply, err
+}
+
+// reserve holds what the call may come to until it is settled. Where nothing is limited
+// there is nothing to hold.
+func (m *model) reserve(ctx context.Context, req agent.Request) (string, error) {
+	limits, err := m.ledger.cfg.Limits(ctx)
+	if err != nil {
+		return "", fmt.Errorf("budget: read the limits: %w", err)
+	}
+	if limits.none() {
+		return "", nil
+	}
+	m.warn(limits)
+	input := int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
+	h := &hold{User: m.payer.User, Chat: m.payer.Chat, Tokens: input + m.ledger.cfg.ReplyTokens}
+	if m.priced {
+		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
+	}
+	id := newID()
+	done := m.ledger.do(false, func(s *state, now time.Time) (*event, error) {
+		if refusal := s.admit(limits, m.payer, now); refusal != nil {
+			refusal.complete(s, now, m.ledger.cfg.Location())
+			return nil, refusal
+		}
+		h.Expires = now.Add(m.ledger.cfg.Hold)
+		return &event{Kind: eventReserve, ID: id, Hold: h}, nil
+	})
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		// It may still be written; then it is let go at once.
+		m.settle(id, nil)
+		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		m.ledger.log.Info("no budget left", "account", refusal.Account.key(), "user", m.payer.User, "chat", m.payer.Chat)
+		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
+	}
+	if err != nil {
+		return "", fmt.Errorf("budget: reserve: %w", err)
+	}
+	return id, nil
+}
+
+// bytesPerToken is the rule of thumb that agent uses, too.
+const bytesPerToken = 4
+
+func newID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(id[:])
+}
+
+// warn says once that a limit of money does not bound a model without a price.
+func (m *model) warn(limits Limits) {
+	if m.priced {
+		return
+	}
+	for _, k := range kinds() {
+		if limits.of(k).Money > 0 {
+			if _, told := m.ledger.warned.LoadOrStore(m.name, true); !told {
+				m.ledger.log.Warn("a budget in dollars does not bound this model, because its price is not known: set it under prices",
+					"model", m.name)
+			}
+			return
+		}
+	}
+}
+
+// sum is what a reply used. A provider that says nothing is taken at an estimate: a
+// budget that counts nothing is none.
+func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
+	s := &Sum{
+		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output),
+		Tools: int64(req.ToolTokens), All: int64(req.AllTokens),
+	}
+	if u.Input == 0 && u.Output == 0 {
+		s.Input = int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
+	}
+	if !m.priced {
+		s.Unpriced = 1
+		return s
+	}
+	s.Money = m.price.Of(price.Tokens{Input: s.Input, Cached: s.Cached, Written: s.Written, Output: s.Output})
+	return s
+}
+
+// settle puts what was used in the place of the reservation. It is queued in front of
+// whatever is written because of the reply, and the turn does not wait for it.
+func (m *model) settle(id string, used *Sum) {
+	if id == "" && used == nil {
+		return
+	}
+	m.ledger.do(true, func(s *state, _ time.Time) (*event, error) {
+		if _, open := s.Open[id]; used == nil && !open {
+			return nil, nil
+		}
+		return &event{Kind: eventSettle, ID: id, Payer: &m.payer, Sum: used}, nil
+	})
+}
+
+// ContextTokens is that of the model.
+func (m *model) ContextTokens() int {
+	if inner, ok := m.inner.(agent.ContextSizer); ok {
+		return inner.ContextTokens()
+	}
+	return 0
+}
+
+// MaxTools is that of the model.
+func (m *model) MaxTools() int {
+	if inner, ok := m.inner.(agent.ToolLimiter); ok {
+		return inner.MaxTools()
+	}
+	return 0
+}
+
+// ModelName is that of the model.
+func (m *model) ModelName() string {
+	if inner, ok := m.inner.(agent.Namer); ok {
+		return inner.ModelName()
+	}
+	return m.name
+}

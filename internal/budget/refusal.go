@@ -1,0 +1,179 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Refusal is why a call was not made.
+type Refusal struct {
+	// Account has reached its limit.
+	Account Account `json:"account"`
+	// Spent is what it has used, Limit what it may with all raises, Base without.
+	Spent Sum   `json:"spent"`
+	Limit Limit `json:"limit"`
+	Base  Limit `json:"base"`
+	// Money is true where the limit of money was reached, else that of tokens.
+	Money bool `json:"money,omitempty"`
+	// Held is true where part of it is only reserved, by answers being written now.
+	Held bool `json:"held,omitempty"`
+	// Until is when it is free again.
+	Until time.Time `json:"until"`
+}
+
+// complete says until when, in the time zone of the accounts.
+func (r *Refusal) complete(s *state, now time.Time, zone *time.Location) {
+	day, err := time.ParseInLocation(time.DateOnly, s.Day, zone)
+	if err != nil {
+		day = now.In(zone)
+	}
+	r.Until = time.Date(day.Year(), day.Month(), day.Day()+1, 0, 0, 0, 0, zone)
+	if r.Account.Kind == KindMonth {
+		r.Until = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, zone)
+	}
+}
+
+// Error is for the log.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.state())
+}
+
+// state is 'spent of limit'.
+func (r *Refusal) state() string {
+	if r.Money {
+		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
+	}
+	return fmt.Sprintf("%s of %s tokens", Count(r.Spent.Tokens()), Count(r.Limit.Tokens))
+}
+
+// Sentence is for the person who is refused, in Markdown.
+func (r *Refusal) Sentence() string {
+	who := map[Kind]string{KindUser: "you", KindChat: "this chat", KindTotal: "everybody together", KindMonth: "everybody together"}[r.Account.Kind]
+	if r.Held {
+		return fmt.Sprintf("What is left of the budget is held by answers that are being written now (%s: %s). Please send this again in a minute.",
+			who, r.state())
+	}
+	if r.Account.Kind == KindMonth {
+		return fmt.Sprintf("This month's budget is used up: %s %s. It is free again on %s.", who, r.state(), r.Until.Format("2 January"))
+	}
+	return fmt.Sprintf("Today's budget is used up: %s %s. It is free again at %s.", who, r.state(), r.Until.Format("15:04 (MST)"))
+}
+
+// Step is by how much an administrator is offered to raise the limit: as much again.
+func (r *Refusal) Step() Limit {
+	if r.Money {
+		return Limit{Money: r.Base.Money}
+	}
+	return Limit{Tokens: r.Base.Tokens}
+}
+
+// String names the amounts.
+func (l Limit) String() string {
+	switch {
+	case l.Money != 0 && l.Tokens != 0:
+		return fmt.Sprintf("%s and %s tokens", l.Money, Count(l.Tokens))
+	case l.Money != 0:
+		return l.Money.String()
+	}
+	return Count(l.Tokens) + " tokens"
+}
+
+// Count writes a number with commas between its thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(max(n, -n), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if n < 0 {
+		return "-" + digits
+	}
+	return digits
+}
+
+// Raise gives an account more until its day or month ends, and returns its new limit.
+// The same raise again, by its key, changes nothing. It is kept with the day.
+func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
+	limits, err := l.cfg.Limits(ctx)
+	if err != nil {
+		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
+	}
+	now := new(Limit)
+	err = l.wait(ctx, l.do(false, func(s *state, at time.Time) (*event, error) {
+		for _, r := range s.Raises {
+			if r.Key != "" && r.Key == raise.Key {
+				*now = s.limit(limits, raise.Account)
+				return nil, nil
+			}
+		}
+		raise.Time = at
+		after := *s
+		after.Raises = append(append([]Raise{}, s.Raises...), raise)
+		*now = after.limit(limits, raise.Account)
+		return &event{Kind: eventRaise, Raise: &raise}, nil
+	}))
+	if err != nil {
+		return Limit{}, err
+	}
+	l.log.Info("budget raised", "account", raise.Account.key(), "by", raise.By.String(), "who", raise.Who)
+	return *now, nil
+}
+
+// Line is an account with its bound.
+type Line struct {
+	Account Account
+	Spent   Sum
+	Limit   Limit
+}
+
+// Report is what /usage shows.
+type Report struct {
+	// Day is today's date; Until is when the next day begins.
+	Day   string
+	Until time.Time
+	// User, Chat and Total are today's, Month this month's.
+	User, Chat, Total, Month Line
+	// ChatEver is what the chat has used since it began.
+	ChatEver Sum
+}
+
+// Report returns the accounts of a payer.
+func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
+	limits, err := l.cfg.Limits(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
+	}
+	r := new(Report)
+	err = l.wait(ctx, l.do(false, func(s *state, now time.Time) (*event, error) {
+		line := func(k Kind) Line {
+			a := payer.account(k)
+			return Line{Account: a, Spent: s.spent(a), Limit: s.limit(limits, a)}
+		}
+		var end Refusal
+		end.complete(s, now, l.cfg.Location())
+		*r = Report{
+			Day: s.Day, Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
+			ChatEver: s.Totals[payer.Chat].Sum,
+		}
+		return nil, nil
+	}))
+	if err != nil {
+		return Report{}, err
+	}
+	return *r, nil
+}
+
+// wait waits for an operation, no longer than its caller.
+func (l *Ledger) wait(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		if err != nil && !errors.Is(err, errClosed) {
+			return fmt.Errorf("budget: %w", err)
+		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("budget: %w", context.Cause(ctx))
+	}
+}
