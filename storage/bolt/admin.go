@@ -3,9 +3,9 @@ package bolt
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"go.etcd.io/bbolt"
 
@@ -74,6 +74,48 @@ func (s *Store) check(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
+	return checkAll(ctx, tx)
+}
+
+// Verify checks a file that nobody has open, as [Store.Check] does, and does not change
+// it. An error that wraps [ErrDamaged] says that it is no whole store.
+func Verify(ctx context.Context, path string) error {
+	cfg := Config{Path: path}
+	err := verify(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("bolt: check %s: %w", path, err)
+	}
+	return nil
+}
+
+func verify(ctx context.Context, cfg Config) (err error) {
+	info, err := os.Stat(cfg.Path)
+	switch {
+	case err != nil:
+		return openError(err)
+	case !info.Mode().IsRegular():
+		return damaged("not a regular file")
+	case info.Size() == 0:
+		return damaged("the file is empty")
+	}
+	db, err := openDB(cfg, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, db.Close()) }()
+	return guard(func() error {
+		if err := checkSize(db); err != nil {
+			return err
+		}
+		if fresh, err := checkLayout(db); fresh || err != nil {
+			return cmp.Or(err, damaged("there is nothing in the file"))
+		}
+		return db.View(func(tx *bbolt.Tx) error { return checkAll(ctx, tx) })
+	})
+}
+
+// checkAll checks pages and content.
+func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	var fault error
 	for err := range tx.Check() { // to its end: it has a goroutine
 		if fault == nil {
@@ -81,17 +123,22 @@ func (s *Store) check(ctx context.Context) error {
 		}
 	}
 	if fault != nil {
-		return fault
+		return damage{fault}
 	}
-	err = tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
+	return checkContent(tx, ctx.Err)
+}
+
+// checkContent checks the values and the logs, and ends early with the error of done.
+func checkContent(tx *bbolt.Tx, done func() error) error {
+	err := tx.Bucket(bucketKV).ForEach(func(_, b []byte) error {
 		_, _, err := decodeValue(b)
-		return errors.Join(err, ctx.Err())
+		return cmp.Or(err, done())
 	})
 	if err != nil {
 		return err
 	}
 	return tx.Bucket(bucketLogs).ForEachBucket(func(name []byte) error {
-		if err := checkLog(ctx, tx.Bucket(bucketLogs).Bucket(name)); err != nil {
+		if err := checkLog(tx.Bucket(bucketLogs).Bucket(name), done); err != nil {
 			return fmt.Errorf("log %q: %w", name, err)
 		}
 		return nil
@@ -99,7 +146,7 @@ func (s *Store) check(ctx context.Context) error {
 }
 
 // checkLog compares the records of a log with its index of labels.
-func checkLog(ctx context.Context, bucket *bbolt.Bucket) error {
+func checkLog(bucket *bbolt.Bucket, done func() error) error {
 	if _, err := lastPosition(bucket); err != nil {
 		return err
 	}
@@ -109,7 +156,7 @@ func checkLog(ctx context.Context, bucket *bbolt.Bucket) error {
 	err := bucket.Bucket(bucketRecords).ForEach(func(key, b []byte) error {
 		pos++
 		if at, err := decodePosition(key, 0); err != nil || at != pos {
-			return errors.Join(fmt.Errorf("no record at position %d", pos), err)
+			return damaged("no record at position %d", pos)
 		}
 		r, err := decodeRecord(b)
 		if err != nil {
@@ -118,16 +165,16 @@ func checkLog(ctx context.Context, bucket *bbolt.Bucket) error {
 		if r.Label != "" {
 			labelled++
 			if labels.Get(labelKey(r.Label, pos)) == nil {
-				return fmt.Errorf("the label at position %d is not in the index", pos)
+				return damaged("the label at position %d is not in the index", pos)
 			}
 		}
-		return ctx.Err()
+		return done()
 	})
 	if err != nil {
 		return err
 	}
 	if n := countKeys(labels); n != labelled {
-		return fmt.Errorf("%d labels in the index, %d in the records", n, labelled)
+		return damaged("%d labels in the index, %d in the records", n, labelled)
 	}
 	return nil
 }

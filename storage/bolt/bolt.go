@@ -22,12 +22,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"oneclaw/storage"
 )
@@ -52,6 +50,9 @@ type Config struct {
 	// LockTimeout is how long to wait for another process that has the file open;
 	// 0 means DefaultLockTimeout.
 	LockTimeout time.Duration
+	// CheckTime bounds a look through the file before it is used, which finds most
+	// damage. What it did not come to is found when it is read. 0 means none.
+	CheckTime time.Duration
 	// NoSync leaves out the wait for the disk. A crash of the machine may then
 	// destroy the file: for tests only.
 	NoSync bool
@@ -87,7 +88,13 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, err)
 	}
-	if err := guard(func() error { return prepare(db) }); err != nil {
+	err = guard(func() error {
+		if err := prepare(db); err != nil {
+			return err
+		}
+		return skim(db, cfg.CheckTime)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("bolt: open %s: %w", cfg.Path, cmp.Or(err, db.Close()))
 	}
 	s := &Store{
@@ -142,38 +149,6 @@ func inspect(cfg Config) error {
 	return cmp.Or(err, db.Close())
 }
 
-// openDB opens the file with bbolt. If bbolt panics over a damaged page, the file
-// stays locked until the process ends, because it stays mapped.
-func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
-	err = guard(func() (err error) {
-		db, err = bbolt.Open(cfg.Path, 0o600, &bbolt.Options{
-			Timeout:      cmp.Or(cfg.LockTimeout, DefaultLockTimeout),
-			FreelistType: bbolt.FreelistMapType,
-			NoSync:       cfg.NoSync,
-			NoStatistics: true,
-			ReadOnly:     readOnly,
-		})
-		return err
-	})
-	if err != nil {
-		return nil, openError(err)
-	}
-	return db, nil
-}
-
-func openError(err error) error {
-	var pathErr *fs.PathError
-	switch {
-	case errors.Is(err, berrors.ErrTimeout):
-		return storage.ErrLocked
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
-		return fmt.Errorf("not a database or damaged (%w): restore a backup or move the file away", err)
-	case errors.As(err, &pathErr):
-		return pathErr.Err // the path is named by the caller
-	}
-	return err
-}
-
 // syncDir makes the name of a new file survive a crash of the machine.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
@@ -209,20 +184,20 @@ func checkLayout(db *bbolt.DB) (fresh bool, err error) {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if name, _ := tx.Cursor().First(); name != nil {
-				return errors.New("a bbolt database, but not one of this program")
+				return damaged("a bbolt database, but not one of this program")
 			}
 			fresh = true
 			return nil
 		}
 		v := meta.Get(keyVersion)
 		if len(v) != 8 {
-			return errors.New("the version of the layout cannot be read: the file is damaged")
+			return damaged("the version of the layout cannot be read: the file is damaged")
 		}
 		if n := binary.BigEndian.Uint64(v); n > formatVersion {
 			return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", n, formatVersion)
 		}
 		if tx.Bucket(bucketKV) == nil || tx.Bucket(bucketLogs) == nil {
-			return errors.New("a bucket is missing: the file is damaged")
+			return damaged("a bucket is missing: the file is damaged")
 		}
 		return nil
 	})
@@ -238,22 +213,10 @@ func checkSize(db *bbolt.DB) error {
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return fmt.Errorf("the file is cut off: %d of %d bytes are there; restore a backup", info.Size(), tx.Size())
+			return damaged("the file is cut off: %d of %d bytes are there; restore a backup", info.Size(), tx.Size())
 		}
 		return nil
 	})
-}
-
-// guard turns a panic of bbolt over a damaged page, and a fault in the mapped
-// file, into an error.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
-		}
-	}()
-	return f()
 }
 
 // Path returns the name of the file.

@@ -2,13 +2,12 @@ package bolt
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"oneclaw/storage"
 )
 
-var errDamaged = errors.New("the file is damaged: an entry cannot be decoded")
+func errDamaged() error { return damaged("the file is damaged: an entry cannot be decoded") }
 
 // An entry of the KV is its revision in 8 bytes, big-endian, and the value.
 
@@ -20,7 +19,7 @@ func encodeValue(rev storage.Revision, value []byte) []byte {
 // decodeValue returns the revision and the value, which shares the memory of b.
 func decodeValue(b []byte) (storage.Revision, []byte, error) {
 	if len(b) < 8 {
-		return 0, nil, errDamaged
+		return 0, nil, errDamaged()
 	}
 	return storage.Revision(binary.BigEndian.Uint64(b)), b[8:], nil
 }
@@ -39,7 +38,7 @@ func encodeRecord(r storage.Record) []byte {
 func decodeRecord(b []byte) (storage.Record, error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > storage.MaxKey || n > uint64(len(b)-size) {
-		return storage.Record{}, errDamaged
+		return storage.Record{}, errDamaged()
 	}
 	label, data := b[size:size+int(n)], b[size+int(n):]
 	return storage.Record{Label: string(label), Data: append([]byte{}, data...)}, nil
@@ -64,7 +63,7 @@ func labelKey(label string, pos storage.Position) []byte {
 // decodePosition returns the position at the end of a key behind a prefix of n bytes.
 func decodePosition(key []byte, n int) (storage.Position, error) {
 	if len(key) != n+8 {
-		return 0, errDamaged
+		return 0, errDamaged()
 	}
 	return storage.Position(binary.BigEndian.Uint64(key[n:])), nil
 }

@@ -109,7 +109,7 @@ func lastPosition(bucket *bbolt.Bucket) (storage.Position, error) {
 	}
 	data := bucket.Bucket(bucketRecords)
 	if data == nil || bucket.Bucket(bucketLabels) == nil {
-		return 0, errDamaged
+		return 0, errDamaged()
 	}
 	key, _ := data.Cursor().Last()
 	return decodePosition(key, 0)

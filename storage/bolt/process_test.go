@@ -22,6 +22,7 @@ import (
 const (
 	childRole = "BOLT_TEST_CHILD"
 	childPath = "BOLT_TEST_PATH"
+	childStep = "BOLT_TEST_STEP"
 )
 
 func isClosed(err error) bool { return errors.Is(err, storage.ErrClosed) }
@@ -29,7 +30,7 @@ func isClosed(err error) bool { return errors.Is(err, storage.ErrClosed) }
 // child is the main function of a child process.
 func child(role, path string, out io.Writer) int {
 	roles := map[string]func(path string, out io.Writer) error{
-		"hold": holdOpen, "append": appendForever, "full": fillDisk,
+		"hold": holdOpen, "append": appendForever, "full": fillDisk, "compact": compactAndDie,
 	}
 	if err := roles[role](path, out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
