@@ -76,6 +76,9 @@ func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part 
 	if err != nil {
 		return &bridge.SendError{Outcome: bridge.Refused, Err: err}
 	}
+	if err := p.admit(ctx, to.Chat); err != nil {
+		return err
+	}
 	d := delivery{to: to, part: part, plain: part.Text == ""}
 	for {
 		params := tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}

@@ -18,9 +18,9 @@ func oneButton(label, data string) [][]bridge.Button {
 }
 
 // card sends a message with a button and returns its id.
-func (s *stage) card(t *testing.T, to bridge.Address, data string) int64 {
+func (s *stage) card(t *testing.T, to bridge.Address) int64 {
 	t.Helper()
-	id, err := s.p.Send(t.Context(), to, bridge.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", data)}, nothing)
+	id, err := s.p.Send(t.Context(), to, bridge.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")}, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestDeadButtonsAreAnswered(t *testing.T) {
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
-	card := s.card(t, to(s.ann, 0, 0), "x")
+	card := s.card(t, to(s.ann, 0, 0))
 	s.until(t, func(st emulator.State) bool { return st.Polling() })
 	long, err := s.Press(s.ann, card, s.ann, strings.Repeat("x", maxData+1), true)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAnswersToPresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			press, err := s.Press(s.ann, s.card(t, to(s.ann, 0, 0), "x"), s.ann, "x")
+			press, err := s.Press(s.ann, s.card(t, to(s.ann, 0, 0)), s.ann, "x")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestEditFaults(t *testing.T) {
 	} {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
-			card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0), "x"), 10)
+			card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 			s.inject(t, emulator.Fault{Method: "editMessageText", Times: 1, Effect: effect, RetryAfter: 1})
 			part := bridge.Part{Text: "<i>done</i>", Plain: "done"}
 			var got *bridge.SendError
@@ -117,7 +117,7 @@ func TestEditFaults(t *testing.T) {
 
 func TestD14RefusedMarkupIsEditedPlain(t *testing.T) {
 	s := newStage(t)
-	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0), "x"), 10)
+	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 	for range 2 {
 		part := bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Buttons: oneButton("Again", "y")}
 		if err := s.p.Edit(t.Context(), to(s.ann, 0, 0), card, part); err != nil {

@@ -37,6 +37,9 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 		commit = func() error { return nil }
 	}
 	commit = sync.OnceValue(commit)
+	if err := p.admit(ctx, to.Chat); err != nil {
+		return "", err
+	}
 	d := delivery{to: to, part: part, plain: part.Text == ""}
 	for {
 		var sent struct {
@@ -115,6 +118,7 @@ func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
 // sendError says what became of a send that failed.
 func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
+	p.heed(to.Chat, err)
 	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -157,12 +161,13 @@ func outcome(ce *callError) bridge.Outcome {
 }
 
 // Typing shows that the bot is at work for about five seconds. Telegram clears the
-// sign by itself, so there is nothing to do to clear it.
+// sign by itself, so there is nothing to do to clear it. While messages to the chat wait
+// for flood control there is no sign: it would make the wait longer.
 func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error {
 	if !on {
 		return nil
 	}
-	if err := checkAddress(to); err != nil {
+	if err := checkAddress(to); err != nil || !p.pacer.idle(to.Chat.ID) {
 		return err
 	}
 	params := tgbotapi.Params{"chat_id": to.Chat.ID, "action": "typing"}
@@ -173,7 +178,9 @@ func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error
 		// The general topic is left out when sending, but not here.
 		params["message_thread_id"] = "1"
 	}
-	return p.api.call(ctx, "sendChatAction", params, nil)
+	err := p.api.call(ctx, "sendChatAction", params, nil)
+	p.heed(to.Chat, err)
+	return err
 }
 
 func (p *Platform) isForum(chatID string) bool {

@@ -68,6 +68,7 @@ type Platform struct {
 	health       health
 	admins       adminCache
 	forums       recent[int64]
+	pacer        *pacer
 
 	mu       sync.Mutex
 	commands map[string]bool
@@ -110,6 +111,7 @@ func New(cfg Config) (*Platform, error) {
 		log:          cfg.Logger,
 		pollTimeout:  poll,
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
+		pacer:        newPacer(),
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

@@ -45,6 +45,9 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 	if err != nil {
 		return "", &bridge.SendError{Outcome: bridge.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
 	}
+	if err := p.admit(ctx, to.Chat); err != nil {
+		return "", err
+	}
 	d := delivery{to: to, part: bridge.Part{Repeat: f.Repeat}}
 	for {
 		id, err := p.upload(ctx, d, f, photo, commit)

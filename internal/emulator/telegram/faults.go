@@ -2,11 +2,8 @@ package telegram
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"oneclaw/internal/emulator/wire"
 )
@@ -92,66 +89,4 @@ func (s *Server) fire(method string, chat int64) *Fault {
 	return s.faults.Fire(func(f *Fault) bool {
 		return (f.Method == "" || f.Method == method) && (f.Chat == 0 || f.Chat == chat)
 	})
-}
-
-// Limits are the rates of flood control. A zero field means no such limit.
-type Limits struct {
-	// PerChat is messages a second in one chat, with a burst of Burst.
-	PerChat float64
-	Burst   int
-	// PerGroup is messages and edits a minute in one group.
-	PerGroup int
-	// Overall is messages a second over all chats.
-	Overall int
-}
-
-// ServiceLimits are about those of the hosted service, which does not publish
-// them: 1 a second and chat with bursts, 20 a minute and group, 30 a second.
-func ServiceLimits() *Limits { return &Limits{PerChat: 1, Burst: 5, PerGroup: 20, Overall: 30} }
-
-// flood is flood control. Guarded by Server.mu.
-type flood struct {
-	limits  Limits
-	overall *rate.Limiter
-	chats   map[int64]*rate.Limiter
-	groups  map[int64]*rate.Limiter
-}
-
-func newFlood(l *Limits) flood {
-	f := flood{chats: map[int64]*rate.Limiter{}, groups: map[int64]*rate.Limiter{}}
-	if l != nil {
-		f.limits = *l
-	}
-	if f.limits.Overall > 0 {
-		f.overall = rate.NewLimiter(rate.Limit(f.limits.Overall), f.limits.Overall)
-	}
-	return f
-}
-
-// take lets a message through or refuses it with the time to wait. A refused one
-// is held against the sender: trying during a penalty makes it longer.
-func (f *flood) take(c *chat, now time.Time) *apiError {
-	wait := time.Duration(0)
-	reserve := func(l *rate.Limiter) {
-		if l != nil {
-			wait = max(wait, l.ReserveN(now, 1).DelayFrom(now))
-		}
-	}
-	reserve(f.overall)
-	if f.limits.PerChat > 0 {
-		if f.chats[c.id] == nil {
-			f.chats[c.id] = rate.NewLimiter(rate.Limit(f.limits.PerChat), max(f.limits.Burst, 1))
-		}
-		reserve(f.chats[c.id])
-	}
-	if f.limits.PerGroup > 0 && c.kind != Private {
-		if f.groups[c.id] == nil {
-			f.groups[c.id] = rate.NewLimiter(rate.Limit(float64(f.limits.PerGroup)/60), f.limits.PerGroup)
-		}
-		reserve(f.groups[c.id])
-	}
-	if wait <= 0 {
-		return nil
-	}
-	return tooMany(int(math.Ceil(wait.Seconds())))
 }

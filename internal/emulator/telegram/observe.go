@@ -179,6 +179,10 @@ func (st State) Polling() bool { return st.s.poll != nil }
 // Calls counts the calls of a method by its lower-case name, refused ones included.
 func (st State) Calls(method string) int { return st.s.calls[method] }
 
+// Early counts the messages and edits that came before a penalty of flood control was
+// over.
+func (st State) Early() int { return st.s.flood.early }
+
 // Cuts counts the accepted calls whose answer was dropped.
 func (st State) Cuts() int { return st.s.cuts }
 

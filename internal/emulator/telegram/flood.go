@@ -1,0 +1,107 @@
+package telegram
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits are the rates of flood control. A zero field means no such limit.
+type Limits struct {
+	// PerChat is messages a second in one chat, with a burst of Burst.
+	PerChat float64
+	Burst   int
+	// PerGroup is messages and edits a minute in one group.
+	PerGroup int
+	// Overall is messages a second over all chats.
+	Overall int
+}
+
+// ServiceLimits are about those of the hosted service, which does not publish
+// them: 1 a second and chat with bursts, 20 a minute and group, 30 a second.
+func ServiceLimits() *Limits { return &Limits{PerChat: 1, Burst: 5, PerGroup: 20, Overall: 30} }
+
+// flood is flood control. Guarded by Server.mu.
+type flood struct {
+	limits  Limits
+	overall *limit
+	chats   map[int64]*limit
+	groups  map[int64]*limit
+	// early counts the messages that came during a penalty.
+	early int
+}
+
+// limit is one rate, and how long nothing may come after it was exceeded.
+type limit struct {
+	*rate.Limiter
+	until time.Time
+}
+
+func newLimit(perSecond float64, burst int) *limit {
+	return &limit{Limiter: rate.NewLimiter(rate.Limit(perSecond), max(burst, 1))}
+}
+
+func newFlood(l *Limits) flood {
+	f := flood{chats: map[int64]*limit{}, groups: map[int64]*limit{}}
+	if l != nil {
+		f.limits = *l
+	}
+	if f.limits.Overall > 0 {
+		f.overall = newLimit(float64(f.limits.Overall), f.limits.Overall)
+	}
+	return f
+}
+
+// of returns the limits that a chat is under.
+func (f *flood) of(c *chat) (list []*limit) {
+	if f.overall != nil {
+		list = append(list, f.overall)
+	}
+	if f.limits.PerChat > 0 {
+		if f.chats[c.id] == nil {
+			f.chats[c.id] = newLimit(f.limits.PerChat, f.limits.Burst)
+		}
+		list = append(list, f.chats[c.id])
+	}
+	if f.limits.PerGroup > 0 && c.kind != Private {
+		if f.groups[c.id] == nil {
+			f.groups[c.id] = newLimit(float64(f.limits.PerGroup)/60, f.limits.PerGroup)
+		}
+		list = append(list, f.groups[c.id])
+	}
+	return list
+}
+
+// take lets a message through or refuses it with the time to wait. A refusal costs
+// nothing, but trying again before that time is over makes it longer.
+func (f *flood) take(c *chat, now time.Time) *apiError {
+	var wait time.Duration
+	var held []*limit
+	var taken []*rate.Reservation
+	for _, l := range f.of(c) {
+		if now.Before(l.until) {
+			f.early++
+			l.until = l.until.Add(time.Duration(float64(time.Second) / float64(l.Limit())))
+			wait = max(wait, l.until.Sub(now))
+			continue
+		}
+		r := l.ReserveN(now, 1)
+		taken = append(taken, r)
+		if d := r.DelayFrom(now); d > 0 {
+			held = append(held, l)
+			wait = max(wait, d)
+		}
+	}
+	if wait <= 0 {
+		return nil
+	}
+	for _, r := range taken {
+		r.CancelAt(now)
+	}
+	seconds := int(math.Ceil(wait.Seconds()))
+	for _, l := range held {
+		l.until = now.Add(time.Duration(seconds) * time.Second)
+	}
+	return tooMany(seconds)
+}

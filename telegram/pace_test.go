@@ -1,0 +1,302 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/telegram"
+)
+
+// inMemory carries requests to a handler without a network, so that the clock of a
+// synctest bubble runs.
+func inMemory(h http.Handler) http.RoundTripper {
+	return roundTrip(func(req *http.Request) (resp *http.Response, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				resp, err = nil, errors.New("connection broken")
+			}
+		}()
+		var body strings.Builder
+		if req.Body != nil {
+			if _, err := io.Copy(&body, req.Body); err != nil {
+				return nil, err
+			}
+			if err := req.Body.Close(); err != nil {
+				return nil, err
+			}
+		}
+		in := httptest.NewRequestWithContext(req.Context(), req.Method, req.URL.String(), strings.NewReader(body.String()))
+		in.Header = req.Header
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, in)
+		resp = rec.Result()
+		resp.Request = req
+		return resp, nil
+	})
+}
+
+// flooded is a platform whose emulator has flood control, inside a bubble.
+func flooded(t *testing.T, limits *emulator.Limits) *stage {
+	t.Helper()
+	s, err := emulator.New(emulator.Config{Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &stage{Server: s, p: p, ann: s.AddUser(emulator.User{FirstName: "Ann"}).ID}
+	st.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: st.ann})
+	return st
+}
+
+// deliver sends texts one after another and tries each until it is sent, as the bridge
+// does.
+func (s *stage) deliver(ctx context.Context, to bridge.Address, texts []string) error {
+	for _, text := range texts {
+		for {
+			_, err := s.p.Send(ctx, to, bridge.Part{Text: text}, nothing)
+			var failure *bridge.SendError
+			if err == nil {
+				break
+			}
+			if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !sleep(ctx, max(time.Second/2, failure.RetryAfter)) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func lines(lane string, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf("%s %02d", lane, i))
+	}
+	return list
+}
+
+// stands returns the messages of one lane in a chat.
+func (s *stage) stands(chat int64, lane string) (list []string) {
+	for _, m := range s.answers(chat) {
+		if strings.HasPrefix(m.Text, lane+" ") {
+			list = append(list, m.Text)
+		}
+	}
+	return list
+}
+
+type lane struct {
+	to    bridge.Address
+	chat  int64
+	name  string
+	count int
+}
+
+// deliverAll runs lanes side by side and checks that all arrives, once and in order.
+func (s *stage) deliverAll(t *testing.T, lanes []lane) (messages int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, l := range lanes {
+		messages += l.count
+		all.Go(func() {
+			if err := s.deliver(t.Context(), l.to, lines(l.name, l.count)); err != nil {
+				t.Errorf("%s: %v", l.name, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, l := range lanes {
+		if got := s.stands(l.chat, l.name); !slices.Equal(got, lines(l.name, l.count)) {
+			t.Errorf("in %s there stands %q", l.name, got)
+		}
+	}
+	return messages
+}
+
+// TestC07FloodStorm has the bot say more than Telegram lets pass, in groups with one
+// and with several topics and in private chats, at the rates of the hosted service.
+func TestC07FloodStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, emulator.ServiceLimits())
+		forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
+		lanes := []lane{{to(s.ann, 0, 0), s.ann, "private", 40}}
+		for i := range 3 {
+			topic, err := s.AddTopic(forum, "T")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lanes = append(lanes, lane{to(forum, topic, 0), forum, fmt.Sprint("topic", i), 25})
+		}
+		group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, User: s.ann})
+		lanes = append(lanes, lane{to(group, 0, 0), group, "group", 60})
+		messages := s.deliverAll(t, lanes)
+		s.View(func(st emulator.State) {
+			refused := st.Calls("sendmessage") - messages
+			if refused == 0 || refused > messages/4 {
+				t.Errorf("%d of %d messages were refused: want the few that it takes to learn the pace", refused, messages)
+			}
+		})
+	})
+}
+
+// TestC07NothingDuringAPenalty has one conversation alone, so that no message can be
+// under way while another is refused.
+func TestC07NothingDuringAPenalty(t *testing.T) {
+	for kind, spec := range map[string]emulator.ChatSpec{"group": {Kind: emulator.Group}, "private": {Kind: emulator.Private}} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := flooded(t, emulator.ServiceLimits())
+				spec.User = s.AddUser(emulator.User{}).ID
+				chat := s.chat(t, spec)
+				messages := s.deliverAll(t, []lane{{to(chat, 0, 0), chat, "lane", 120}})
+				s.View(func(st emulator.State) {
+					refused := st.Calls("sendmessage") - messages
+					if refused == 0 || refused > messages/10 || st.Early() != 0 {
+						t.Errorf("%d of %d messages were refused, %d of them during a penalty", refused, messages, st.Early())
+					}
+				})
+			})
+		})
+	}
+}
+
+// TestC07OnlyItsChat checks that nothing goes to a chat during its penalty, and that no
+// other chat feels it.
+func TestC07OnlyItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, nil)
+		bob := s.AddUser(emulator.User{}).ID
+		s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: bob})
+		card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
+		s.inject(t, emulator.Fault{Method: "sendMessage", Chat: s.ann, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 3600})
+		attempts := map[string]func() error{
+			"send": func() error {
+				_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, func() error { t.Error("committed"); return nil })
+				return err
+			},
+			"file": func() error {
+				_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.txt", "", []byte("x")), func() error { t.Error("committed"); return nil })
+				return err
+			},
+			"edit": func() error { return s.p.Edit(t.Context(), to(s.ann, 0, 0), card, bridge.Part{Text: "done"}) },
+		}
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "first"}, nothing); err == nil {
+			t.Fatal("the flood is not there")
+		}
+		time.Sleep(time.Minute)
+		calls := func() (n int) {
+			s.View(func(st emulator.State) {
+				n = st.Calls("sendmessage") + st.Calls("senddocument") + st.Calls("editmessagetext") + st.Calls("sendchataction")
+			})
+			return n
+		}
+		before := calls()
+		for name, try := range attempts {
+			var got *bridge.SendError
+			if err := try(); !errors.As(err, &got) || got.Outcome != bridge.Later || got.RetryAfter != 59*time.Minute {
+				t.Errorf("%s during the penalty = %v", name, err)
+			}
+		}
+		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err != nil {
+			t.Errorf("Typing = %v", err)
+		}
+		if n := calls() - before; n != 0 {
+			t.Errorf("%d calls during the penalty", n)
+		}
+		begin := time.Now()
+		if err := s.deliver(t.Context(), to(bob, 0, 0), lines("bob", 100)); err != nil || !time.Now().Equal(begin) {
+			t.Errorf("another chat waited for %v: %v", time.Since(begin), err)
+		}
+		time.Sleep(59 * time.Minute)
+		if err := s.deliver(t.Context(), to(s.ann, 0, 0), lines("ann", 5)); err != nil {
+			t.Error(err)
+		}
+		if got := s.stands(s.ann, "ann"); !slices.Equal(got, lines("ann", 5)) {
+			t.Errorf("after the penalty there stands %q", got)
+		}
+	})
+}
+
+// TestC07OverAll floods Telegram as a whole: then every chat goes slower.
+func TestC07OverAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, &emulator.Limits{Overall: 8})
+		var lanes []lane
+		for i := range 25 {
+			user := s.AddUser(emulator.User{}).ID
+			s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: user})
+			lanes = append(lanes, lane{to(user, 0, 0), user, fmt.Sprint("lane", i), 6})
+		}
+		messages := s.deliverAll(t, lanes)
+		s.View(func(st emulator.State) {
+			if refused := st.Calls("sendmessage") - messages; refused > messages/2 {
+				t.Errorf("%d refusals of %d messages: the pace is not learnt", refused, messages)
+			}
+		})
+	})
+}
+
+// TestC07PaceIsForgotten checks that a chat is not held back for what was long ago.
+func TestC07PaceIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, nil)
+		s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 40})
+		group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, User: s.ann})
+		if err := s.deliver(t.Context(), to(group, 0, 0), lines("after", 10)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		if err := s.deliver(t.Context(), to(group, 0, 0), lines("long after", 100)); err != nil || !time.Now().Equal(begin) {
+			t.Errorf("an hour later 100 messages took %v: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// TestC12NoSignWhileMessagesWait checks that a sign of work is left out where a message
+// waits, and that a refused sign holds messages back as well.
+func TestC12NoSignWhileMessagesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, nil)
+		s.inject(t, emulator.Fault{Method: "sendChatAction", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 30})
+		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err == nil {
+			t.Fatal("the flood is not there")
+		}
+		var got *bridge.SendError
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing); !errors.As(err, &got) || got.RetryAfter != 30*time.Second {
+			t.Errorf("Send after a sign was refused = %v", err)
+		}
+		time.Sleep(30 * time.Second)
+		for range 2 {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err != nil {
+			t.Error(err)
+		}
+		s.View(func(st emulator.State) {
+			if n := st.Calls("sendchataction"); n != 1 {
+				t.Errorf("%d signs, want the one that was refused", n)
+			}
+		})
+	})
+}
