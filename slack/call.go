@@ -33,6 +33,7 @@ type client struct {
 	own      bool
 	timeout  time.Duration
 	secrets  []string
+	paces    paces
 }
 
 func newClient(bot, app string, base *url.URL, given *http.Client, timeout time.Duration) *client {
@@ -131,29 +132,37 @@ type doFunc func(*http.Request) (*http.Response, error)
 // Do makes the request.
 func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
 
-// call has the library call a method with the usual timeout.
+// request is a call to make.
+type request struct {
+	method string
+	// place is the channel, where Slack counts the calls of each on their own.
+	place string
+	// gate, where there is one, has its commit run between the first byte of the
+	// request and the rest.
+	gate    *bridge.CommitGate
+	timeout time.Duration // at least the usual
+}
+
+func (r request) key() string { return r.method + " " + r.place }
+
+// call has the library call a method.
 func (c *client) call(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
-	return c.do(ctx, method, nil, with)
+	return c.do(ctx, request{method: method}, with)
 }
 
-// patient is call with the time that an upload may take.
-func (c *client) patient(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
-	return c.within(ctx, max(c.timeout, uploadTimeout), method, nil, with)
-}
-
-// do is call, with a commit between the first byte of the request and the rest
-// where there is a gate.
-func (c *client) do(ctx context.Context, method string, g *bridge.CommitGate, with func(context.Context, *slack.Client) error) error {
-	return c.within(ctx, c.timeout, method, g, with)
-}
-
-func (c *client) within(ctx context.Context, timeout time.Duration, method string, g *bridge.CommitGate, with func(context.Context, *slack.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// do makes a call, once its pace lets it.
+func (c *client) do(ctx context.Context, r request, with func(context.Context, *slack.Client) error) error {
+	fault := &callError{method: r.method}
+	if wait := c.paces.wait(ctx, r.key()); wait > 0 {
+		fault.code, fault.status, fault.retryAfter = "ratelimited", http.StatusTooManyRequests, wait
+		return fault
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.timeout))
 	defer cancel()
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
-			if g != nil {
-				bridge.CommitOnWrite(req, g.Open)
+			if r.gate != nil {
+				bridge.CommitOnWrite(req, r.gate.Open)
 			}
 			resp, err := c.http.Do(req)
 			if err == nil {
@@ -162,14 +171,18 @@ func (c *client) within(ctx context.Context, timeout time.Duration, method strin
 			return resp, err
 		})))
 	err := with(ctx, api)
-	fault := &callError{method: method, begun: true}
-	if g != nil {
-		fault.begun, fault.commit = g.Close()
+	fault.begun = true
+	if r.gate != nil {
+		fault.begun, fault.commit = r.gate.Close()
 	}
 	if err == nil {
+		c.paces.passed(r.key())
 		return nil
 	}
 	c.explain(fault, err)
+	if fault.status == http.StatusTooManyRequests || fault.code == "ratelimited" || fault.code == "rate_limited" {
+		c.paces.limited(r.key(), fault.retryAfter, gapOf(r.method))
+	}
 	return fault
 }
 

@@ -21,6 +21,9 @@ import (
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
 const hardLimit = 40_000
 
+// postMessage is the method that posts messages. Slack counts those of each channel.
+const postMessage = "chat.postMessage"
+
 // Send sends one part. Where Slack refuses the formatting, it sends the plain text
 // at once; where the bot is not in the channel of a slash command, it answers the
 // command instead. It retries nothing else: when to try again is for the caller to
@@ -74,7 +77,8 @@ func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
 	var ts string
-	err := p.api.do(ctx, "chat.postMessage", bridge.NewCommitGate(commit), func(ctx context.Context, api *slack.Client) (err error) {
+	call := request{method: postMessage, place: to.Chat.ID, gate: bridge.NewCommitGate(commit)}
+	err := p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")

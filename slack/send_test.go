@@ -63,6 +63,7 @@ func TestD17Refusals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Method, tt.fault.Times = "chat.postMessage", 1
 			f.inject(tt.fault)
+			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
 			_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
 			var failure *bridge.SendError

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// setStatus is the method that shows and clears a status.
+	setStatus = "assistant.threads.setStatus"
 	// thinking is shown behind the name of the bot.
 	thinking = "is thinking…"
 	// statusRefresh is how often a status is set again: Slack drops it after two
@@ -129,6 +131,9 @@ func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error
 		}
 		return p.setStatus(ctx, to.Chat, "")
 	}
+	if p.api.paces.busy(request{method: postMessage, place: to.Chat.ID}.key()) || p.api.paces.busy(request{method: setStatus}.key()) {
+		return nil // what is to be read goes first
+	}
 	if !p.statuses.begin(to.Chat) {
 		return nil
 	}
@@ -137,7 +142,7 @@ func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error
 }
 
 func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status string) error {
-	err := p.api.call(ctx, "assistant.threads.setStatus", func(ctx context.Context, api *slack.Client) error {
+	err := p.api.call(ctx, setStatus, func(ctx context.Context, api *slack.Client) error {
 		return api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
 			ChannelID: chat.ID, ThreadTS: chat.Thread, Status: status,
 		})

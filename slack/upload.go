@@ -67,7 +67,7 @@ func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error)
 	if err != nil {
 		return "", err
 	}
-	err = p.api.patient(ctx, "upload", func(ctx context.Context, api *slack.Client) error {
+	err = p.api.do(ctx, request{method: "upload", timeout: uploadTimeout}, func(ctx context.Context, api *slack.Client) error {
 		return api.UploadToURL(ctx, slack.UploadToURLParameters{
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
 		})
@@ -85,7 +85,8 @@ func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f br
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
 		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
 	}
-	return p.api.do(ctx, "files.completeUploadExternal", bridge.NewCommitGate(commit), func(ctx context.Context, api *slack.Client) error {
+	call := request{method: "files.completeUploadExternal", gate: bridge.NewCommitGate(commit)}
+	return p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
 		_, err := api.CompleteUploadExternalContext(ctx, params)
 		return err
 	})

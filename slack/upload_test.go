@@ -108,6 +108,7 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Times = 1
 			f.inject(tt.fault)
+			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
 			_, commits, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
 			var failure *bridge.SendError
