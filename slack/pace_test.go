@@ -51,8 +51,10 @@ func TestPaces(t *testing.T) {
 		for range 50 {
 			p.passed("a")
 		}
-		if begin := time.Now(); p.wait(t.Context(), "a") != 0 || p.wait(t.Context(), "a") != 0 || time.Now() != begin {
-			t.Error("a limit that is over is kept")
+		for range 2 {
+			if begin := time.Now(); p.wait(t.Context(), "a") != 0 || time.Now() != begin {
+				t.Error("a limit that is over is kept")
+			}
 		}
 	})
 }
