@@ -41,7 +41,7 @@ func newTown(t *testing.T) platformtest.Town {
 		w.direct[u.ID] = f.make(emulator.ChannelSpec{Kind: emulator.DM, Members: []string{u.ID}})
 	}
 	w.forum = f.make(emulator.ChannelSpec{Members: w.people})
-	return platformtest.Town{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000}
+	return platformtest.Town{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000, PressesOnce: true}
 }
 
 // at reads a place: its channel and, where it is one, its thread.
@@ -60,6 +60,8 @@ func place(channel, thread string) platformtest.Place {
 
 func (w *town) Adapter() bridge.Platform {
 	w.t.Helper()
+	// What is pressed before Slack has noticed that the one before is gone is lost.
+	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
 	client := &http.Client{Transport: &http.Transport{}}
 	w.t.Cleanup(client.CloseIdleConnections)
 	p, err := New(Config{BotToken: w.BotToken(), AppToken: w.AppToken(), APIURL: w.url, HTTPClient: client})
@@ -121,6 +123,26 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	return sent.TS
 }
 
+// Press implements [platformtest.Presser].
+func (w *town) Press(in platformtest.Place, by, message, data string) {
+	w.t.Helper()
+	there := slices.ContainsFunc(slices.Concat(w.message(w.at(in).ID, message).Buttons...), func(b emulator.Button) bool { return b.Value == data })
+	if _, err := w.Server.Press(w.at(in).ID, message, by, data, !there); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func buttonsOf(m emulator.Message) (rows [][]bridge.Button) {
+	for _, row := range m.Buttons {
+		var shown []bridge.Button
+		for _, b := range row {
+			shown = append(shown, bridge.Button{Label: b.Label, Data: b.Value, Style: bridge.ButtonStyle(b.Style)})
+		}
+		rows = append(rows, shown)
+	}
+	return rows
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	f := emulator.Fault{Method: "chat.postMessage", Channel: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
@@ -145,8 +167,12 @@ func (w *town) view(st emulator.State) platformtest.View {
 	v := platformtest.View{Sends: st.Calls("chat.postMessage")}
 	for _, channel := range st.Channels() {
 		for _, m := range st.Answers(channel) {
+			if m.Ephemeral != "" {
+				v.Toasts = append(v.Toasts, platformtest.Toast{To: m.Ephemeral, Text: unescape(m.Shown)})
+				continue
+			}
 			v.Messages = append(v.Messages, platformtest.Shown{
-				Place: w.placeOf(m), Text: unescape(m.Text), Length: len(utf16.Encode([]rune(m.Text))),
+				Place: w.placeOf(m), Text: unescape(m.Shown), Length: len(utf16.Encode([]rune(m.Shown))), ID: m.TS, Buttons: buttonsOf(m),
 			})
 		}
 		for _, m := range st.Messages(channel) {
@@ -164,7 +190,7 @@ func (w *town) placeOf(m emulator.Message) platformtest.Place {
 	defer w.mu.Unlock()
 	root, shared := w.roots[m.Channel]
 	switch {
-	case shared && m.Thread == root && root != "":
+	case shared && m.Thread == root:
 		return place(m.Channel, "")
 	case shared && m.Thread == "":
 		return place(m.Channel, "outside")

@@ -115,9 +115,13 @@ func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
 			}
 		})
 	}
-	sent := f.press(f.dm, ts, "tok:2")
+	first := f.press(f.dm, ts, "tok:2")
 	f.run()
-	f.acked(sent)
+	f.wait(func(s emulator.State) bool { // Slack tells whoever pressed, who does it again
+		e, _ := s.Envelope(first.Envelopes[0])
+		return e.State == emulator.Lost
+	})
+	f.acked(f.press(f.dm, ts, "tok:2"))
 	got := f.in.wait(t, 1)[0]
 	if got.Chat != chatOf(f.dm, "") || !got.Direct || got.Opener != f.user || got.On != ts || got.Text != "tok:2" {
 		t.Errorf("got %+v", got)
@@ -131,9 +135,15 @@ func TestPostedPresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.run()
+	f.acked(f.say(f.dm, "it runs", nil))
 	f.in.errs = []error{errors.New("disk full")}
+	first := f.press(f.channel, ts, "tok:0")
+	f.wait(func(s emulator.State) bool {
+		e, _ := s.Envelope(first.Envelopes[0])
+		return e.State == emulator.Lost
+	})
 	f.acked(f.press(f.channel, ts, "tok:0"))
-	if got := f.in.wait(t, 1)[0]; got.Kind != bridge.KindPress || got.Chat != chatOf(f.channel, "") || got.Text != "tok:0" {
+	if got := f.in.wait(t, 2)[1]; got.Kind != bridge.KindPress || got.Chat != chatOf(f.channel, "") || got.Text != "tok:0" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -202,6 +212,7 @@ func TestEditRefusals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.fault.Effect != "" {
 				tt.fault.Method, tt.fault.Times = "chat.update", 1
+				f.p.api.paces.limits = nil
 				f.inject(tt.fault)
 			}
 			err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
@@ -211,6 +222,7 @@ func TestEditRefusals(t *testing.T) {
 			}
 		})
 	}
+	f.p.api.paces.limits = nil
 	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	if err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
 		t.Fatal(err)

@@ -293,7 +293,7 @@ func (s *Server) failed(e *envelope) {
 		e.timer.Stop()
 	}
 	tried := e.attempt - 1
-	if tried >= len(s.cfg.Retry) {
+	if tried >= len(s.cfg.Retry) || e.kind == kindInteractive { // whoever pressed is told that it failed
 		e.state = Lost
 		s.emit(Event{Kind: EventLost, Channel: e.channel, Envelope: e.id}, nil, nil)
 		return
