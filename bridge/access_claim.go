@@ -27,8 +27,13 @@ const (
 
 const claimKey = "claim"
 
-// ErrOwned is returned by [NewClaim] where the bot has an owner.
-var ErrOwned = errors.New("bridge: the bot has an owner")
+// Errors of [NewClaim].
+var (
+	// ErrOwned is returned where the bot has an owner.
+	ErrOwned = errors.New("bridge: the bot has an owner")
+	// ErrOffered is returned where the operator has made a claim that is still open.
+	ErrOffered = errors.New("bridge: a claim is open")
+)
 
 // Claim is the offer of the bot to whoever sends it the code in a direct chat.
 type Claim struct {
@@ -38,9 +43,9 @@ type Claim struct {
 	Until time.Time
 }
 
-// NewClaim stores a new claim in place of any earlier one. It returns [ErrOwned] where
-// somebody owns the bot.
-func NewClaim(ctx context.Context, kv storage.KV, now time.Time) (Claim, error) {
+// NewClaim stores a new claim in place of any earlier one. By hand is one that the
+// operator has asked for: it is not replaced by one that was made by the program.
+func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (Claim, error) {
 	owned, err := Owned(ctx, kv)
 	if err != nil {
 		return Claim{}, err
@@ -48,8 +53,15 @@ func NewClaim(ctx context.Context, kv storage.KV, now time.Time) (Claim, error) 
 	if owned {
 		return Claim{}, ErrOwned
 	}
+	earlier, err := readClaim(ctx, kv)
+	if err != nil && !errors.Is(err, errDamagedClaim) {
+		return Claim{}, err
+	}
+	if earlier.ByHand && !byHand && earlier.open(now) {
+		return Claim{Until: earlier.Until}, ErrOffered
+	}
 	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
-	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until}
+	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until, ByHand: byHand}
 	return offer, stored.put(ctx, kv, storage.Any)
 }
 
@@ -75,6 +87,8 @@ type claim struct {
 	Wrong map[string]int `json:"wrong,omitempty"`
 	// Void is set where the code may be known to somebody else, or is being guessed.
 	Void bool `json:"void,omitempty"`
+	// ByHand is set where the operator has asked for it.
+	ByHand bool `json:"by_hand,omitempty"`
 	// By is who has sent the right code.
 	By string `json:"by,omitempty"`
 
@@ -97,24 +111,37 @@ func (c claim) put(ctx context.Context, kv storage.KV, rev storage.Revision) err
 	return nil
 }
 
-// openClaim returns the claim that was offered last, if there is one, and whether this
-// user can still make it.
-func (b *Bridge) openClaim(ctx context.Context, user string) (claim, bool, error) {
+func (c claim) open(now time.Time) bool { return !c.Void && now.Before(c.Until) }
+
+var errDamagedClaim = errors.New("bridge: the claim can not be read")
+
+// readClaim returns the claim that was made last, or the zero value.
+func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	var c claim
-	entry, err := b.store.Get(ctx, claimKey)
+	entry, err := kv.Get(ctx, claimKey)
 	if errors.Is(err, storage.ErrNotFound) {
-		return c, false, nil
+		return c, nil
 	}
 	if err != nil {
-		return c, false, fmt.Errorf("read claim: %w", err)
+		return c, fmt.Errorf("read claim: %w", err)
 	}
 	if err := json.Unmarshal(entry.Value, &c); err != nil {
-		b.log.Error("the claim can not be read and is void; start again for a new one", "err", err)
-		return c, false, nil
+		return claim{}, fmt.Errorf("%w: %w", errDamagedClaim, err)
 	}
 	c.rev = entry.Revision
-	open := !c.Void && b.cfg.Now().Before(c.Until) && c.Wrong[user] < maxWrongOfUser && (c.By == "" || c.By == user)
-	return c, open, nil
+	return c, nil
+}
+
+// openClaim returns the claim that was made last, if there is one, and whether this user
+// can still make it.
+func (b *Bridge) openClaim(ctx context.Context, user string) (claim, bool, error) {
+	c, err := readClaim(ctx, b.store)
+	if errors.Is(err, errDamagedClaim) {
+		b.log.Error("nobody can claim the bot: start it again for a new code", "err", err)
+		return c, false, nil
+	}
+	open := err == nil && c.open(b.cfg.Now()) && c.Wrong[user] < maxWrongOfUser && (c.By == "" || c.By == user)
+	return c, open, err
 }
 
 // codePattern is what a claim looks like: what the link of Telegram sends, the command,

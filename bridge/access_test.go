@@ -45,7 +45,7 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 
 func (u *unclaimed) offer() {
 	u.t.Helper()
-	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now())
+	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now(), false)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 			u.restart()
 			wantText(t, u.say(from("1", "4", "/whoami"), 4), "You are my owner.")
 			wantText(t, u.say(from("2", "5", "/claim "+u.code), 5), "only talk to people")
-			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.Now()); !errors.Is(err, bridge.ErrOwned) {
+			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, bridge.ErrOwned) {
 				t.Errorf("a bot with an owner can be claimed: %v", err)
 			}
 			if _, err := u.cfg.Store.Get(t.Context(), "claim"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,20 +99,8 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 
 // checkScopes says at the start what would only show when it is needed.
 func (p *Platform) checkScopes(header string) error {
-	if header == "" {
-		return nil // a proxy may drop it
-	}
-	have := map[string]bool{}
-	for scope := range strings.SplitSeq(header, ",") {
-		have[strings.TrimSpace(scope)] = true
-	}
-	var missing []string
-	for _, scope := range manifestScopes() {
-		if !have[scope] {
-			missing = append(missing, scope)
-		}
-	}
-	if !have["chat:write"] {
+	missing := missingScopes(header)
+	if slices.Contains(missing, "chat:write") {
 		return fmt.Errorf("slack: the app lacks the scope chat:write (and of the others: %s): "+
 			"add them under OAuth & Permissions and install the app again", strings.Join(missing, ", "))
 	}

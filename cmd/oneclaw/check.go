@@ -7,13 +7,12 @@ import (
 	"net/url"
 	"slices"
 
-	"oneclaw/bridge"
 	"oneclaw/toolgroups/search"
 )
 
 // check refuses values that can not work, and settings whose feature is not built.
 func (c Config) check() error {
-	if err := (bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}).Validate(); err != nil {
+	if err := c.access().Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

@@ -69,7 +69,7 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&configFile, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
 	load := func() (Config, error) { return loadConfig(configFile, os.Environ()) }
 	root.AddCommand(
-		runCommand(load), demoCommand(load), slackCommand(), providerCommand(load), googleCommand(load), evalCommand(), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
+		runCommand(load), demoCommand(load), claimCommand(load), slackCommand(), providerCommand(load), googleCommand(load), evalCommand(), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
 	)
 	return root
 }

@@ -54,11 +54,6 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
 		log.Warn("no key for the language model: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
-	access := bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins}
-	if access.Empty() {
-		log.Warn("nobody may talk to the bot yet: set ONECLAW_ALLOW, for example to telegram:123456; " +
-			"write to the bot and it tells you your id")
-	}
 	listener, err := listen(ctx, cfg.Listen, "ONECLAW_LISTEN")
 	if err != nil {
 		return err
@@ -78,6 +73,7 @@ type bot struct {
 	bridge *bridge.Bridge
 	tools  *catalogue
 	slack  *slack.Platform // nil without Slack
+	offer  func(context.Context) error
 }
 
 // handler serves health and, where Slack posts its events, those.
@@ -109,7 +105,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 }
 
 func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
-	b := &bot{}
+	b := &bot{offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }}
 	platforms, err := b.platforms(cfg, log)
 	if err != nil {
 		return nil, err
@@ -133,8 +129,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	}
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
-		Access:  bridge.Access{Allow: cfg.Access.Allow, Admins: cfg.Access.Admins},
-		Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
+		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		Router: router, TaskDone: taskDone(b.tools.schedule), Logger: log,
 		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, log),
 		Observe: func(chat bridge.Chat, e agent.Event) {
@@ -148,7 +143,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 
 // run serves messages until ctx ends.
 func (b *bot) run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.tools.run, b.tools.schedule.Run)
+	return runAll(ctx, b.bridge.Run, b.offer, b.tools.run, b.tools.schedule.Run)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.
@@ -164,7 +159,7 @@ func runAll(ctx context.Context, parts ...func(context.Context) error) error {
 func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error) {
 	var all []bridge.Platform
 	if cfg.Telegram.Token != "" {
-		tg, err := telegram.New(telegram.Config{Token: string(cfg.Telegram.Token), APIURL: cfg.Telegram.APIURL, Logger: log})
+		tg, err := telegram.New(cfg.telegram(log))
 		if err != nil {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func TestAcceptance022StrangersAndAMissingAllowList(t *testing.T) {
 	ann := w.person("Ann")
 	w.env["ONECLAW_ALLOW"] = ""
 	bot := w.run()
-	wantIn(t, bot.out.String(), "ONECLAW_ALLOW")
+	bot.out.await(t, "ONECLAW_ALLOW")
 	wantIn(t, w.ask(bot, ann, "hello", nil), fmt.Sprint("telegram:", ann))
 	if w.model.Count() != 0 {
 		t.Error("the model was asked for a stranger")

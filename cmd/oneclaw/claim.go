@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/telegram"
+)
+
+// linkPatience is how long the start waits for Telegram to say what the bot is called.
+const linkPatience = 15 * time.Second
+
+// access are the lists of the settings.
+func (c Config) access() bridge.Access {
+	return bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
+}
+
+func (c Config) telegram(log *slog.Logger) telegram.Config {
+	return telegram.Config{Token: string(c.Telegram.Token), APIURL: c.Telegram.APIURL, Logger: log}
+}
+
+// offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
+// this once: whoever reads the log owns the bot. It does not keep a bot from running.
+func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
+	if !cfg.access().Empty() {
+		return
+	}
+	owned, err := bridge.Owned(ctx, kv)
+	if owned {
+		return
+	}
+	link := claimLink(ctx, cfg, log)
+	var claim bridge.Claim
+	if err == nil {
+		claim, err = bridge.NewClaim(ctx, kv, time.Now(), false)
+	}
+	until := slog.String("until", claim.Until.Format(time.RFC3339))
+	switch {
+	case err == nil:
+		attrs := []any{"send", "claim " + claim.Code, until}
+		if link != nil {
+			attrs = append([]any{"link", link(claim.Code)}, attrs...)
+		}
+		log.Info("nobody may talk to the bot yet: open the link, or send it the code in a direct chat, and it is yours (or set ONECLAW_ALLOW)", attrs...)
+	case errors.Is(err, bridge.ErrOffered):
+		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
+	case errors.Is(err, bridge.ErrOwned):
+	case ctx.Err() == nil:
+		log.Error("nobody may talk to the bot yet, and it can not be claimed: set ONECLAW_ALLOW", "err", err)
+	}
+}
+
+// claimLink makes the links of Telegram that claim the bot; nil where there are none.
+func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code string) string {
+	if cfg.Telegram.Token == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, linkPatience)
+	defer cancel()
+	self, err := telegram.Check(ctx, cfg.telegram(log))
+	if err != nil {
+		return nil // the platform says so itself
+	}
+	return self.Link
+}
+
+func claimCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "claim",
+		Short: "Print a new link and code that make you the owner of the bot (stop the bot first)",
+		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
+			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return newClaim(cmd, cfg)
+		},
+	}
+}
+
+func newClaim(cmd *cobra.Command, cfg Config) (err error) {
+	if err := cfg.checkPlatforms(); err != nil {
+		return err
+	}
+	log := newLogger(io.Discard, cfg)
+	store, err := openStore(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	claim, err := bridge.NewClaim(cmd.Context(), store, time.Now(), true)
+	if errors.Is(err, bridge.ErrOwned) {
+		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
+	}
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	text.WriteString("Start the bot with: oneclaw run\nThen, until " + claim.Until.Format("15:04") + ", ")
+	if link := claimLink(cmd.Context(), cfg, log); link != nil {
+		fmt.Fprintf(&text, "open this link:\n\n  %s\n\nor ", link(claim.Code))
+	}
+	fmt.Fprintf(&text, "send the bot this line in a direct chat:\n\n  claim %s\n\nWhoever does so first owns the bot.\n", claim.Code)
+	_, err = io.WriteString(cmd.OutOrStdout(), text.String())
+	return err
+}

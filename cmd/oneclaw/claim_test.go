@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// offered returns what the log says about the claim: each start prints one.
+func offered(t *testing.T, bot *process) (link, code string) {
+	t.Helper()
+	bot.out.await(t, `"send":"claim `)
+	for line := range strings.Lines(bot.out.String()) {
+		var entry struct{ Level, Link, Send string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Send != "" {
+			if entry.Level != "INFO" {
+				t.Errorf("the claim is logged at %s", entry.Level)
+			}
+			return entry.Link, strings.TrimPrefix(entry.Send, "claim ")
+		}
+	}
+	t.Fatalf("no claim in %s", bot.out)
+	return "", ""
+}
+
+func TestTelegramIsClaimedByItsLink(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	_, old := offered(t, bot)
+	bot.kill(syscall.SIGTERM)
+
+	bot = w.run()
+	link, code := offered(t, bot)
+	if want := "?start=" + code; !strings.HasPrefix(link, "https://t.me/") || !strings.HasSuffix(link, want) || code == old {
+		t.Errorf("the link is %s, the codes are %s and %s", link, old, code)
+	}
+	wantIn(t, w.ask(bot, bob, "/start "+old, nil), "not the code")
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "Welcome, Ann", "I am yours")
+	bot.out.await(t, "the bot is claimed")
+	if strings.Count(bot.out.String(), code) != 2 { // the link and the code beside it, in one line
+		t.Errorf("the code is logged again: %s", bot.out)
+	}
+	wantIn(t, w.ask(bot, bob, "/claim "+code, nil), "only talk to people")
+	wantIn(t, w.ask(bot, ann, "/whoami", nil), "my owner")
+	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "another oneclaw runs") {
+		t.Errorf("claim beside a running bot: %v: %s", err, out)
+	}
+	bot.kill(syscall.SIGTERM)
+	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "has an owner") {
+		t.Errorf("claim of a bot with an owner: %v: %s", err, out)
+	}
+
+	bot = w.run()
+	wantIn(t, w.ask(bot, ann, "/people add telegram:"+fmt.Sprint(bob), nil), "may talk to me now")
+	before := w.model.Count()
+	w.ask(bot, bob, "hello", nil)
+	if w.model.Count() == before {
+		t.Error("who was let in reaches no model")
+	}
+	wantIn(t, w.ask(bot, ann, fmt.Sprint("/people remove telegram:", bob), nil), "not talk to me any more")
+	before = w.model.Count()
+	wantIn(t, w.ask(bot, bob, "hello again", nil), "only talk to people")
+	if w.model.Count() != before {
+		t.Error("the model was asked for somebody who was removed")
+	}
+	if strings.Contains(bot.out.String(), `"send"`) {
+		t.Errorf("a bot with an owner offers a claim: %s", bot.out)
+	}
+}
+
+// TestAClaimMadeByHand is not replaced by the start of the bot.
+func TestAClaimMadeByHand(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	ann := w.person("Ann")
+	out, err := command(t.Context(), t, w.env, "claim").Output()
+	if err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	_, code, _ := strings.Cut(string(out), "claim ")
+	code, _, _ = strings.Cut(code, "\n")
+	wantIn(t, string(out), "https://t.me/", "?start="+code)
+	bot := w.run()
+	bot.out.await(t, "oneclaw claim has printed")
+	wantIn(t, w.ask(bot, ann, "claim "+code, nil), "Welcome, Ann")
+}
+
+func TestSlackIsClaimedByItsCode(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	server, channel, people := w.withSlack(t, "ann", "bob")
+	delete(w.env, "ONECLAW_ALLOW")
+	dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := start(t, w.env, "run")
+	link, code := offered(t, bot)
+	if link != "" {
+		t.Errorf("a link without Telegram: %s", link)
+	}
+	ask := func(where, who, text string) string {
+		t.Helper()
+		before := 0
+		server.View(func(s slack.State) { before = s.CountAnswers(where) })
+		sayTo(t, server, where, who, text, "")
+		waitSlack(t, server, "answer to "+text, func(s slack.State) bool { return s.CountAnswers(where) > before })
+		answer := ""
+		server.View(func(s slack.State) { answer = s.Answers(where)[before].Text })
+		return answer
+	}
+	wantIn(t, ask(channel, people[1], "<@"+server.BotUser()+"> hello"), "only talk to people")
+	wantIn(t, ask(dm, people[0], "claim "+code), "Welcome, ann")
+	wantIn(t, ask(dm, people[0], "!people"), "owner since")
+	wantIn(t, ask(dm, people[0], "!people add slack:"+people[1]), "may talk to me now")
+	wantIn(t, ask(channel, people[1], "<@"+server.BotUser()+"> hello"), "hello")
+}
+
+// TestAClaimShownInAGroupIsVoid has the code written where others read it.
+func TestAClaimShownInAGroupIsVoid(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	ann := w.person("Ann")
+	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, User: ann, Title: "friends"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := w.run()
+	_, code := offered(t, bot)
+	if _, err := w.telegram.Say(group, ann, "/start@"+telegram.DefaultUsername+" "+code, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.until(bot, "answer in the group", func(s telegram.State) bool { return s.CountAnswers(group) == 1 })
+	w.telegram.View(func(s telegram.State) { wantIn(t, s.Answers(group)[0].Text, "does not count any more") })
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "does not count any more")
+}

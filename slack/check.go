@@ -1,0 +1,74 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+)
+
+// App is what Slack says about the tokens.
+type App struct {
+	// Name is the name of the bot, Team that of its workspace.
+	Name, Team string
+	// Missing are the scopes of [Manifest] that the bot token does not have. It is empty
+	// where Slack does not say.
+	Missing []string
+}
+
+// Check asks Slack once who the bot is and what it may do, and in Socket Mode whether the
+// app-level token opens a connection. The text of an error says what to do and holds no
+// secret.
+func Check(ctx context.Context, cfg Config) (App, error) {
+	p, err := New(cfg)
+	if err != nil {
+		return App{}, err
+	}
+	defer p.api.close()
+	var who *slack.AuthTestResponse
+	err = p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
+		who, err = api.AuthTestContext(ctx)
+		return err
+	})
+	switch {
+	case wrongToken(err):
+		return App{}, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
+	case err != nil:
+		return App{}, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
+	case who.UserID == "" || who.TeamID == "":
+		return App{}, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+	}
+	app := App{Name: who.User, Team: who.Team, Missing: missingScopes(who.Header.Get("X-Oauth-Scopes"))}
+	if p.secret != "" {
+		return app, nil
+	}
+	err = p.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) error {
+		_, _, err := api.StartSocketModeContext(ctx)
+		return err
+	})
+	if err != nil {
+		return app, fmt.Errorf("slack: no socket is opened: check SLACK_APP_TOKEN (xapp-…, with the scope connections:write) and Socket Mode of the app: %w", err)
+	}
+	return app, nil
+}
+
+// missingScopes compares the scopes that an answer names with those of the manifest. No
+// header means nothing: a proxy may drop it.
+func missingScopes(header string) []string {
+	if header == "" {
+		return nil
+	}
+	have := map[string]bool{}
+	for scope := range strings.SplitSeq(header, ",") {
+		have[strings.TrimSpace(scope)] = true
+	}
+	var missing []string
+	for _, scope := range manifestScopes() {
+		if !have[scope] {
+			missing = append(missing, scope)
+		}
+	}
+	return missing
+}
