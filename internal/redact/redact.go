@@ -1,0 +1,183 @@
+// Package redact masks secrets in texts: those that are known, in the forms in which
+// they turn up again (escaped for an address, for JSON or HTML, within base64), and
+// what has the shape of a token, a key or a password of a well-known service.
+//
+// It guards against accidents, a token in an error or in a file that a model was asked
+// to read, and not against somebody who transforms a secret on purpose.
+package redact
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"html"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+)
+
+// Mask stands where a secret was.
+const Mask = "••••"
+
+const (
+	// MinKnown is the length in bytes from which a known value is looked for: shorter
+	// ones ("none", "test") would tear holes into every text.
+	MinKnown = 8
+	// minEncoded is the length from which a value is looked for within base64 too.
+	minEncoded = 12
+	// maxAdded bounds the values that were added while the program runs; the oldest are
+	// forgotten first.
+	maxAdded = 1000
+)
+
+// Redactor masks secrets. A nil or zero one knows no values and masks shapes alone. It
+// may be used concurrently.
+type Redactor struct {
+	mu     sync.Mutex
+	given  []string
+	added  []string
+	values atomic.Pointer[strings.Replacer]
+}
+
+// New returns a redactor that knows the given values.
+func New(secrets ...string) *Redactor {
+	r := &Redactor{given: slices.Clone(secrets)}
+	r.build()
+	return r
+}
+
+// Add has more values masked from now on.
+func (r *Redactor) Add(secrets ...string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.added)
+	for _, s := range secrets {
+		if len(s) >= MinKnown && !slices.Contains(r.given, s) && !slices.Contains(r.added, s) {
+			r.added = append(r.added, s)
+		}
+	}
+	if len(r.added) == before {
+		return
+	}
+	r.added = r.added[max(0, len(r.added)-maxAdded):]
+	r.build()
+}
+
+// build makes the replacer for all values.
+func (r *Redactor) build() {
+	known := map[string]bool{}
+	for _, s := range slices.Concat(r.given, r.added) {
+		if len(s) >= MinKnown {
+			for _, form := range forms(s) {
+				known[form] = true
+			}
+		}
+	}
+	var all []string
+	for form := range known {
+		all = append(all, form)
+	}
+	// The longest first: one may be part of another.
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, form := range all {
+		pairs = append(pairs, form, Mask)
+	}
+	r.values.Store(strings.NewReplacer(pairs...))
+}
+
+// forms are a value and what encodings make of it.
+func forms(secret string) []string {
+	quoted := strconv.Quote(secret)
+	ascii := strconv.QuoteToASCII(secret)
+	all := []string{
+		secret, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], html.EscapeString(secret),
+		url.QueryEscape(secret), url.PathEscape(secret),
+	}
+	all = append(all, lowerEscapes(all[4]), lowerEscapes(all[5]))
+	if data, err := json.Marshal(secret); err == nil {
+		all = append(all, string(data[1:len(data)-1]))
+	}
+	if len(secret) < minEncoded {
+		return all
+	}
+	for lead := range 3 {
+		within := base64Within(secret, lead)
+		all = append(all, within, strings.NewReplacer("+", "-", "/", "_").Replace(within))
+	}
+	return all
+}
+
+// lowerEscapes writes %3A as %3a.
+func lowerEscapes(s string) string {
+	out := []byte(s)
+	for i := 0; i+2 < len(out); i++ {
+		if out[i] == '%' {
+			out[i+1], out[i+2] = byte(unicode.ToLower(rune(out[i+1]))), byte(unicode.ToLower(rune(out[i+2])))
+		}
+	}
+	return string(out)
+}
+
+// base64Within returns what stands in the base64 of any data in which the secret begins
+// behind a multiple of three bytes and lead more: the characters that depend on nothing
+// else.
+func base64Within(secret string, lead int) string {
+	data := append(make([]byte, lead), secret...)
+	encoded := base64.StdEncoding.EncodeToString(data)
+	first := (lead*8 + 5) / 6
+	return encoded[first : len(data)*8/6]
+}
+
+// Text returns a text with its secrets masked: the same string where there are none.
+func (r *Redactor) Text(text string) string {
+	if r != nil {
+		if known := r.values.Load(); known != nil {
+			text = known.Replace(text)
+		}
+	}
+	return maskShapes(text)
+}
+
+// Unfinished masks a text that is still growing: what it ends with may be the beginning
+// of a secret, and is left out until a space follows it.
+func (r *Redactor) Unfinished(text string) string {
+	text = text[:strings.LastIndexFunc(text, unicode.IsSpace)+1]
+	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
+		text = text[:at]
+	}
+	return r.Text(text)
+}
+
+// Has reports whether there is something to mask in a text.
+func (r *Redactor) Has(text string) bool { return r.Text(text) != text }
+
+// Writer returns a writer that masks what goes to w. Each Write has to bring whole
+// records, as those of log handlers do. It reports the length it was given.
+func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }
+
+type writer struct {
+	redactor *Redactor
+	to       io.Writer
+}
+
+// Write masks a record.
+func (w writer) Write(p []byte) (int, error) {
+	before := string(p)
+	masked := w.redactor.Text(before)
+	if masked == before {
+		return w.to.Write(p)
+	}
+	if _, err := io.WriteString(w.to, masked); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

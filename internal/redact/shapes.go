@@ -1,0 +1,216 @@
+package redact
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shape is what a kind of secret looks like. A text is searched for the literals, which
+// is quick, and the pattern is tried only where one stands. It is anchored, and its
+// group is what is masked.
+type shape struct {
+	name     string
+	literals []string
+	pattern  *regexp.Regexp
+	// back, if not nil, says which bytes in front of the literal the pattern begins with.
+	back func(byte) bool
+	// within, if not nil, says in front of which bytes this is no secret, but the middle
+	// of something else.
+	within func(byte) bool
+	// reach is how far the pattern looks; 0 means maxReach.
+	reach int
+	// rest, if not nil, says how much of what follows the match belongs to the secret.
+	rest func(after string) int
+	// random wants both a digit and a letter in the secret: names have seldom both.
+	random bool
+}
+
+// shapes are those of the services that people use with a bot. Each says where its form
+// is described.
+var shapes = []shape{
+	{ // core.telegram.org/bots/api#authorizing-your-bot; today's all have an A behind the colon
+		name: "telegram", literals: []string{":A", "%3AA", "%3aA"}, back: digit, within: digit,
+		pattern: regexp.MustCompile(`^([0-9]{5,16}(?::|%3[Aa])A[A-Za-z0-9_-]{33,35})(?:[^A-Za-z0-9_-]|$)`),
+	},
+	{ // docs.slack.dev/authentication/tokens
+		name: "slack", literals: []string{"xox", "xapp-"}, within: inToken, random: true,
+		pattern: regexp.MustCompile(`^((?:xox[a-z](?:[.]xox[a-z])?|xapp)-[A-Za-z0-9-]{10,})`),
+	},
+	{ // docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+		name: "slack hook", literals: []string{"hooks.slack.com/"},
+		pattern: regexp.MustCompile(`^hooks[.]slack[.]com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{16,})`),
+	},
+	{ // platform.openai.com/docs/api-reference/authentication; Anthropic's and OpenRouter's too
+		name: "model key", literals: []string{"sk-"}, within: inToken, random: true,
+		pattern: regexp.MustCompile(`^(sk-(?:[A-Za-z0-9]+[_-]+)*[A-Za-z0-9]{16,}[A-Za-z0-9_-]*)`),
+	},
+	{ // developers.google.com/identity/protocols/oauth2: access and refresh tokens, codes, client secrets
+		name: "google", literals: []string{"ya29.", "1//0", "1%2F%2F0", "4/0A", "GOCSPX-"}, within: inToken,
+		pattern: regexp.MustCompile(`^((?:ya29[.][A-Za-z0-9_.-]|1(?://|%2F%2F)0[A-Za-z0-9_-]|4/0A[A-Za-z0-9_-]|GOCSPX-[A-Za-z0-9_-])[A-Za-z0-9_.-]{18,})`),
+	},
+	{ // cloud.google.com/docs/authentication/api-keys
+		name: "google key", literals: []string{"AIza"}, within: inToken,
+		pattern: regexp.MustCompile(`^(AIza[A-Za-z0-9_-]{35})(?:[^A-Za-z0-9_-]|$)`),
+	},
+	{ // docs.github.com/authentication, "About authentication to GitHub"
+		name: "github", literals: []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"}, within: inToken, random: true,
+		pattern: regexp.MustCompile(`^((?:gh[pousr]|github_pat)_[A-Za-z0-9_.-]{36,})`),
+	},
+	{ // docs.gitlab.com/security/tokens; docs.stripe.com/keys; huggingface.co/docs/hub/security-tokens; docs.npmjs.com/about-access-tokens
+		name: "services", literals: []string{"glpat-", "sk_live_", "rk_live_", "whsec_", "hf_", "npm_"}, within: inToken,
+		pattern: regexp.MustCompile(`^((?:glpat-|[sr]k_live_|whsec_)[A-Za-z0-9_.-]{20,}|hf_[A-Za-z]{34}|npm_[A-Za-z0-9]{36})`),
+	},
+	{ // docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+		name: "aws id", literals: []string{"AKIA", "ASIA"}, within: inToken,
+		pattern: regexp.MustCompile(`^((?:AKIA|ASIA)[A-Z2-7]{16})(?:[^A-Za-z0-9/+=]|$)`),
+	},
+	{ // as before: forty characters without a mark, known by their name alone
+		name: "aws secret", literals: []string{"ecret", "ECRET"},
+		pattern: regexp.MustCompile(`^(?i:ecret_?(?:access)?_?key)[\\"' \t]*[:=]>?[\\"' \t]*([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`),
+	},
+	{ // RFC 7519: header and claims are JSON objects
+		name: "jwt", literals: []string{"eyJ"}, within: inToken,
+		pattern: regexp.MustCompile(`^(eyJ[A-Za-z0-9_-]{8,}[.]eyJ[A-Za-z0-9_-]{8,}[.][A-Za-z0-9_-]{16,})`),
+	},
+	{ // RFC 7468
+		name: "private key", literals: []string{pemBegin}, reach: 100, rest: restOfKey,
+		pattern: regexp.MustCompile(`^(-----BEGIN(?:[A-Z0-9 +]|%20)*PRIVATE(?: |\+|%20)KEY(?:(?: |\+|%20)BLOCK)?-----)`),
+	},
+	{ // RFC 6750
+		name: "bearer", literals: []string{"earer ", "EARER "}, random: true,
+		pattern: regexp.MustCompile(`^(?i:earer) +["']?([A-Za-z0-9._~+/-]{16,}=*)`),
+	},
+	{ // RFC 7617, and headers of its kind
+		name: "authorization", literals: []string{"uthorization", "UTHORIZATION"},
+		pattern: regexp.MustCompile(`^(?i:uthorization)[\\"']*\s*[:=]\s*[\\"'\[]*(?i:basic|token|bot|apikey|key)\s+([A-Za-z0-9._~+/:-]{8,}=*)`),
+	},
+	{ // RFC 3986, section 3.2.1
+		name: "password in an address", literals: []string{"://"}, reach: 512,
+		pattern: regexp.MustCompile(`^://[^\s/?#@:"'<>\\]*:([^\s/?#@"'<>\\${}]+)@[A-Za-z0-9\[]`),
+	},
+	{ // RFC 6749, section 5.1, and the names that settings have
+		name: "named",
+		literals: []string{
+			"ccess_token", "CCESS_TOKEN", "ccessToken", "efresh_token", "EFRESH_TOKEN", "efreshToken", "lient_secret", "LIENT_SECRET", "lientSecret",
+			"pi_key", "PI_KEY", "piKey", "pikey", "pi-key", "ession_token", "ESSION_TOKEN", "uth_token", "UTH_TOKEN", "ot_token", "OT_TOKEN",
+			"pp_token", "PP_TOKEN", "igning_secret", "IGNING_SECRET",
+		}, random: true,
+		pattern: regexp.MustCompile(`^(?i:ccess_?token|efresh_?token|lient_?secret|pi[_-]?key|ession_token|uth_token|ot_token|pp_token|igning_secret)` +
+			`[\\"']*\s{0,2}[:=]\s{0,2}[\\"']*([A-Za-z0-9._~+/-]{20,}=*)(?:[^A-Za-z0-9._~+/=(-]|$)`),
+	},
+	{ // the lines of environment files
+		name: "password", literals: []string{"PASSWORD=", "PASSWD=", "PASSPHRASE="}, reach: 512,
+		pattern: regexp.MustCompile(`^PASS(?:WORD|WD|PHRASE)=["']?([^\s"'<>$\\{}]{6,})`),
+	},
+}
+
+const (
+	pemBegin = "-----BEGIN"
+	pemEnd   = "-----END"
+	pemDash  = "-----"
+	// maxReach bounds a secret in bytes: the largest are private keys and signed claims.
+	maxReach = 16 << 10
+)
+
+var restOfPEM = regexp.MustCompile(`^(?:[A-Za-z0-9+/=\s]|\\[nr]|%[0-9A-Fa-f]{2})*`)
+
+// restOfKey is what follows the first line of a private key: all up to its last line,
+// or, where that is missing, as far as the base64 goes.
+func restOfKey(after string) int {
+	after = after[:min(len(after), maxReach)]
+	if end := endOfKey(after); end >= 0 && !strings.Contains(after[:end], pemBegin) {
+		return end
+	}
+	return len(restOfPEM.FindString(after))
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// inToken are the bytes with which base64 and names go on.
+func inToken(c byte) bool {
+	return digit(c) || letter(c) || strings.IndexByte("+_-", c) >= 0
+}
+
+// endOfKey is where the last line of a key ends, or -1.
+func endOfKey(text string) int {
+	end := strings.Index(text, pemEnd)
+	if end < 0 {
+		return -1
+	}
+	end += len(pemEnd)
+	line := strings.Index(text[end:], pemDash)
+	if line < 0 {
+		return -1
+	}
+	return end + line + len(pemDash)
+}
+
+// span is a part of a text that is masked.
+type span struct{ from, to int }
+
+// maskShapes masks everything in a text that has the shape of a secret.
+func maskShapes(text string) string {
+	var spans []span
+	for i := range shapes {
+		for _, literal := range shapes[i].literals {
+			spans = shapes[i].find(text, literal, spans)
+		}
+	}
+	if len(spans) == 0 {
+		return text
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+	var masked strings.Builder
+	done := 0
+	for _, s := range spans {
+		if s.from >= done {
+			masked.WriteString(text[done:s.from])
+			masked.WriteString(Mask)
+		}
+		done = max(done, s.to)
+	}
+	masked.WriteString(text[done:])
+	return masked.String()
+}
+
+// find adds what has the shape and the literal.
+func (s *shape) find(text, literal string, spans []span) []span {
+	for at := 0; ; {
+		i := strings.Index(text[at:], literal)
+		if i < 0 {
+			return spans
+		}
+		from := at + i
+		for s.back != nil && from > at && s.back(text[from-1]) {
+			from--
+		}
+		at += i + len(literal)
+		if from > 0 && s.within != nil && s.within(text[from-1]) {
+			continue
+		}
+		if found := s.pattern.FindStringSubmatchIndex(text[from:min(len(text), from+cmp.Or(s.reach, maxReach))]); found != nil {
+			hit := span{from + found[2], from + found[3]}
+			if s.rest != nil {
+				hit.to += s.rest(text[hit.to:])
+			}
+			if !s.random || mixed(text[hit.from:hit.to]) {
+				spans = append(spans, hit)
+				at = max(at, hit.to)
+			}
+		}
+	}
+}
+
+// mixed reports whether a text has a digit and a letter.
+func mixed(text string) bool {
+	digits, letters := false, false
+	for i := range len(text) {
+		digits = digits || digit(text[i])
+		letters = letters || letter(text[i])
+	}
+	return digits && letters
+}
