@@ -21,6 +21,7 @@ var layers = []layer{
 	{"internal/readable", nil},
 	{"internal/seal", nil},
 	{"internal/price", nil},
+	{"internal/redact", nil},
 	{"internal/settings", []string{"storage", "internal/seal"}},
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups"}},
