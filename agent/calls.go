@@ -177,7 +177,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	began := time.Now()
 	r.observe(Event{Started: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name}})
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
-	res, fault := toolgroups.Run(ctx, r.agent.log, j.tool, j.toolCall(r.turn.Scope))
+	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {

@@ -121,7 +121,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	}
 	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(limit/4*bytesPerToken, shrunkBytes)))
 	return Message{
-		Role: RoleSummary, Time: a.cfg.Now(), Text: text, Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
+		Role: RoleSummary, Time: a.cfg.Now(), Text: r.say(text), Kept: len(r.history) - to, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}, true, nil
 }

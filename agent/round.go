@@ -175,7 +175,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 // message makes the record of a reply.
 func (r *run) message(reply Reply) Message {
 	m := Message{
-		Role: RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),
+		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}

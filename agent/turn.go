@@ -41,6 +41,9 @@ type Turn struct {
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
 	// that models can be shown the pictures that came with the message.
 	ReadFile func(path string, limit int64) ([]byte, error)
+	// Redact, if not nil, masks secrets in what tools return, before it becomes part of
+	// the conversation, and in what the model says.
+	Redact func(text string) string
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
 	// Cut, if not nil, is told before a request that does not show the whole

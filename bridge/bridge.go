@@ -72,6 +72,10 @@ type Config struct {
 	// from there are answered. It may be told again; an error has the platform say it
 	// again later.
 	Moved func(ctx context.Context, from, to Chat) error
+	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
+	// tools return to the model, and in what the model says. What people write is left
+	// as it is.
+	Redact func(text string) string
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
@@ -164,6 +168,9 @@ func New(cfg Config) (*Bridge, error) {
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(text string) string { return text }
 	}
 	b := &Bridge{
 		cfg:       cfg,

@@ -16,6 +16,7 @@ const maxUnknown = 5
 // render makes the parts of an answer. Where the platform's renderer fails, the
 // answer goes out as it is (B-04).
 func (b *Bridge) render(j *Job, answer string) (parts []SentPart) {
+	answer = b.cfg.Redact(answer)
 	defer func() {
 		if r := recover(); r != nil {
 			b.log.Error("answer can not be rendered and goes out plain", "job", j.Key(), "panic", r)
@@ -134,7 +135,7 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 		p.State, p.ID, p.Error = PartSent, id, ""
 		return nil
 	}
-	p.Error = err.Error()
+	p.Error = b.cfg.Redact(err.Error())
 	var failure *SendError
 	if !errors.As(err, &failure) {
 		failure = &SendError{Outcome: Unknown, Err: err}

@@ -68,14 +68,14 @@ func (b *Bridge) fileParts(j *Job) []SentPart {
 		return nil
 	}
 	if _, ok := b.platforms[j.Message.Chat.Platform].(Uploader); !ok {
-		return []SentPart{notice("I can not send files here. They are in my workspace: %s", names(files))}
+		return []SentPart{notice("I can not send files here. They are in my workspace: %s", b.cfg.Redact(names(files)))}
 	}
 	var parts []SentPart
 	for _, f := range files[:min(len(files), maxOutFiles)] {
 		parts = append(parts, SentPart{Part: Part{File: &f}, State: PartPending})
 	}
 	if len(files) > maxOutFiles {
-		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, names(files[maxOutFiles:])))
+		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, b.cfg.Redact(names(files[maxOutFiles:]))))
 	}
 	return parts
 }
@@ -163,8 +163,8 @@ func (b *Bridge) noticeInstead(j *Job, p *SentPart, err error) {
 		could = "may not have arrived"
 	}
 	*p = SentPart{
-		Part:  Part{Plain: fmt.Sprintf("[%s %s: %s]", shownName(*p.File), could, b.why(j, err))},
-		State: PartPending, Error: cmp.Or(p.Error, err.Error()),
+		Part:  Part{Plain: fmt.Sprintf("[%s %s: %s]", b.cfg.Redact(shownName(*p.File)), could, b.why(j, err))},
+		State: PartPending, Error: cmp.Or(p.Error, b.cfg.Redact(err.Error())),
 	}
 }
 

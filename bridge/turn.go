@@ -178,7 +178,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: fileReader(scope.Workspace), Gate: b.permit(j.Message),
+		ReadFile: fileReader(scope.Workspace), Gate: b.permit(j.Message), Redact: b.cfg.Redact,
 	}
 	if b.cfg.Observe != nil {
 		chat := j.Message.Chat

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
@@ -46,6 +47,8 @@ type Config struct {
 
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
+	// redact masks the secrets of all settings, and those that are added later.
+	redact *redact.Redactor
 }
 
 // TelegramConfig connects a Telegram bot.
@@ -182,6 +185,7 @@ func loadConfig(file string, environ []string) (Config, error) {
 	if err := cfg.check(); err != nil {
 		return cfg, err
 	}
+	cfg.redact = redact.New(cfg.secrets()...)
 	cfg.logLevel = new(slog.LevelVar)
 	cfg.logLevel.Set(level(cfg.Log.Level))
 	return cfg, nil
@@ -291,18 +295,21 @@ func (c Config) allowPrivate() ([]netip.Prefix, error) {
 // cacheDir holds what can be made again, such as compiled code.
 func (c Config) cacheDir() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
-// secrets lists the values that must never be shown.
+// secrets lists the values that must never be shown: every setting of type [Secret],
+// and what MCP servers are given.
 func (c Config) secrets() []string {
-	all := []Secret{
-		c.SecretKey, c.Telegram.Token, c.Slack.BotToken, c.Slack.AppToken, c.Slack.SigningSecret,
-		c.Model.APIKey, c.Google.ClientSecret,
-	}
 	var values []string
-	for _, s := range all {
-		if s != "" {
-			values = append(values, string(s))
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for _, field := range v.Fields() { // what is not set is an empty string
+			if field.Type() == reflect.TypeFor[Secret]() {
+				values = append(values, field.String())
+			} else if field.Kind() == reflect.Struct {
+				walk(field)
+			}
 		}
 	}
+	walk(reflect.ValueOf(c))
 	return append(values, c.MCP.Secrets()...)
 }
 

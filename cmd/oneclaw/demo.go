@@ -78,7 +78,7 @@ func demoModel(cfg Config) demo.Model {
 // demoConfig is a bot with the emulators around it, open to the one person of the page.
 func demoConfig(cfg Config, env demo.Environment) Config {
 	demo := defaultConfig()
-	demo.logLevel = cfg.logLevel
+	demo.logLevel, demo.redact = cfg.logLevel, cfg.redact
 	if demo.CacheDir = cfg.CacheDir; demo.CacheDir == "" {
 		// The data of a demo is thrown away; what it took time to compile is not.
 		if dir, err := os.UserCacheDir(); err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/redact"
 )
 
 // version is set by the linker in a release.
@@ -46,19 +47,22 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	root := rootCommand()
+	var known *redact.Redactor
+	root := rootCommand(func(r *redact.Redactor) { known = r })
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(stderr, "oneclaw: "+strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+		_, _ = fmt.Fprintln(stderr, "oneclaw: "+strings.ReplaceAll(strings.TrimSpace(known.Text(err.Error())), "\n", "; "))
 		return 1
 	}
 	return 0
 }
 
-func rootCommand() *cobra.Command {
+// rootCommand makes all commands. The secrets of the settings that one of them reads are
+// given to known.
+func rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "oneclaw",
 		Short:         "A bot for Telegram and Slack that loads its tools when it needs them",
@@ -67,7 +71,11 @@ func rootCommand() *cobra.Command {
 	}
 	var configFile string
 	root.PersistentFlags().StringVar(&configFile, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
-	load := func() (Config, error) { return loadConfig(configFile, os.Environ()) }
+	load := func() (Config, error) {
+		cfg, err := loadConfig(configFile, os.Environ())
+		known(cfg.redact)
+		return cfg, err
+	}
 	root.AddCommand(
 		runCommand(load), demoCommand(load), claimCommand(load), slackCommand(), providerCommand(load), googleCommand(load), evalCommand(), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
 	)

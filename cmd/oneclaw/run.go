@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/internal/redact"
 	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -74,11 +75,12 @@ type bot struct {
 	tools  *catalogue
 	slack  *slack.Platform // nil without Slack
 	offer  func(context.Context) error
+	redact *redact.Redactor
 }
 
 // handler serves health and, where Slack posts its events, those.
 func (b *bot) handler() http.Handler {
-	mux := healthHandler(b.bridge.Health)
+	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
 	if b.slack != nil {
 		mux.Handle("POST /slack/", b.slack.Events())
 	}
@@ -105,7 +107,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 }
 
 func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
-	b := &bot{offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }}
+	b := &bot{offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }, redact: cfg.redact}
 	platforms, err := b.platforms(cfg, log)
 	if err != nil {
 		return nil, err
@@ -113,6 +115,9 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	changing, vault, err := openSettings(cfg, store, log)
 	if err != nil {
 		return nil, err
+	}
+	if err := vault.Reveal(context.Background()); err != nil {
+		return nil, fmt.Errorf("read the stored secrets: %w", err)
 	}
 	models := newModels(changing, vault, log)
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
@@ -130,7 +135,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
-		Router: router, TaskDone: taskDone(b.tools.schedule), Logger: log,
+		Router: router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
 		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, log),
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {

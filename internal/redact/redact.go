@@ -28,8 +28,6 @@ const (
 	// MinKnown is the length in bytes from which a known value is looked for: shorter
 	// ones ("none", "test") would tear holes into every text.
 	MinKnown = 8
-	// minEncoded is the length from which a value is looked for within base64 too.
-	minEncoded = 12
 	// maxAdded bounds the values that were added while the program runs; the oldest are
 	// forgotten first.
 	maxAdded = 1000
@@ -41,7 +39,13 @@ type Redactor struct {
 	mu     sync.Mutex
 	given  []string
 	added  []string
-	values atomic.Pointer[strings.Replacer]
+	values atomic.Pointer[values]
+}
+
+// values are the known ones, prepared for the search.
+type values struct {
+	replacer *strings.Replacer
+	forms    []string
 }
 
 // New returns a redactor that knows the given values.
@@ -91,7 +95,7 @@ func (r *Redactor) build() {
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
 	}
-	r.values.Store(strings.NewReplacer(pairs...))
+	r.values.Store(&values{strings.NewReplacer(pairs...), all})
 }
 
 // forms are a value and what encodings make of it.
@@ -105,9 +109,6 @@ func forms(secret string) []string {
 	all = append(all, lowerEscapes(all[4]), lowerEscapes(all[5]))
 	if data, err := json.Marshal(secret); err == nil {
 		all = append(all, string(data[1:len(data)-1]))
-	}
-	if len(secret) < minEncoded {
-		return all
 	}
 	for lead := range 3 {
 		within := base64Within(secret, lead)
@@ -141,10 +142,17 @@ func base64Within(secret string, lead int) string {
 func (r *Redactor) Text(text string) string {
 	if r != nil {
 		if known := r.values.Load(); known != nil {
-			text = known.Replace(text)
+			text = known.replacer.Replace(text)
+			return maskShapes(text, known.begins)
 		}
 	}
-	return maskShapes(text)
+	return maskShapes(text, func(string) bool { return false })
+}
+
+// begins reports whether a known value begins with a word, so far as there is enough of
+// it to tell.
+func (v *values) begins(word string) bool {
+	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
 
 // Unfinished masks a text that is still growing: what it ends with may be the beginning
@@ -156,6 +164,26 @@ func (r *Redactor) Unfinished(text string) string {
 	}
 	return r.Text(text)
 }
+
+// Error returns an error whose text is masked. What it wraps is still found by
+// [errors.Is] and [errors.As]. It returns nil for nil.
+func (r *Redactor) Error(err error) error {
+	if err == nil || !r.Has(err.Error()) {
+		return err
+	}
+	return &maskedError{r.Text(err.Error()), err}
+}
+
+type maskedError struct {
+	text string
+	err  error
+}
+
+// Error returns the masked text.
+func (e *maskedError) Error() string { return e.text }
+
+// Unwrap returns the error that was masked.
+func (e *maskedError) Unwrap() error { return e.err }
 
 // Has reports whether there is something to mask in a text.
 func (r *Redactor) Has(text string) bool { return r.Text(text) != text }

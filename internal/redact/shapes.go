@@ -152,9 +152,10 @@ func endOfKey(text string) int {
 // span is a part of a text that is masked.
 type span struct{ from, to int }
 
-// maskShapes masks everything in a text that has the shape of a secret.
-func maskShapes(text string) string {
-	var spans []span
+// maskShapes masks everything in a text that has the shape of a secret, and words that
+// were cut off where one may have begun.
+func maskShapes(text string, begins func(word string) bool) string {
+	spans := cutOff(text, begins)
 	for i := range shapes {
 		for _, literal := range shapes[i].literals {
 			spans = shapes[i].find(text, literal, spans)
@@ -203,6 +204,47 @@ func (s *shape) find(text, literal string, spans []span) []span {
 			}
 		}
 	}
+}
+
+// cutOff finds the beginnings of secrets in front of an ellipsis: whoever shortens a text
+// leaves too little for its shape.
+func cutOff(text string, begins func(word string) bool) (spans []span) {
+	for _, ellipsis := range []string{"…", "..."} {
+		for at := 0; ; {
+			i := strings.Index(text[at:], ellipsis)
+			if i < 0 {
+				break
+			}
+			end := at + i
+			at = end + len(ellipsis)
+			from := end
+			for from > 0 && end-from < maxReach && (inToken(text[from-1]) || text[from-1] == ':' || text[from-1] == '/') {
+				from--
+			}
+			if word := text[from:end]; begins(word) || beginsShape(word) {
+				spans = append(spans, span{from, end})
+			}
+		}
+	}
+	return spans
+}
+
+// minCutOff is how much of a secret makes its beginning worth masking, in bytes behind
+// the literal by which it is known.
+const minCutOff = 6
+
+func beginsShape(word string) bool {
+	for i := range shapes {
+		if shapes[i].within == nil || shapes[i].back != nil {
+			continue
+		}
+		for _, literal := range shapes[i].literals {
+			if rest, ok := strings.CutPrefix(word, literal); ok && len(rest) >= minCutOff && mixed(rest) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mixed reports whether a text has a digit and a letter.

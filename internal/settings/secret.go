@@ -48,7 +48,39 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("settings: key of provider %s, bound to its server: %w; enter it again with: oneclaw provider key %s", p.ID, err, p.ID)
 	}
+	s.reveal(string(key))
 	return string(key), nil
+}
+
+// Reveal gives all keys and variables to [Config.Revealed]. One that can not be read is
+// logged and left out.
+func (v *Vault) Reveal(ctx context.Context) error {
+	s := v.settings
+	providers, err := s.Providers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range providers {
+		if _, err := v.Key(ctx, p); err != nil && !Is(err, NotFound) {
+			s.log.Warn("key of a provider can not be read", "provider", p.ID, "err", err)
+		}
+	}
+	names, err := s.VariableNames(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := v.Variables(ctx, []string{name}); err != nil {
+			s.log.Warn("variable can not be read", "variable", name, "err", err)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) reveal(secret string) {
+	if s.cfg.Revealed != nil && secret != "" {
+		s.cfg.Revealed(secret)
+	}
 }
 
 // SetKey stores the API key of a provider. An empty one says that its server wants
@@ -73,6 +105,7 @@ func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	if _, err := s.kv.Put(ctx, keyPrefix+p.ID, s.seal.Seal(place, []byte(key)), storage.Any); err != nil {
 		return fmt.Errorf("settings: write the key of provider %s: %w", p.ID, err)
 	}
+	s.reveal(key)
 	return nil
 }
 
@@ -98,6 +131,7 @@ func (v *Vault) Variables(ctx context.Context, names []string) (map[string]strin
 			return nil, fmt.Errorf("settings: variable %s: %w; set it again", name, err)
 		}
 		values[name] = string(value)
+		s.reveal(string(value))
 	}
 	return values, nil
 }
@@ -132,6 +166,7 @@ func (s *Settings) SetVariable(ctx context.Context, name, value string) error {
 	if _, err := s.kv.Put(ctx, variablePrefix+name, s.seal.Seal(variablePrefix+name, []byte(value)), storage.Any); err != nil {
 		return fmt.Errorf("settings: write variable %s: %w", name, err)
 	}
+	s.reveal(value)
 	return nil
 }
 

@@ -83,6 +83,9 @@ type Config struct {
 	Routings []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+	// Revealed, if not nil, is given each key and variable that is read or stored, so
+	// that it can be masked wherever it turns up.
+	Revealed func(secret string)
 	// Logger is told about records that can not be read. Nil discards it.
 	Logger *slog.Logger
 }

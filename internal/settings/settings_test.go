@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -415,5 +416,30 @@ func TestSecretsStaySecret(t *testing.T) {
 	fmt.Fprintf(&texts, "%+v %+v %+v", all, answer, log.String())
 	if strings.Contains(texts.String(), "-secret") {
 		t.Errorf("a secret in %s", texts.String())
+	}
+}
+
+// Whoever masks secrets learns all that there are, and each that comes.
+func TestC18SecretsAreRevealedToWhoMasksThem(t *testing.T) {
+	kv := openKV(t)
+	var seen []string
+	cfg := config(kv)
+	cfg.Revealed = func(secret string) { seen = append(seen, secret) }
+	s, v, err := settings.Open(cfg)
+	must(t, err)
+	must(t, s.SetVariable(t.Context(), "A", "value of A"))
+	p, err := s.AddProvider(t.Context(), "Mine", settings.TypeOpenAI, "https://api.example.com/v1")
+	must(t, err)
+	must(t, v.SetKey(t.Context(), p.ID, "key-of-mine"))
+	if want := []string{"value of A", "key-of-mine"}; !slices.Equal(seen, want) {
+		t.Errorf("told %q, want %q", seen, want)
+	}
+	seen = nil
+	_, v, err = settings.Open(cfg)
+	must(t, err)
+	must(t, v.Reveal(t.Context()))
+	slices.Sort(seen)
+	if want := []string{"key-of-mine", "value of A"}; !slices.Equal(slices.DeleteFunc(seen, func(s string) bool { return s == cfg.Preset.Key }), want) {
+		t.Errorf("at the next start told %q, want %q", seen, want)
 	}
 }

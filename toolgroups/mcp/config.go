@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"oneclaw/internal/guard"
 	"oneclaw/toolgroups"
@@ -105,20 +107,51 @@ func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
 // MarshalText masks the value in JSON and other texts.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Secrets returns the values that must never be shown, as they are written.
+// Secrets returns the values that must never be shown: of headers, and of those
+// variables whose name or look says that they are secret. The environment's values
+// stand in the place of ${NAME}.
 func (c Config) Secrets() []string {
+	lookup := c.LookupEnv
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
-		for _, m := range []map[string]Secret{s.Env, s.Headers} {
-			for _, key := range slices.Sorted(maps.Keys(m)) {
-				if m[key] != "" {
-					out = append(out, string(m[key]))
-				}
+		for _, value := range s.Headers {
+			value := filled(value, lookup)
+			out = append(append(out, value), strings.Fields(value)...)
+		}
+		for key, value := range s.Env {
+			if value := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
+				out = append(out, value)
+			}
+		}
+		for _, key := range s.PassEnv {
+			if value, ok := lookup(key); ok && secretName.MatchString(key) {
+				out = append(out, value)
 			}
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(slices.DeleteFunc(out, func(v string) bool { return v == "" }))
+}
+
+// secretName are the names of variables that hold a secret, and not a mode or a folder.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|dsn|cookie|session|webhook|private`)
+
+// looksSecret reports whether a value is long, in one piece, and looks random.
+func looksSecret(value string) bool {
+	return len(value) >= 16 && !strings.ContainsAny(value, " /\\.:,") && strings.ContainsAny(value, "0123456789") &&
+		strings.ContainsFunc(value, unicode.IsLetter)
+}
+
+// filled puts what the environment has in the place of ${NAME}.
+func filled(value Secret, lookup func(string) (string, bool)) string {
+	return reference.ReplaceAllStringFunc(string(value), func(ref string) string {
+		found, _ := lookup(ref[2 : len(ref)-1])
+		return found
+	})
 }
 
 // Validate checks the servers without starting or reaching any. The error names

@@ -69,9 +69,11 @@ mcp: server "b": trust: "z" is none of hints, none, full`
 
 func TestSecretsAreNeverShown(t *testing.T) {
 	cfg := mcp.Config{Servers: map[string]mcp.Server{
-		"x": {Command: "a", Env: map[string]mcp.Secret{"A": "hidden-1", "B": ""}},
-		"y": {URL: "http://a", Headers: map[string]mcp.Secret{"A": "hidden-2"}},
-	}}
+		"x": {Command: "a", PassEnv: []string{"X_TOKEN", "LANG"}, Env: map[string]mcp.Secret{
+			"A_KEY": "hidden-1", "B_KEY": "", "MODE": "information", "FOLDER": "/srv/data/2026", "LOOKS": "hidden1234567890", "DB_PASS": "${OTHER}-5",
+		}},
+		"y": {URL: "http://a", Headers: map[string]mcp.Secret{"A": "Bearer hidden-2"}},
+	}, LookupEnv: func(name string) (string, bool) { return "hidden-" + name, true }}
 	asYAML, err := yaml.Marshal(cfg)
 	must(t, err)
 	asJSON, err := json.Marshal(cfg.Servers)
@@ -81,7 +83,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			t.Errorf("a secret is shown: %s", text)
 		}
 	}
-	if got := strings.Join(cfg.Secrets(), " "); got != "hidden-1 hidden-2" {
+	if got := strings.Join(cfg.Secrets(), " "); got != "Bearer Bearer hidden-2 hidden-1 hidden-2 hidden-OTHER-5 hidden-X_TOKEN hidden1234567890" {
 		t.Errorf("secrets %q", got)
 	}
 }

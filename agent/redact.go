@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"oneclaw/toolgroups"
+)
+
+// NoteMasked stands behind a result in which secrets were masked: a model that writes
+// such a text back would destroy them.
+const NoteMasked = "\n[Secrets in this result are hidden from you and shown as ••••. Do not write this text back over its source, and do not try to find them out.]"
+
+// masked is a tool whose results hold no secret. They are masked before they are cut to
+// their length, because half a secret can not be recognised.
+func (r *run) masked(tool toolgroups.Tool) toolgroups.Tool {
+	mask := r.turn.Redact
+	if mask == nil {
+		return tool
+	}
+	inner := tool.Run
+	tool.Run = func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		res, err := inner(ctx, call)
+		if err != nil {
+			return toolgroups.Result{}, maskError(err, mask)
+		}
+		if text := mask(res.Text); text != res.Text {
+			res.Text = text + NoteMasked
+		}
+		for i := range res.Files {
+			res.Files[i].Caption = mask(res.Files[i].Caption)
+		}
+		return res, nil
+	}
+	return tool
+}
+
+func maskError(err error, mask func(string) string) error {
+	if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
+		return &toolgroups.Error{Code: fault.Code, Message: mask(fault.Message)}
+	}
+	if text := mask(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// say masks what the model says. Its calls stay as they are: they have to do what the
+// user has asked for.
+func (r *run) say(text string) string {
+	if r.turn.Redact == nil {
+		return text
+	}
+	return r.turn.Redact(text)
+}

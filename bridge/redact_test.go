@@ -1,0 +1,80 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// What leaves for a chat is masked, whoever made it; what people wrote is kept as it is.
+func TestC18WhatIsSentIsMasked(t *testing.T) {
+	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+	broken := true
+	r := newRig(t, echo, func(c *bridge.Config) {
+		c.Redact = hide
+		c.Commands = []bridge.Command{{
+			CommandInfo: bridge.CommandInfo{Name: "leak"},
+			Run:         func(context.Context, bridge.CommandCall) (string, error) { return "here is SECRET", nil },
+		}}
+	})
+	r.platform.fail = func(_ int, committed bool) error {
+		if committed && broken {
+			broken = false
+			return &bridge.SendError{Outcome: bridge.Unknown, Err: errSecret{}}
+		}
+		return nil
+	}
+	r.accept(direct("1", "my SECRET\fand SECRET"))
+	r.platform.wait(t, 3)
+	r.accept(direct("2", "/leak"))
+	got := texts(r.platform.wait(t, 4))
+	if want := []string{"re: my ••••", "re: my ••••", "and ••••", "here is ••••"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	r.stop()
+	for entry, err := range r.cfg.Store.List(context.Background(), storage.Range{Prefix: "job/"}) {
+		var job bridge.Job
+		if err != nil || json.Unmarshal(entry.Value, &job) != nil {
+			t.Fatal(err)
+		}
+		for _, p := range job.Parts {
+			if strings.Contains(p.Text+p.Plain+p.Error, "SECRET") {
+				t.Errorf("the job %s keeps %+v", entry.Key, p)
+			}
+		}
+		if job.Message.ID == "1" && job.Message.Text != "my SECRET\fand SECRET" {
+			t.Errorf("what the user wrote became %q", job.Message.Text)
+		}
+	}
+}
+
+type errSecret struct{}
+
+func (errSecret) Error() string { return "at SECRET" }
+
+// File names and captions are masked too.
+func TestC18NoticesOfFilesAreMasked(t *testing.T) {
+	think := func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			if yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "draw", Arguments: "{}"}}}, nil) &&
+				yield(agent.Message{Role: agent.RoleTool, CallID: "1", Tool: "draw", Status: agent.StatusOK, Files: []toolgroups.File{{Path: "SECRET.png"}}}, nil) {
+				yield(agent.Message{Role: agent.RoleAssistant, Text: "done", Final: true}, nil)
+			}
+		}
+	}
+	r := newRig(t, think, func(c *bridge.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+	})
+	r.accept(direct("1", "draw"))
+	if got := texts(r.platform.wait(t, 2)); !strings.Contains(got[1], "••••.png could not be sent") {
+		t.Errorf("sent %q", got)
+	}
+}

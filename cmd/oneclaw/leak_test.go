@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// vault are secrets that stand in settings, in files, in what servers answer, and on the
+// lips of the model. They are put together here so that nobody takes them for real ones.
+func vault(w *town) map[string]string {
+	long := "q7Rv2LxN8mKd4TzB6wYc0PfHs3Jg5Ua9"
+	return map[string]string{
+		"telegram token": w.env["TELEGRAM_BOT_TOKEN"], "slack bot": w.env["SLACK_BOT_TOKEN"], "slack app": w.env["SLACK_APP_TOKEN"],
+		"model key": w.env["OPENAI_API_KEY"], "secret key": "kept-in-the-environment-1", "google secret": "google client's \"secret\" & 1",
+		"server key": "mcp-" + long, "variable": "variable of an administrator 7",
+		"shape openai": "sk" + "-proj-" + long + long, "shape github": "gh" + "p_" + long + "abcd1", "shape aws": "AK" + "IAIOSFODNN7EXAMPL3"[:18],
+		"shape slack": "xo" + "xb-123456789012-123456789012-" + long, "shape telegram": "7654321098:AA" + long + "x",
+		"shape google": "ya" + "29.a0" + long, "shape pem": "-----BEGIN PRIVATE" + " KEY-----\n" + long + long + "\n-----END PRIVATE" + " KEY-----",
+		"password": "hunter2-" + long,
+	}
+}
+
+// babbler is a model that reads what it is told to read, tells all that it was shown,
+// and makes up secrets of its own.
+func babbler(secrets string, reads []openai.ToolCall) openai.Brain {
+	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case last.Role == "user" && strings.Contains(last.Content, "break"):
+			return openai.Reply{Err: &openai.Error{Status: 400, Message: "refused: " + secrets}}, nil
+		case last.Role == "user" && strings.Contains(last.Content, "administer"):
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "load_tool_group", Arguments: `{"group_name":"config"}`}}}, nil
+		case last.Role == "tool" && strings.HasPrefix(last.Content, "Loaded "):
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "2", Name: "manage_env_var", Arguments: `{"action":"set","key":"A_VALUE","value":"variable of an administrator 7"}`}}}, nil
+		case last.Role == "user":
+			return openai.Reply{Text: "I look at " + secrets, Calls: reads}, nil
+		}
+		var told strings.Builder
+		for _, m := range req.Messages {
+			if m.Role == "tool" {
+				told.WriteString(m.Content + "\n\n")
+			}
+		}
+		return openai.Reply{Text: "It is done.\n\n" + told.String() + "```\n" + secrets + "\n```"}, nil
+	})
+}
+
+// TestC18SecretsAreShownNowhere plants secrets wherever the bot could meet them, has
+// everything told in both platforms, and looks for them in the chats, in what the model
+// was sent, in the log, in the files of the bot and behind its port.
+func TestC18SecretsAreShownNowhere(t *testing.T) {
+	w := newTown(t, nil)
+	token := w.env["TELEGRAM_BOT_TOKEN"]
+	server, channel, people := w.withSlack(t, "ann")
+	address := freeAddress(t)
+	w.env["TELEGRAM_BOT_TOKEN"], w.env["ONECLAW_ALLOW"], w.env["ONECLAW_LISTEN"] = token, "*", address
+	secrets := vault(w)
+	all, forms := "", ""
+	for name, s := range secrets {
+		if name != "secret key" && name != "password" {
+			all += s + "\n"
+		}
+		if !strings.HasPrefix(name, "shape") && name != "password" {
+			forms += url.QueryEscape(s) + "\n" + base64.StdEncoding.EncodeToString([]byte("user:"+s)) + "\n"
+		}
+	}
+	all += "postgres://bot:" + secrets["password"] + "@db/x\n" + secrets["secret key"]
+	leaky := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, all+forms) }))
+	t.Cleanup(leaky.Close)
+	reads := []openai.ToolCall{
+		{ID: "a", Name: "read_file", Arguments: `{"path":"settings.env"}`},
+		{ID: "c", Name: "http_request", Arguments: fmt.Sprintf(`{"url":%q}`, leaky.URL)},
+	}
+	model, err := openai.New(openai.Config{Brain: babbler(all, reads), Key: "sk-emulated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	modelURL, err := model.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := w.env["ONECLAW_DATA_DIR"]
+	ann := w.person("Ann")
+	maps.Copy(w.env, map[string]string{
+		"OPENAI_BASE_URL": modelURL, "ONECLAW_SECRET_KEY": secrets["secret key"], "GOOGLE_CLIENT_ID": "client", "GOOGLE_CLIENT_SECRET": secrets["google secret"],
+		"HOST_KEY": secrets["server key"], "ONECLAW_LOG_LEVEL": "debug", "ONECLAW_ADMINS": fmt.Sprint("telegram:", ann),
+		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8",
+	})
+	plant(t, dir, "oneclaw.yaml", "mcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
+		"      args: [-c, 'read line; echo \"$SERVER_KEY\" >&2; echo \"no JSON: $SERVER_KEY\"; exit 3']\n      env: {SERVER_KEY: '${HOST_KEY}'}\n")
+	for _, owner := range []string{fmt.Sprint("telegram:", ann), "slack:" + channel} {
+		workspace := bridge.WorkspacePath(dir, owner)
+		plant(t, workspace, "settings.env", all+forms)
+	}
+
+	bot := w.run()
+	told := w.ask(bot, ann, "administer", nil) // an administrator sets a variable
+	for _, text := range []string{"tell", "break", "tell again"} {
+		told += w.ask(bot, ann, text, nil)
+		n := 0
+		server.View(func(s slack.State) { n = s.CountAnswers(channel) })
+		sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> "+text, "")
+		waitSlack(t, server, "an answer", func(s slack.State) bool { return s.CountAnswers(channel) > n })
+	}
+	// The test would find nothing where nothing was told.
+	wantIn(t, told, "It is done", "••••", "hidden from you", "incident")
+	wantIn(t, bot.out.String(), "no answer", "••••", "exit status 3")
+	places := map[string]string{"log": bot.out.String(), "telegram": told, "slack": fmt.Sprintf("%+v", server.Messages(channel))}
+	w.telegram.View(func(s telegram.State) { places["telegram chat"] = fmt.Sprintf("%+v", s.Answers(ann)) })
+	for _, request := range model.Requests() {
+		for _, m := range request.Messages {
+			if m.Role == "system" || m.Role == "tool" {
+				places["prompts"] += m.Content + "\n"
+			}
+		}
+	}
+	for _, page := range []string{"/healthz", "/readyz", "/metrics"} {
+		places[page] = get(t, "http://"+address+page)
+	}
+	bot.kill(syscall.SIGTERM)
+	places["files of the bot"] = filesBut(t, dir, "settings.env", "oneclaw.yaml")
+	lookFor(t, secrets, places)
+}
+
+func lookFor(t *testing.T, secrets, places map[string]string) {
+	t.Helper()
+	for place, text := range places {
+		for name, s := range secrets {
+			pieces := []string{s, url.QueryEscape(s), strings.ReplaceAll(s, `"`, `\"`), base64.StdEncoding.EncodeToString([]byte("user:" + s))}
+			if body := strings.Split(s, "\n"); len(body) > 1 {
+				pieces = append(pieces, body[1])
+			}
+			for _, piece := range pieces {
+				if place == "files of the bot" && strings.HasPrefix(piece, "variable of") {
+					continue // the call with which the administrator's words set it is on record
+				}
+				if at := strings.Index(text, piece); at >= 0 {
+					t.Errorf("%s shows the %s: %.300s", place, name, text[max(0, at-150):])
+					break
+				}
+			}
+		}
+	}
+}
+
+func plant(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesBut returns the bytes of all files below a folder.
+func filesBut(t *testing.T, dir string, but ...string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		for _, b := range but {
+			if d.Name() == b {
+				return nil
+			}
+		}
+		data, err := os.ReadFile(name)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func get(t *testing.T, address string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(response.Header, string(body))
+}
