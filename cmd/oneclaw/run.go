@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -64,6 +62,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
+			b.control,
 			b.run,
 		)
 	})
@@ -76,6 +75,10 @@ type bot struct {
 	slack  *slack.Platform // nil without Slack
 	offer  func(context.Context) error
 	redact *redact.Redactor
+
+	store   *bolt.Store
+	dataDir string
+	log     *slog.Logger
 }
 
 // handler serves health and, where Slack posts its events, those.
@@ -100,6 +103,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 		return err
 	}
 	defer func() { err = errors.Join(err, b.tools.Close()) }()
+	b.store, b.dataDir, b.log = store, cfg.DataDir, log
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -182,18 +186,4 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 		all = append(all, sl)
 	}
 	return all, cfg.checkPlatforms()
-}
-
-// databaseName is the file of the bolt engine in the data directory.
-const databaseName = "oneclaw.db"
-
-func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
-	}
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, databaseName), Logger: log})
-	if errors.Is(err, storage.ErrLocked) {
-		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
-	}
-	return store, err
 }
