@@ -94,7 +94,7 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 		for range perRound {
 			said++
 			for n, who := range people {
-				text := fmt.Sprint("message ", said)
+				text := fmt.Sprint("message of ", who, " ", said)
 				if roots[n] == "" {
 					roots[n] = sayTo(t, server, channel, who, "<@"+server.BotUser()+"> "+text, "").TS
 				} else {
@@ -132,8 +132,8 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	}
 	cut := 0
 	server.View(func(s slack.State) { cut = s.CutOff() })
-	t.Logf("%d messages in %d threads, %d kills: %d answers marked as possible repeats, %d sends cut off",
-		said*len(people), len(people), rounds(), marks, cut)
+	t.Logf("%d messages in %d threads, %d kills: all answered, %d answers marked as possible repeats, %d sends cut off, %d effects, none twice",
+		said*len(people), len(people), rounds(), marks, cut, w.effects(t))
 	if marks > cut {
 		t.Errorf("%d answers are marked as possible repeats, but only %d sends were cut off", marks, cut)
 	}
