@@ -176,6 +176,18 @@ func (b *Bridge) roleOf(platform, user string) toolgroups.Role {
 // role is what the sender of a message may do now.
 func (b *Bridge) role(m Message) toolgroups.Role { return b.roleOf(m.Chat.Platform, m.User) }
 
+// AdminChats returns the chats in which the bot is alone with its owner or with one of the
+// administrators who were made such in a chat, as far as it knows those chats.
+func (b *Bridge) AdminChats() []Chat {
+	var chats []Chat
+	for _, one := range b.people.all(func(one person) bool { return one.Standing.role() >= toolgroups.RoleAdmin }) {
+		if one.Chat != (Chat{}) && !slices.Contains(chats, one.Chat) {
+			chats = append(chats, one.Chat)
+		}
+	}
+	return chats
+}
+
 // errBarred is the cause with which the turn of somebody is cancelled who was removed.
 var errBarred = errors.New("bridge: its user was removed")
 

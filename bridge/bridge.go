@@ -61,6 +61,10 @@ type Config struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it can not do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Refused, if not nil, makes the card with which a turn is answered for which there is
+	// no budget; its text has to say so. The error is that of the turn. Tasks and
+	// platforms without buttons get the notice of the error alone.
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (Card, error)
 	// TaskDone, if not nil, is told what became of a submission before that is closed.
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error

@@ -79,6 +79,8 @@ type Job struct {
 	Card string `json:"card,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
+	// Refused is set where a budget did not allow an answer.
+	Refused bool `json:"refused,omitempty"`
 	// Resumes counts the restarts that found the job begun.
 	Resumes  int       `json:"resumes,omitempty"`
 	Accepted time.Time `json:"accepted"`
