@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,8 @@ type person struct {
 	Until time.Time `json:"until,omitzero"`
 	// Chat is where the bot talks to them alone.
 	Chat Chat `json:"chat,omitzero"`
+	// Card is the token of the card about them.
+	Card string `json:"card,omitempty"`
 }
 
 // title is how a person is called in a text in Markdown.
@@ -64,8 +67,12 @@ func (p person) title() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
 	}
-	return escapeMarkdown(p.Name) + " (`" + p.User + "`)"
+	return inCode(p.Name) + " (`" + p.User + "`)"
 }
+
+// inCode has a line that somebody else has written shown as it is: nothing in it is a
+// link, a mention or a command.
+func inCode(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
 const accessPrefix = "access/"
 
@@ -158,6 +165,28 @@ func (p *people) remove(ctx context.Context, user string) error {
 	p.mu.Unlock()
 	if err := p.kv.Delete(ctx, accessPrefix+user, storage.Any); err != nil {
 		return fmt.Errorf("remove person %s: %w", user, err)
+	}
+	return nil
+}
+
+// bar takes away what somebody was given, in memory first: whatever becomes of the
+// write, they are out. Changing is held.
+func (p *people) bar(ctx context.Context, one person, by string, now time.Time) error {
+	one.Standing, one.By, one.Until = isRefused, by, now.Add(refusedAge)
+	p.mu.Lock()
+	p.byID[one.User] = one
+	p.mu.Unlock()
+	return p.put(ctx, one)
+}
+
+// prune forgets those whose standing gave no role and has ended.
+func (p *people) prune(ctx context.Context, now time.Time) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	for _, one := range p.all(func(one person) bool { return !one.Until.IsZero() && !now.Before(one.Until) }) {
+		if err := p.remove(ctx, one.User); err != nil {
+			return err
+		}
 	}
 	return nil
 }

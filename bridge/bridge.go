@@ -182,7 +182,6 @@ func New(cfg Config) (*Bridge, error) {
 		store:     cfg.Store,
 		jobs:      jobs{kv: cfg.Store},
 		cards:     cards{kv: cfg.Store},
-		handlers:  maps.Clone(cfg.Cards),
 		expiry:    newExpiry(),
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]Platform),
@@ -194,6 +193,8 @@ func New(cfg Config) (*Bridge, error) {
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
+	b.handlers = map[string]CardHandler{cardAdmit: b.admit, cardPeople: b.peoplePressed}
+	maps.Copy(b.handlers, cfg.Cards)
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
@@ -323,6 +324,9 @@ func (b *Bridge) prune(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		before := b.cfg.Now().Add(-ReceiptAge)
+		if err := b.people.prune(ctx, b.cfg.Now()); err != nil && ctx.Err() == nil {
+			b.log.Warn("people could not be pruned", "err", err)
+		}
 		n, err := b.jobs.prune(ctx, before)
 		if err == nil {
 			err = b.cards.prune(ctx, before)

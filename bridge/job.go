@@ -69,6 +69,8 @@ type Job struct {
 	Title string `json:"title,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
+	// Knock has the owner asked about the sender, who is told so instead of the notice.
+	Knock bool `json:"knock,omitempty"`
 	// Waited is how long the message was on its way, where its answer says so.
 	Waited time.Duration `json:"waited,omitempty"`
 	// MovedTo is the new id of the chat, where the platform said so on delivery.
