@@ -47,7 +47,7 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 	user := m.Chat.Platform + ":" + m.User
 	owner, owned := b.people.owner()
 	one, known := b.people.find(user)
-	if known && !one.Until.IsZero() && !now.Before(one.Until) {
+	if known && one.over(now) {
 		known = false
 	}
 	switch {
@@ -55,12 +55,10 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 		return welcome, nil
 	case !owned || known && one.Standing == isRefused:
 		return j.Notice, nil
+	case !known && b.crowded(now):
+		b.log.Warn("owner not asked about a newcomer: too many wait for an answer", "user", user)
+		return j.Notice, nil
 	case !known:
-		waiting := b.people.all(func(p person) bool { return p.Standing == hasAsked && now.Before(p.Until) })
-		if len(waiting) >= maxAsked {
-			b.log.Warn("owner not asked about a newcomer: too many wait for an answer", "user", user, "waiting", len(waiting))
-			return j.Notice, nil
-		}
 		one = person{
 			User: user, Name: shorten(m.UserName, maxCalled), Standing: hasAsked, Since: now, Until: now.Add(askedAge),
 			Chat: Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
@@ -79,6 +77,11 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 	}
 	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
 		"I have asked my owner whether to let you in (`%s`). If so, I will tell you here.", user), nil
+}
+
+// crowded reports whether as many newcomers wait for a decision as may.
+func (b *Bridge) crowded(now time.Time) bool {
+	return len(b.people.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })) >= maxAsked
 }
 
 // ask posts the card about a newcomer, once.

@@ -137,7 +137,7 @@ func TestC16OnlyTheOwnerAdmits(t *testing.T) {
 	}
 	u.accept(from("2", "b", "/whoami"), from("1", "2", "/whoami"))
 	wantText(t, u.untilTold("1", 4)[3], "my owner")
-	if told := u.told("2"); len(told) != 1 {
+	if told := u.untilTold("2", 1); len(told) != 1 {
 		t.Errorf("user 2 was told %q", told)
 	}
 }

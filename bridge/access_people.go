@@ -62,6 +62,9 @@ type person struct {
 	Card string `json:"card,omitempty"`
 }
 
+// over reports whether a standing has ended.
+func (p person) over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
+
 // title is how a person is called in a text in Markdown.
 func (p person) title() string {
 	if p.Name == "" {
@@ -183,7 +186,7 @@ func (p *people) bar(ctx context.Context, one person, by string, now time.Time) 
 func (p *people) prune(ctx context.Context, now time.Time) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	for _, one := range p.all(func(one person) bool { return !one.Until.IsZero() && !now.Before(one.Until) }) {
+	for _, one := range p.all(func(one person) bool { return one.over(now) }) {
 		if err := p.remove(ctx, one.User); err != nil {
 			return err
 		}
