@@ -207,6 +207,7 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 	u := newOwned(t)
 	u.accept(from("2", "a", "hello"))
 	card := u.card("somebody new")
+	u.untilTold("2", 1)
 	u.accept(from("1", "1", "/people add fake:2"))
 	wantText(t, u.untilTold("2", 2)[1], "You have been let in")
 	u.card("Let in with /people")
