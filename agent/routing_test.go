@@ -312,7 +312,9 @@ func TestAcceptance118DecisionIsLogged(t *testing.T) {
 		context, threshold int
 		want               search.Routing
 	}{{128_000, 12_800, search.RoutingSearch}, {200_000, 20_000, search.RoutingGroups}} {
-		c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) { cfg.Prices = search.DefaultPrices() })
+		c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
+			cfg.Prices, cfg.Config = search.DefaultPrices(), search.DefaultConfig()
+		})
 		c.registry = padded(t, c.world, 12_900)
 		c.turn.ContextTokens = tc.context
 		c.say("x", says("ok"))

@@ -191,12 +191,8 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 			if cause := context.Cause(ctx); cause != nil {
 				return "", cause
 			}
-			failure := errors.Join(err, limited.Err())
 			// The question stays on record: "try again" has to mean something.
-			if err := h.append(context.WithoutCancel(ctx)); err != nil {
-				return "", err
-			}
-			return b.unanswered(ctx, j, scope, failure)
+			return b.failed(j, errors.Join(err, limited.Err())), h.append(context.WithoutCancel(ctx))
 		}
 		if m.Final {
 			m.Text = missing.admit(h, m.Text)

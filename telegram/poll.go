@@ -21,8 +21,8 @@ import (
 const (
 	minBackOff = time.Second
 	maxBackOff = 60 * time.Second
-	// defaultPollMargin is how long past its timeout a poll may be answered.
-	defaultPollMargin = 15 * time.Second
+	// pollMargin is how long past its timeout a poll may be answered.
+	pollMargin = 15 * time.Second
 	// emptyPause keeps a server that does not wait from being asked without end.
 	emptyPause = 500 * time.Millisecond
 )
@@ -49,9 +49,6 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 		pause:    newPause(),
 	}
 	defer r.answers.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r.answers.Go(func() { r.watch(ctx) })
 	for ctx.Err() == nil {
 		if wait := r.round(ctx); !sleep(ctx, wait) {
 			break
@@ -76,16 +73,13 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 		if err == nil {
 			err = p.dropWebhook(ctx)
 		}
-		if ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			return self, nil
 		}
-		p.health.polled(err)
-		if err == nil {
-			return self, nil
-		}
+		p.health.polled(err, false)
 		wait := pause.after(err)
 		p.log.Warn("telegram cannot be reached yet", "err", err, "wait", wait)
-		p.api.renew()
+		p.api.close()
 		if !sleep(ctx, wait) {
 			return user{}, nil
 		}
@@ -140,22 +134,19 @@ type receiver struct {
 	pause   pause
 	slots   chan struct{}
 	answers sync.WaitGroup
-
-	polling sync.Mutex // guards cancel
-	cancel  context.CancelCauseFunc
 }
 
 // round polls once, hands over what came, and returns how long to wait.
 func (r *receiver) round(ctx context.Context) time.Duration {
 	begin := time.Now()
 	raws, err := r.poll(ctx)
-	switch {
-	case ctx.Err() != nil, errors.Is(err, errAwake):
+	if ctx.Err() != nil {
 		return 0
-	case err != nil:
-		return r.missed(ctx, err)
 	}
-	r.health.polled(nil)
+	if err != nil {
+		return r.missed(err)
+	}
+	r.health.polled(nil, false)
 	if len(raws) == 0 {
 		r.pause.steps.Reset()
 		return max(0, emptyPause-time.Since(begin))
@@ -165,7 +156,6 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	if !known {
 		return r.pause.after(nil)
 	}
-	r.health.hands()
 	err = r.hand(ctx, events)
 	if ctx.Err() != nil && err != nil {
 		return 0
@@ -183,12 +173,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 }
 
 func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	r.polling.Lock()
-	r.cancel = end
-	r.polling.Unlock()
-	timed, cancel := context.WithTimeout(ctx, r.pollTimeout+r.pollMargin)
+	ctx, cancel := context.WithTimeout(ctx, r.pollTimeout+pollMargin)
 	defer cancel()
 	params := tgbotapi.Params{
 		"timeout":         strconv.Itoa(int(r.pollTimeout / time.Second)),
@@ -199,36 +184,25 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 		params["offset"] = strconv.FormatInt(r.offset, 10)
 	}
 	var raws []json.RawMessage
-	err := r.api.do(timed, "getUpdates", params, &raws, nil)
-	if err != nil && context.Cause(ctx) != nil {
-		err = context.Cause(ctx)
-	}
+	err := r.api.do(ctx, "getUpdates", params, &raws, nil)
 	return raws, err
 }
 
-// missed records a poll that came to nothing and returns how long to wait. Somebody else
-// who polls is waited for without end: it may be the former self of this bot, whose poll
-// holds the place for a while, or somebody's mistake, which only people can end.
-func (r *receiver) missed(ctx context.Context, err error) time.Duration {
+// missed records a poll that came to nothing and returns how long to wait.
+func (r *receiver) missed(err error) time.Duration {
 	var ce *callError
-	if errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict {
-		wait := jittered(r.conflictWait)
-		lasts, begins := r.health.conflicted(err, r.calm())
+	conflict := errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict
+	begins := r.health.polled(err, conflict)
+	if conflict {
 		if begins {
-			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", wait)
+			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", r.conflictWait)
 		}
-		if lasts >= conflictPatience {
-			if who := r.holder(ctx); r.health.blame(who) {
-				r.log.Error("this bot gets no messages", "reason", who, "err", err)
-			}
-		}
-		return wait
+		return r.conflictWait
 	}
-	r.health.polled(err)
 	wait := r.pause.after(err)
 	r.log.Warn("poll without answer", "err", err, "wait", wait)
 	// A connection that has died in silence must not carry the next poll too.
-	r.api.renew()
+	r.api.close()
 	return wait
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,16 +26,36 @@ func historyCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			chat, err := bridge.ParseChat(args[0])
-			if err != nil {
-				return err
-			}
-			return printHistory(cmd.Context(), cfg, chat, cmd.OutOrStdout())
+			return printHistory(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
 		},
 	}
 }
 
-func printHistory(ctx context.Context, cfg Config, chat bridge.Chat, w io.Writer) (err error) {
+func printHistory(ctx context.Context, cfg Config, chat string, w io.Writer) error {
+	return readChat(ctx, cfg, chat, func(log iter.Seq2[agent.Message, error]) error {
+		count := 0
+		for m, err := range log {
+			if err != nil {
+				return err
+			}
+			count++
+			if _, err := io.WriteString(w, historyLine(m)); err != nil {
+				return err
+			}
+		}
+		if count == 0 {
+			return fmt.Errorf("chat %s has no messages since it began or was cleared", chat)
+		}
+		return nil
+	})
+}
+
+// readChat gives the present conversation of a chat to read.
+func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) (err error) {
+	chat, err := bridge.ParseChat(name)
+	if err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseName)); err != nil {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
@@ -47,20 +68,7 @@ func printHistory(ctx context.Context, cfg Config, chat bridge.Chat, w io.Writer
 	if err != nil {
 		return err
 	}
-	count := 0
-	for m, err := range bridge.Messages(ctx, store, session.Log()) {
-		if err != nil {
-			return err
-		}
-		count++
-		if _, err := io.WriteString(w, historyLine(m)); err != nil {
-			return err
-		}
-	}
-	if count == 0 {
-		return fmt.Errorf("chat %s has no messages since it began or was cleared", chat)
-	}
-	return nil
+	return read(bridge.Messages(ctx, store, session.Log()))
 }
 
 // historyLine shows a message: when, who, what.

@@ -143,19 +143,27 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// describeTools builds the registry on an empty store, to be looked at and not used: the
-// bot may be running on the real one.
+// unusedToken stands for a platform where a bot is built and not run.
+const unusedToken = "1:unused"
+
+// describeTools builds the registry of a bot that nobody uses.
 func describeTools(ctx context.Context, cfg Config) (registry *toolgroups.Registry, err error) {
-	dir, err := os.MkdirTemp("", "oneclaw-tools-")
-	if err != nil {
-		return nil, fmt.Errorf("describe tools: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir = dir
-	cfg.Telegram.Token = "1:unused"
-	err = serveBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *bot) error {
+	err = emptyBot(ctx, cfg, func(b *bot) error {
 		registry = b.tools.Registry()
 		return nil
 	})
 	return registry, err
+}
+
+// emptyBot builds a bot on an empty store, to be looked at and not used: the bot may be
+// running on the real one.
+func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error) {
+	dir, err := os.MkdirTemp("", "oneclaw-tools-")
+	if err != nil {
+		return fmt.Errorf("describe tools: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg.DataDir = dir
+	cfg.Telegram.Token = unusedToken
+	return serveBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }

@@ -103,7 +103,7 @@ func (l *Ledger) newest(ctx context.Context) (string, error) {
 func (l *Ledger) read(ctx context.Context, day string) error {
 	s, last, since := newState(""), storage.Position(0), 0
 	if day == "" {
-		l.take(s, last, since)
+		l.state, l.last, l.since = s, last, since
 		return nil
 	}
 	from := storage.Query{}
@@ -125,16 +125,8 @@ func (l *Ledger) read(ctx context.Context, day string) error {
 		last = record.Pos
 		since++
 	}
-	l.take(s, last, since)
-	return nil
-}
-
-// take has a state as the present one.
-func (l *Ledger) take(s *state, last storage.Position, since int) {
-	if l.cfg.Exclusive {
-		s.Open = l.open // what a log has of others is of a process that is no more
-	}
 	l.state, l.last, l.since = s, last, since
+	return nil
 }
 
 // begin starts the log of a day. Where another process has done it, its state counts.
@@ -153,7 +145,7 @@ func (l *Ledger) begin(ctx context.Context, s *state) error {
 	case err != nil:
 		return fmt.Errorf("budget: begin %s: %w", s.Day, err)
 	default:
-		l.take(s, last, 1)
+		l.state, l.last, l.since = s, last, 1
 	}
 	if _, err := l.cfg.Store.Put(ctx, currentKey, []byte(s.Day), storage.Any); err != nil {
 		l.state = nil

@@ -48,31 +48,72 @@ func (t PriceTable) Of(model string) Prices {
 
 // The session that prices are compared for: an assumption, not a measurement.
 const (
-	sessionRequests = 20   // without those that load a group
-	sessionLoads    = 2    // groups that are needed
+	sessionRequests = 20   // without those that load or search
+	sessionGroups   = 3    // groups that are needed
+	sessionTools    = 9    // tools that are needed, each of which is searched for once
 	sessionTokens   = 6000 // the system prompt and the messages of a request
+	searchTokens    = 400  // what a search answers
 )
 
 // maxDirect is how many tools a model is left to choose from where it need not load
 // groups: with more than 30 to 50 models choose worse, by what their makers say.
 const maxDirect = 50
 
-// everything is what the tools array of a session costs that offers all tools, in
-// tokens at the plain price.
-func (p Prices) everything(core, deferrable int) float64 {
-	return p.kept(core+deferrable, sessionRequests)
+// sizes is what auto knows of the tools, in estimated tokens.
+type sizes struct {
+	core, deferrable int
+	// call is tool_call alone, bridge all three bridge tools.
+	call, bridge int
+	// groups is how many there are, group how large that of a tool is on average: a
+	// tool that is needed is rather in a large group.
+	groups, group int
 }
 
-// loading is what it costs a session to load groups: the tools array, the requests
-// that do nothing else, and what stands behind the array and is written anew.
-func (p Prices) loading(core, deferrable, groups int) float64 {
-	loads := min(sessionLoads, groups)
-	requests := sessionRequests + loads
-	cost := p.kept(core, requests)
-	for i := range loads {
-		cost += p.kept(deferrable/groups, requests*(loads-i)/(loads+1))
-		cost += sessionTokens * (p.Write - p.Read)
-		cost += sessionTokens * p.Read
+func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
+	s := sizes{
+		core: toolgroups.EstimateTokens(core), deferrable: deferrable,
+		call:   toolgroups.EstimateTokens(newBridge(BridgeConfig{CallOnly: true}).Tools()),
+		bridge: toolgroups.EstimateTokens(newBridge(BridgeConfig{}).Tools()),
+	}
+	if len(entries) == 0 {
+		return s
+	}
+	tools := map[string]int{}
+	for _, e := range entries {
+		tools[e.Group]++
+	}
+	squares := 0
+	for _, n := range tools {
+		squares += n * n
+	}
+	s.groups = len(tools)
+	s.group = deferrable * squares / (len(entries) * len(entries))
+	return s
+}
+
+// costs is what a session costs under each routing, in tokens at the plain price.
+type costs struct{ all, groups, bridge, search float64 }
+
+func (p Prices) costs(s sizes) costs {
+	loads := min(sessionGroups, s.groups)
+	asked := p.Read * sessionTokens // a request that does nothing but load or search
+	loaded := p.added(s.group, loads) + asked*float64(loads)
+	return costs{
+		all: p.kept(s.core+s.deferrable, sessionRequests),
+		// What stands behind the array is written anew at each load.
+		groups: p.kept(s.core, sessionRequests+loads) + loaded + (p.Write-p.Read)*sessionTokens*float64(loads),
+		bridge: p.kept(s.core+s.call, sessionRequests+loads) + loaded,
+		search: p.kept(s.core+s.bridge, sessionRequests+sessionTools) +
+			p.added(searchTokens, sessionTools) + asked*sessionTools,
+	}
+}
+
+// added is what so many tokens cost that come so many times, evenly over a session,
+// and stay.
+func (p Prices) added(tokens, times int) float64 {
+	cost := 0.0
+	for i := range times {
+		cost += p.kept(tokens, (sessionRequests+times)*(times-i)/(times+1))
 	}
 	return cost
 }
@@ -87,19 +128,33 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	d := r.deferrable(f.Registry, f.Scope.Role)
 	decision := r.cfg.Config.decide(d.catalogue.Len(), d.tokens(), f.ContextTokens)
 	core := f.Registry.Offer(nil)
-	coreTokens := toolgroups.EstimateTokens(core)
-	prices := r.cfg.Prices.Of(f.Model)
-	everything := prices.everything(coreTokens, decision.Tokens)
-	loading := prices.loading(coreTokens, decision.Tokens, max(1, len(d.catalogue.Origins())))
+	c := r.cfg.Prices.Of(f.Model).costs(sizesOf(core, decision.Tokens, d.catalogue.entries))
 	tools := len(core) + decision.Tools
 	mode := RoutingGroups
 	switch {
 	case decision.Active:
 		mode = RoutingSearch
-	case decision.Tools > 0 && everything <= loading && tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools):
-		mode = RoutingAll
+	case decision.Tools > 0:
+		mode = c.cheapest(!r.configured, tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools))
 	}
-	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode), "auto", decision,
-		"model", f.Model, "cost_all", math.Round(everything), "cost_groups", math.Round(loading))
+	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode), "auto", decision, "model", f.Model,
+		"cost_all", math.Round(c.all), "cost_groups", math.Round(c.groups), "cost_bridge", math.Round(c.bridge), "cost_search", math.Round(c.search))
+	return mode
+}
+
+// cheapest is the routing that costs least, the plainer one where two cost the same.
+// bridge and all say whether tools may stay behind a bridge, and whether all of them
+// may be offered at once.
+func (c costs) cheapest(bridge, all bool) Routing {
+	mode, least := RoutingGroups, c.groups
+	if all && c.all <= least {
+		mode, least = RoutingAll, c.all
+	}
+	if bridge && c.bridge < least {
+		mode, least = RoutingBridge, c.bridge
+	}
+	if bridge && c.search < least {
+		mode = RoutingSearch
+	}
 	return mode
 }

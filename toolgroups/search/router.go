@@ -57,18 +57,21 @@ type RouterConfig struct {
 // length, the array stops one short of that, [ToolCall] comes last, and the tools
 // behind the cap are run through it.
 //
-// With [RoutingAuto] the first request of a session decides. Tool search is used if
-// the block tools.tool_search says so for the size of the deferrable schemas: always,
-// never, or from a share of the model's context on. Otherwise everything is offered
-// if that is no dearer than loading groups, at the prices of the model's cache, and
-// not too much to choose from; else groups are loaded. What was decided is recorded
-// with the conversation, so that neither a restart nor new tools turn it around.
+// With [RoutingAuto] the first request of a session decides for the routing in which a
+// session of usual length costs least at the prices of the model's cache, by the sizes
+// of the schemas; everything is offered at once only where it is not too much to choose
+// from. Where the block tools.tool_search says that tools are to be deferred, it is
+// [RoutingSearch], and where the block was given and says no, nothing stays behind a
+// bridge. What was decided is recorded with the conversation, so that neither a restart
+// nor new tools turn it around.
 //
 // A router remembers nothing but catalogues that it can make again. It may be used
 // concurrently.
 type Router struct {
 	cfg RouterConfig
 	log *slog.Logger
+	// configured says that the block tools.tool_search was given.
+	configured bool
 
 	mu       sync.Mutex
 	registry *toolgroups.Registry
@@ -91,13 +94,14 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !slices.Contains(Routings(), cfg.Routing) {
 		return nil, fmt.Errorf("search: routing %q is none of %v", cfg.Routing, Routings())
 	}
-	if cfg.Config.unset() {
+	configured := !cfg.Config.unset()
+	if !configured {
 		cfg.Config = DefaultConfig()
 	}
 	if !cfg.Config.sound() {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
-	r := &Router{cfg: cfg, log: cfg.Logger}
+	r := &Router{cfg: cfg, log: cfg.Logger, configured: configured}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

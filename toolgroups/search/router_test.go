@@ -102,25 +102,30 @@ func TestRouterKeepsToTheRole(t *testing.T) {
 	}
 }
 
-// Below the threshold the prices of the cache decide between offering everything and
-// loading groups; without one, or with many tools, groups are loaded.
+// Below the threshold the prices of the cache and the sizes of the groups decide. Where
+// the block tools.tool_search was given, it has the word about bridges.
 func TestAutoComparesPrices(t *testing.T) {
+	given := search.DefaultConfig()
 	for name, tc := range map[string]struct {
 		extra, limit int
 		model        string
+		config       search.Config
 		want         string
 	}{
-		"few tools":            {model: "some-model", want: "all"},
-		"few, but no room":     {model: "some-model", limit: 9, want: "groups"},
-		"some, no cache":       {extra: 38, model: "some-model", want: "groups"},
-		"some, cheap to read":  {extra: 38, model: "deepseek-v4-flash", want: "all"},
-		"many, cheap to read":  {extra: 60, model: "deepseek-v4-flash", want: "groups"},
-		"as a router names it": {extra: 38, model: "deepseek/DeepSeek-V4-Flash", want: "all"},
+		"few tools":                   {model: "some-model", want: "all"},
+		"few, but no room":            {model: "some-model", limit: 9, want: "groups"},
+		"few, no room, cheap to read": {model: "gpt-5", limit: 9, want: "bridge"},
+		"some, cheap to read":         {extra: 38, model: "deepseek-v4-flash", want: "all"},
+		"as a router names it":        {extra: 38, model: "deepseek/DeepSeek-V4-Flash", want: "all"},
+		"a large group":               {extra: 60, model: "deepseek-v4-flash", want: "search"},
+		"a large group, block given":  {extra: 60, model: "deepseek-v4-flash", config: given, want: "groups"},
+		"a huge group":                {extra: 300, model: "some-model", want: "search"},
+		"a huge group, block given":   {extra: 300, model: "some-model", config: given, want: "groups"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			r := router(t, search.RouterConfig{
-				Routing: search.RoutingAuto, Prices: search.DefaultPrices(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Routing: search.RoutingAuto, Prices: search.DefaultPrices(), Config: tc.config, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			facts := toolgroups.Facts{
 				Registry: office(t, tc.extra), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin},
@@ -130,7 +135,7 @@ func TestAutoComparesPrices(t *testing.T) {
 			if route.Mode != tc.want || route.Record != tc.want {
 				t.Errorf("routed by %s, recorded %s, want %s; %s", route.Mode, route.Record, tc.want, log.String())
 			}
-			if !strings.Contains(log.String(), "cost_all=") || !strings.Contains(log.String(), "cost_groups=") {
+			if !strings.Contains(log.String(), "cost_all=") || !strings.Contains(log.String(), "cost_bridge=") {
 				t.Errorf("logged %s", log.String())
 			}
 			log.Reset()

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/agent"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/price"
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/search"
+)
+
+func billCommand(load func() (Config, error)) *cobra.Command {
+	var chat string
+	var asJSON, asMarkdown bool
+	command := &cobra.Command{
+		Use:   "bill [CONVERSATION…]",
+		Short: "Compare what conversations cost under each way of routing tools",
+		Long: "Play conversations under each way of routing tools (tools.routing) and print what their input tokens cost at the " +
+			"prices of several providers' caches. Nothing is sent anywhere. Without arguments all conversations are played that " +
+			"come with the program; --chat plays the present conversation of a chat (stop the bot first).",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			if chat != "" && len(args) > 0 {
+				return errors.New("--chat plays a chat and takes no names of conversations")
+			}
+			conversations, lines, err := bills(cmd, cfg, chat, args)
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON:
+				return bill.WriteJSON(cmd.OutOrStdout(), lines)
+			case asMarkdown:
+				return bill.WriteMarkdown(cmd.OutOrStdout(), conversations, lines)
+			}
+			return bill.WriteText(cmd.OutOrStdout(), conversations, lines)
+		},
+	}
+	command.Flags().StringVar(&chat, "chat", "", "play the present conversation of a chat, such as telegram:123")
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each line")
+	command.Flags().BoolVar(&asMarkdown, "markdown", false, "print tables in Markdown")
+	command.MarkFlagsMutuallyExclusive("json", "markdown")
+	return command
+}
+
+// bills plays the conversations that come with the program, or that of a chat.
+func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (conversations []bill.Conversation, lines []bill.Line, err error) {
+	ctx := cmd.Context()
+	if chat == "" {
+		if conversations, err = conversationsNamed(names); err != nil {
+			return nil, nil, err
+		}
+		err = emptyBot(ctx, cfg, func(b *bot) error {
+			lines, err = compareBills(cmd, cfg, b, conversations)
+			return err
+		})
+		return conversations, lines, err
+	}
+	c, err := recordedChat(ctx, cfg, chat)
+	if err != nil {
+		return nil, nil, err
+	}
+	conversations = []bill.Conversation{c}
+	if cfg.Telegram.Token == "" {
+		cfg.Telegram.Token = unusedToken
+	}
+	// The bot is built with the data of the real one, for its own tools and servers, and
+	// not run.
+	err = serveBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *bot) error {
+		lines, err = compareBills(cmd, cfg, b, conversations)
+		return err
+	})
+	return conversations, lines, err
+}
+
+// compareBills plays conversations with the tools of a bot.
+func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
+	prices, costs := search.DefaultPrices(), price.Defaults()
+	comparison, err := bill.New(bill.Config{
+		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
+		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens),
+		Money: func(model string) (price.Price, bool) { return costs.For("", model) },
+		Left: func(calls int) {
+			cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var lines []bill.Line
+	for _, c := range conversations {
+		more, err := comparison.Compare(cmd.Context(), c)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, more...)
+	}
+	return lines, nil
+}
+
+// recordedChat reads the present conversation of a chat.
+func recordedChat(ctx context.Context, cfg Config, name string) (c bill.Conversation, err error) {
+	err = readChat(ctx, cfg, name, func(log iter.Seq2[agent.Message, error]) error {
+		c, err = bill.Recorded(name, log)
+		return err
+	})
+	return c, err
+}
+
+// conversationsNamed are those that come with the program, or some of them.
+func conversationsNamed(names []string) ([]bill.Conversation, error) {
+	all, err := bill.Conversations()
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	var chosen []bill.Conversation
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c bill.Conversation) bool { return c.Name == name })
+		if i < 0 {
+			var known []string
+			for _, c := range all {
+				known = append(known, c.Name)
+			}
+			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}

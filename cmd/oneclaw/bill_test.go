@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/bill"
+	"oneclaw/toolgroups/search"
+)
+
+// comparison is what the command prints.
+type comparison struct {
+	conversations []bill.Conversation
+	lines         []bill.Line
+}
+
+// billed plays the conversations once for all tests.
+var billed = sync.OnceValues(func() (comparison, error) {
+	cmd := &cobra.Command{}
+	cmd.SetContext(context.Background())
+	conversations, lines, err := bills(cmd, defaultConfig(), "", nil)
+	return comparison{conversations, lines}, err
+})
+
+// near is how much more than the best routing auto may cost.
+const near = 1.05
+
+// What auto decides costs at most 5 % more than what would have been best. Of two
+// conversations that begin alike it can not know which one it will be: where no routing is
+// near the best in both, it has to be near the best for the two together. That is so with
+// Gemini's cache, which keeps nothing that is shorter than some thousand tokens.
+func TestAutoIsNearTheBest(t *testing.T) {
+	b, err := billed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alike := range [][]string{{"chat", "office"}, {"servers"}} {
+		for _, table := range tableNames(b.lines) {
+			possible := slices.ContainsFunc(search.Routings(), func(r search.Routing) bool {
+				return r != search.RoutingAuto && within(b.lines, table, alike, r)
+			})
+			if !possible && !strings.HasPrefix(table, "Gemini") {
+				t.Errorf("%s, %v: no routing is near the best", table, alike)
+			}
+			if possible {
+				if !within(b.lines, table, alike, search.RoutingAuto) {
+					t.Errorf("%s, %v: auto is not near the best:%s", table, alike, rows(b.lines, table, alike))
+				}
+				continue
+			}
+			best := sum(b.lines, table, alike, search.RoutingGroups)
+			for _, r := range search.Routings() {
+				best = min(best, sum(b.lines, table, alike, r))
+			}
+			if auto := sum(b.lines, table, alike, search.RoutingAuto); auto > best*near {
+				t.Errorf("%s, %v together: auto costs %.0f, the best %.0f:%s", table, alike, auto, best, rows(b.lines, table, alike))
+			}
+		}
+	}
+}
+
+func tableNames(lines []bill.Line) []string {
+	var names []string
+	for _, l := range lines {
+		if !slices.Contains(names, l.Table) {
+			names = append(names, l.Table)
+		}
+	}
+	return names
+}
+
+// within reports whether a routing is near the best in each of the conversations.
+func within(lines []bill.Line, table string, conversations []string, r search.Routing) bool {
+	for _, c := range conversations {
+		best := sum(lines, table, []string{c}, search.RoutingGroups)
+		for _, other := range search.Routings() {
+			best = min(best, sum(lines, table, []string{c}, other))
+		}
+		if sum(lines, table, []string{c}, r) > best*near {
+			return false
+		}
+	}
+	return true
+}
+
+// sum is what conversations cost together under one routing.
+func sum(lines []bill.Line, table string, conversations []string, r search.Routing) float64 {
+	all := 0.0
+	for _, l := range lines {
+		if l.Table == table && l.Routing == r && slices.Contains(conversations, l.Conversation) {
+			all += l.Billed
+		}
+	}
+	return all
+}
+
+func rows(lines []bill.Line, table string, conversations []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if l.Table == table && slices.Contains(conversations, l.Conversation) {
+			b.WriteString("\n" + l.Conversation + " " + string(l.Routing) + " (" + string(l.Routed) + ") " + strconv.Itoa(int(l.Billed)))
+		}
+	}
+	return b.String()
+}
+
+// billDocs is where the tables stand, between two marks.
+const (
+	billDocs  = "../../docs/bill.md"
+	billBegin = "<!-- oneclaw bill --markdown -->\n"
+	billEnd   = "<!-- end -->"
+)
+
+// billDrift is how far a figure of the docs may be from what is measured, as a share: a
+// word changed in a description is no reason to measure anew.
+const billDrift = 0.03
+
+// The tables in the docs are those that the program prints. ONECLAW_UPDATE=1 writes them.
+func TestBillDocs(t *testing.T) {
+	b, err := billed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now bytes.Buffer
+	if err := bill.WriteMarkdown(&now, b.conversations, b.lines); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(billDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(page), billBegin)
+	tables, tail, ended := strings.Cut(rest, billEnd)
+	if !ok || !ended {
+		t.Fatalf("%s has no marks for the tables", billDocs)
+	}
+	if os.Getenv("ONECLAW_UPDATE") != "" {
+		if err := os.WriteFile(billDocs, []byte(head+billBegin+"\n"+now.String()+"\n"+billEnd+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, measured := takeApart(t, now.String())
+	got, stand := takeApart(t, tables)
+	same := want == got && len(measured) == len(stand)
+	for i := range measured {
+		if same && (stand[i] < measured[i]*(1-billDrift) || stand[i] > measured[i]*(1+billDrift)) {
+			t.Errorf("%s has %.0f where %.0f is measured", billDocs, stand[i], measured[i])
+		}
+	}
+	if !same || t.Failed() {
+		t.Errorf("the tables of %s are out of date; write them with ONECLAW_UPDATE=1 go test ./cmd/oneclaw -run BillDocs", billDocs)
+	}
+}
+
+// figure is a number of billed tokens; what is added to it follows from it.
+var (
+	figure = regexp.MustCompile(`\b[0-9]{1,3}(,[0-9]{3})+\b`)
+	added  = regexp.MustCompile(` \(\+[0-9]+ %\)|\$[0-9.]+, \$[0-9.]+`)
+)
+
+// takeApart separates the numbers of tokens from the rest of the tables.
+func takeApart(t *testing.T, tables string) (string, []float64) {
+	t.Helper()
+	tables = added.ReplaceAllString(strings.TrimSpace(tables), "")
+	var numbers []float64
+	for _, text := range figure.FindAllString(tables, -1) {
+		n, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	return figure.ReplaceAllString(tables, "N"), numbers
+}
+
+func TestBillCommand(t *testing.T) {
+	t.Setenv("ONECLAW_DATA_DIR", t.TempDir())
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such conversation": {[]string{"bill", "opera"}, `there is no conversation "opera"; there are chat, office, servers, and --chat for one of yours`},
+		"no database":          {[]string{"bill", "--chat", "telegram:1"}, "there is no database in"},
+		"no chat":              {[]string{"bill", "--chat", "somebody"}, "somebody"},
+		"both":                 {[]string{"bill", "--chat", "telegram:1", "chat"}, "--chat plays a chat"},
+		"two forms":            {[]string{"bill", "--json", "--markdown"}, "json"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := Main(tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
+			t.Errorf("%s: exit %d, %s", name, code, stderr.String())
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := Main([]string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	var line bill.Line
+	if err := json.Unmarshal(bytes.SplitN(stdout.Bytes(), []byte("\n"), 2)[0], &line); err != nil || line.Conversation != "chat" || line.Requests != 20 {
+		t.Errorf("%+v, %v", line, err)
+	}
+}

@@ -1,0 +1,304 @@
+package bill_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oneclaw/agent"
+	"oneclaw/internal/bill"
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// town has a core tool and two groups.
+func town(t testing.TB) *toolgroups.Registry {
+	t.Helper()
+	tool := func(name, about string) toolgroups.Tool {
+		return toolgroups.Tool{
+			Name: name, Description: about, Effect: toolgroups.ReadOnly,
+			Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				t.Error("a tool of the program was run")
+				return toolgroups.Result{}, nil
+			},
+		}
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
+		Core: []toolgroups.Tool{tool("get_current_time", "Tell the time in a city.")},
+		Groups: []toolgroups.Group{
+			{Name: "weather", Tools: []toolgroups.Tool{tool("weather_today", "The weather of today."), tool("weather_week", "The weather of the week.")}},
+			{Name: "trains", Tools: []toolgroups.Tool{tool("trains_next", "The next trains from a city.")}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+const short = `
+name: trip
+title: a trip
+turns:
+  - user: What time is it in Oslo, and how is the weather?
+    steps:
+      - say: One moment.
+        calls:
+          - tool: get_current_time
+            with: {city: Oslo}
+            result: "12:00"
+          - tool: weather_today
+            find: weather today
+            with: {city: Oslo}
+            result: '[{{rows}}]'
+            row: '{"hour":$1,"sky":"$2"}'
+            rows: [["12", "sun"], ["13", "rain"]]
+    answer: Noon, and rain from one.
+  - user: And the next train?
+    steps:
+      - calls:
+          - {tool: trains_next, find: next trains, with: {city: Oslo}, code: execution_error, result: No timetable.}
+      - calls:
+          - {tool: weather_today, with: {city: Bergen}, result: fog}
+    answer: I can not see the timetable. Bergen has fog.
+`
+
+func trip(t testing.TB) bill.Conversation {
+	t.Helper()
+	c, err := bill.Read(strings.NewReader(short))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func calculator(t testing.TB, reg *toolgroups.Registry) *bill.Bill {
+	t.Helper()
+	b, err := bill.New(bill.Config{
+		Registry: reg, Prompt: "You help.", Prices: search.DefaultPrices(), Tables: bill.Tables(search.DefaultPrices(), nil),
+		Money: func(model string) (price.Price, bool) {
+			return price.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What each routing has the model do: load, search, or call at once.
+func TestConversationUnderEachRouting(t *testing.T) {
+	want := map[search.Routing][]string{
+		search.RoutingGroups: {"load_tool_group weather", "get_current_time+weather_today", "", "load_tool_group trains", "trains_next", "weather_today", ""},
+		search.RoutingBridge: {"load_tool_group weather", "get_current_time+tool_call", "", "load_tool_group trains", "tool_call", "tool_call", ""},
+		search.RoutingSearch: {"tool_search", "get_current_time+tool_call", "", "tool_search", "tool_call", "tool_call", ""},
+		search.RoutingAll:    {"get_current_time+weather_today", "", "trains_next", "weather_today", ""},
+	}
+	for routing, want := range want {
+		log, err := calculator(t, town(t)).Log(t.Context(), trip(t), routing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range log {
+			if m.Role != agent.RoleAssistant {
+				continue
+			}
+			var names []string
+			for _, c := range m.Calls {
+				name := c.Name
+				if group, ok := toolgroups.LoadArgument(json.RawMessage(c.Arguments)); ok {
+					name += " " + group
+				}
+				names = append(names, name)
+			}
+			got = append(got, strings.Join(names, "+"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", routing, diff)
+		}
+	}
+}
+
+// A log gives back the conversation that it is of, by whatever routing it was made.
+func TestRecordedIsWhatWasPlayed(t *testing.T) {
+	c := trip(t)
+	for _, routing := range search.Routings() {
+		log, err := calculator(t, town(t)).Log(t.Context(), c, routing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := bill.Recorded("trip", func(yield func(agent.Message, error) bool) {
+			for _, m := range log {
+				if !yield(m, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.Turns, got.Turns, cmpopts.IgnoreFields(bill.Call{}, "Find")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", routing, diff)
+		}
+		b := calculator(t, town(t))
+		lines, err := b.Compare(t.Context(), got)
+		if err != nil || len(lines) == 0 {
+			t.Errorf("%s: what was recorded can not be played: %v", routing, err)
+		}
+	}
+}
+
+// Chats as they really are: files, senders, stopped turns, tools that are gone.
+func TestRecordedTakesWhatFits(t *testing.T) {
+	log := []agent.Message{
+		{Role: agent.RoleTool, CallID: "x", Text: "of a turn before"},
+		{Role: agent.RoleUser, Text: "first"},
+		{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "gone", Arguments: `{}`}, {ID: "2", Name: "weather_today", Arguments: `not json`}, {ID: "3", Name: "trains_next", Arguments: `{"city":"Rome"}`}}},
+		{Role: agent.RoleStarted, CallID: "1"},
+		{Role: agent.RoleTool, CallID: "2", Tool: "weather_today", Text: "what?", Status: agent.StatusError, Code: "invalid_arguments"},
+		{Role: agent.RoleTool, CallID: "1", Tool: "gone", Text: "done"},
+		{Role: agent.RoleUser, Text: "second", Sender: "Ann", Files: []toolgroups.File{{Path: "a.txt"}}, Recalled: "She likes trains."},
+		{Role: agent.RoleSummary, Text: "we talked"},
+		{Role: agent.RoleAssistant, Text: "ok", Final: true},
+		{Role: agent.RoleUser, Text: "never answered"},
+	}
+	c, err := bill.Recorded("telegram:1", func(yield func(agent.Message, error) bool) {
+		for _, m := range log {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || len(c.Turns) != 1 || c.Turns[0].User != "first\n[Ann] second\n[file: a.txt]\n[From memory]\nShe likes trains." {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	left := 0
+	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(nil, nil)[:1], Left: func(n int) { left = n }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := b.Compare(t.Context(), c); err != nil || len(lines) != 5 || left != 1 {
+		t.Errorf("%d lines, %d calls left out, %v", len(lines), left, err)
+	}
+	if _, err := bill.Recorded("telegram:2", func(func(agent.Message, error) bool) {}); err == nil {
+		t.Error("an empty chat is played")
+	}
+}
+
+// words are so many tokens.
+func words(n int) string { return strings.Repeat(" word", n) }
+
+func TestCaches(t *testing.T) {
+	half := search.Prices{Write: 1.25, Read: 0.5}
+	a, b, c := words(600), words(600)+"!", words(100)
+	for name, tc := range map[string]struct {
+		cache    bill.Cache
+		requests [][]string
+		read     int
+		written  int
+	}{
+		"none":                      {cache: bill.Cache{Prices: search.Prices{Write: 1, Read: 1}}, requests: [][]string{{a, b}, {a, b}}},
+		"too short":                 {cache: bill.Cache{Prices: half, Min: 1024}, requests: [][]string{{a}, {a, c}}},
+		"a common beginning":        {cache: bill.Cache{Prices: half}, requests: [][]string{{a, c}, {a, a}}, read: 700, written: 1200 - 700 + 700},
+		"in steps":                  {cache: bill.Cache{Prices: half, Min: 1024, Step: 128}, requests: [][]string{{a, a}, {a, a, c}}, read: 1152, written: 1200 + 148},
+		"shorter than the minimum":  {cache: bill.Cache{Prices: half, Min: 1024}, requests: [][]string{{a, b}, {a, c, c, c, c, c}}, written: 1201 + 1100},
+		"whole, and it is":          {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a, c}, {a, c, c}}, read: 700, written: 700 + 100},
+		"whole, and it is not":      {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a, c}, {a, b, c}}, written: 700 + 1301},
+		"whole, but too far behind": {cache: bill.Cache{Prices: half, Whole: true, Back: 2}, requests: [][]string{{a}, {a, c, c, c}}, written: 600 + 900},
+		"the best of several":       {cache: bill.Cache{Prices: half, Whole: true}, requests: [][]string{{a}, {a, c}, {a, c, c}}, read: 600 + 700, written: 600 + 100 + 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := bill.Simulate(tc.cache, tc.requests...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Read != tc.read || got.Written != tc.written {
+				t.Errorf("read %d, written %d of %d; want %d, %d", got.Read, got.Written, got.Input, tc.read, tc.written)
+			}
+			billed := float64(got.Read)*tc.cache.Read + float64(got.Written)*tc.cache.Write + float64(got.Input-got.Read-got.Written)
+			if got.Billed != billed || got.Requests != len(tc.requests) {
+				t.Errorf("billed %v, want %v", got.Billed, billed)
+			}
+		})
+	}
+}
+
+func TestWhatIsPrinted(t *testing.T) {
+	c := trip(t)
+	lines, err := calculator(t, town(t)).Compare(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, markdown, rows bytes.Buffer
+	for w, write := range map[*bytes.Buffer]func() error{
+		&text:     func() error { return bill.WriteText(&text, []bill.Conversation{c}, lines) },
+		&markdown: func() error { return bill.WriteMarkdown(&markdown, []bill.Conversation{c}, lines) },
+		&rows:     func() error { return bill.WriteJSON(&rows, lines) },
+	} {
+		if err := write(); err != nil || w.Len() == 0 {
+			t.Fatalf("%d bytes, %v", w.Len(), err)
+		}
+	}
+	if n := strings.Count(rows.String(), "\n"); n != len(lines) || n != 9*len(search.Routings()) {
+		t.Errorf("%d rows of %d", n, len(lines))
+	}
+	for _, want := range []string{"**trip**: a trip\n", "| cache | groups | bridge | search | all | auto | auto, all in money |\n", "|---|"} {
+		if !strings.Contains(markdown.String(), want) {
+			t.Errorf("%q is not in\n%s", want, markdown.String())
+		}
+	}
+	i := slices.IndexFunc(lines, func(l bill.Line) bool { return l.Table == "gpt-5" && l.Routing == search.RoutingAll })
+	l := lines[i]
+	want := (float64(l.Input-l.Read)*10 + float64(l.Read) + float64(l.Output)*50) / 1e6
+	if diff := l.USD - want; diff > 1e-8 || diff < -1e-8 {
+		t.Errorf("%v dollars for %+v, want %v", l.USD, l.Cost, want)
+	}
+	if !strings.Contains(text.String(), fmt.Sprintf("$%.4f", l.USD)) {
+		t.Errorf("no money in\n%s", text.String())
+	}
+}
+
+func TestServersAreTenWithFiftyTools(t *testing.T) {
+	groups, err := bill.Servers()
+	if err != nil || len(groups) != 10 {
+		t.Fatalf("%d servers, %v", len(groups), err)
+	}
+	for _, g := range groups {
+		if len(g.Tools) != 50 {
+			t.Errorf("%s has %d tools", g.Name, len(g.Tools))
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"unknown key": "name: x\nturn: []\n", "no turns": "name: x\n", "no name": "turns: [{user: a, answer: b}]\n", "no YAML": "\t",
+	} {
+		if _, err := bill.Read(strings.NewReader(text)); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if _, err := bill.New(bill.Config{}); err == nil {
+		t.Error("a bill without tools is made")
+	}
+	// A script that does not fit to the tools is noticed.
+	for _, bad := range []string{"with: {town: Oslo}", "with: {}"} {
+		c, err := bill.Read(strings.NewReader(strings.Replace(short, "with: {city: Oslo}\n            result: \"12:00\"", bad+"\n            result: \"12:00\"", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := calculator(t, town(t)).Compare(t.Context(), c); err == nil {
+			t.Errorf("%s: a call that fails is taken for one that works", bad)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package bill
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Conversation is what people asked for and what a model did about it, without the
+// loads and searches, which depend on the routing.
+type Conversation struct {
+	// Name is what it is called in tables and by flags, Title says what it is about.
+	Name  string `yaml:"name"`
+	Title string `yaml:"title"`
+	// Servers says that the tools of [Servers] are there beside those of the program.
+	Servers bool `yaml:"servers"`
+	// Turns are in order.
+	Turns []Turn `yaml:"turns"`
+
+	// recorded says that it was not written for this, so that some of it may not fit.
+	recorded bool
+}
+
+// Turn is a message and what it led to.
+type Turn struct {
+	User   string `yaml:"user"`
+	Steps  []Step `yaml:"steps"`
+	Answer string `yaml:"answer"`
+}
+
+// Step is a reply of the model that calls tools, all at once.
+type Step struct {
+	// Say is what the model writes with the calls.
+	Say   string `yaml:"say"`
+	Calls []Call `yaml:"calls"`
+}
+
+// Call is a call of a tool with what came back.
+type Call struct {
+	Tool      string         `yaml:"tool"`
+	Arguments map[string]any `yaml:"with"`
+	// Find is what the model searches for where it has to find the tool. Empty means
+	// the words of its name.
+	Find string `yaml:"find"`
+	// Result is the text that the tool returned. Each {{rows}} in it stands for Rows,
+	// made of Row, in which $1, $2 … are the fields.
+	Result string     `yaml:"result"`
+	Row    string     `yaml:"row"`
+	Rows   [][]string `yaml:"rows"`
+	// Code, if not empty, says that the call failed with it, Result being the message.
+	Code string `yaml:"code"`
+}
+
+// query is what the model searches for to find the tool.
+func (c Call) query() string {
+	if c.Find != "" {
+		return c.Find
+	}
+	return strings.ReplaceAll(c.Tool, "_", " ")
+}
+
+// arguments are those of the call as a model writes them.
+func (c Call) arguments() (json.RawMessage, error) {
+	if c.Arguments == nil {
+		return json.RawMessage("{}"), nil
+	}
+	return plain(c.Arguments)
+}
+
+// plain is json.Marshal without the escapes that only HTML needs.
+func plain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// fill puts the rows into the result.
+func (c *Call) fill() {
+	rows := make([]string, len(c.Rows))
+	for i, fields := range c.Rows {
+		rows[i] = strings.TrimSpace(c.Row)
+		for n := len(fields); n > 0; n-- {
+			rows[i] = strings.ReplaceAll(rows[i], "$"+strconv.Itoa(n), fields[n-1])
+		}
+	}
+	c.Result = strings.ReplaceAll(strings.TrimSpace(c.Result), "{{rows}}", strings.Join(rows, ","))
+	c.Row, c.Rows = "", nil
+}
+
+// Read reads a conversation as it is written down in YAML.
+func Read(r io.Reader) (Conversation, error) {
+	var c Conversation
+	decoder := yaml.NewDecoder(r)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&c); err != nil {
+		return c, fmt.Errorf("read a conversation: %w", err)
+	}
+	for t := range c.Turns {
+		for s := range c.Turns[t].Steps {
+			for n := range c.Turns[t].Steps[s].Calls {
+				c.Turns[t].Steps[s].Calls[n].fill()
+			}
+		}
+	}
+	if c.Name == "" || len(c.Turns) == 0 {
+		return c, fmt.Errorf("read a conversation: it has no name or no turns")
+	}
+	return c, nil
+}
+
+//go:embed conversations
+var scripts embed.FS
+
+// Conversations returns those that come with the program.
+func Conversations() ([]Conversation, error) {
+	var all []Conversation
+	for _, name := range []string{"chat", "office", "servers"} {
+		file, err := fs.ReadFile(scripts, "conversations/"+name+".yaml")
+		if err != nil {
+			return nil, fmt.Errorf("bill: %w", err)
+		}
+		c, err := Read(bytes.NewReader(file))
+		if err != nil {
+			return nil, fmt.Errorf("bill: conversation %s: %w", name, err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

@@ -1,0 +1,27 @@
+package bill
+
+import (
+	"context"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups/search"
+)
+
+// Log plays a conversation and returns what a bot would have stored of it.
+func (b *Bill) Log(ctx context.Context, c Conversation, mode search.Routing) ([]agent.Message, error) {
+	rec, err := b.play(ctx, c, mode, Table{Model: "any"})
+	return rec.log, err
+}
+
+// Simulate sends requests of such segments to a cache.
+func Simulate(cache Cache, requests ...[]string) (Cost, error) {
+	m, err := newMeter()
+	if err != nil {
+		return Cost{}, err
+	}
+	var all []request
+	for _, segments := range requests {
+		all = append(all, request{segments: segments})
+	}
+	return m.cost(all, cache)
+}

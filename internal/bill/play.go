@@ -1,0 +1,150 @@
+package bill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// recording is a conversation as it was sent under one routing.
+type recording struct {
+	mode     search.Routing // what it was routed by
+	requests []request
+	log      []agent.Message
+}
+
+// stage is where a conversation is played.
+type stage struct {
+	player *player
+	agent  *agent.Agent
+	client *openai.Client
+	prompt string
+	router toolgroups.Router
+
+	registry *toolgroups.Registry
+	mu       sync.Mutex
+	results  []Call // of the conversation, as they are still to be given
+}
+
+// scripted is a client that names the model and the context of a price table.
+type scripted struct {
+	*openai.Client
+	name    string
+	context int
+}
+
+// ModelName returns the name of the model.
+func (s scripted) ModelName() string { return s.name }
+
+// ContextTokens returns the size of its context.
+func (s scripted) ContextTokens() int { return s.context }
+
+// play plays a conversation with the model of a table.
+func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
+	s, err := b.stage(c, mode)
+	if err != nil {
+		return recording{}, err
+	}
+	var history []agent.Message
+	for i, turn := range c.Turns {
+		s.player.turn, s.player.step = i, 0
+		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User})
+		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.registry }, agent.RestoreGroups(slices.Values(history)))
+		for m, err := range s.agent.Run(ctx, agent.Turn{
+			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
+			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
+			Model: scripted{s.client, table.Model, table.Context},
+		}) {
+			if err != nil {
+				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))
+			}
+			history = append(history, m)
+		}
+	}
+	if len(s.results) > 0 && !c.recorded {
+		return recording{}, fmt.Errorf("bill: %s by %s: %d calls were never run, the first is of %s", c.Name, mode, len(s.results), s.results[0].Tool)
+	}
+	rec := recording{mode: mode, requests: s.player.requests, log: history}
+	if mode == search.RoutingAuto {
+		rec.mode = search.Routing(history[len(history)-1].Routing)
+	}
+	return rec, nil
+}
+
+func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
+	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, groups: map[string]string{}}}
+	for _, turn := range c.Turns {
+		for _, step := range turn.Steps {
+			s.results = append(s.results, step.Calls...)
+		}
+	}
+	groups := b.cfg.Registry.Groups()
+	if c.Servers {
+		groups = append(groups, b.servers...)
+	}
+	cfg := toolgroups.RegistryConfig{}
+	for _, g := range groups {
+		g.Tools = slices.Clone(g.Tools)
+		for i := range g.Tools {
+			s.player.groups[g.Tools[i].Name] = g.Name
+			g.Tools[i].Run = s.run
+		}
+		cfg.Groups = append(cfg.Groups, g)
+	}
+	for _, t := range b.cfg.Registry.Core() {
+		if t.Name != toolgroups.LoadToolGroup {
+			t.Run = s.run
+			cfg.Core = append(cfg.Core, t)
+		}
+	}
+	var err error
+	if s.registry, err = toolgroups.NewRegistry(cfg); err != nil {
+		return nil, fmt.Errorf("bill: %w", err)
+	}
+	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
+		return nil, fmt.Errorf("bill: %w", err)
+	}
+	if s.agent, err = agent.New(agent.Config{}); err != nil {
+		return nil, fmt.Errorf("bill: %w", err)
+	}
+	s.client, err = openai.New(openai.Config{
+		BaseURL: "http://bill.invalid/v1", Model: "scripted", API: openai.APIChat, MaxAttempts: 1,
+		HTTPClient: &http.Client{Transport: s.player},
+	})
+	return s, err
+}
+
+// run is what every tool does: it gives the result that the conversation has.
+func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.results, func(c Call) bool {
+		arguments, err := c.arguments()
+		return c.Tool == call.Name && err == nil && same(arguments, repaired(call.Arguments))
+	})
+	if i < 0 {
+		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
+	}
+	c := s.results[i]
+	s.results = slices.Delete(s.results, i, i+1)
+	if c.Code != "" {
+		return toolgroups.Result{}, toolgroups.Errorf(c.Code, "%s", c.Result)
+	}
+	return toolgroups.Result{Text: c.Result}, nil
+}
+
+func repaired(arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		return json.RawMessage("{}")
+	}
+	return arguments
+}

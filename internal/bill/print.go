@@ -1,0 +1,139 @@
+package bill
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"oneclaw/toolgroups/search"
+)
+
+// WriteJSON writes one object a line.
+func WriteJSON(w io.Writer, lines []Line) error {
+	encoder := json.NewEncoder(w)
+	for _, l := range lines {
+		if err := encoder.Encode(l); err != nil {
+			return fmt.Errorf("bill: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteText writes a table for each conversation.
+func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {
+	return write(w, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
+		for i, cell := range cells {
+			width := 20
+			switch i {
+			case 0:
+				width = 12
+			case len(cells) - 2:
+				width = 25
+			case len(cells) - 1:
+				width = 0
+			}
+			fmt.Fprintf(b, "%-*s", width, cell)
+		}
+		b.WriteString("\n")
+	})
+}
+
+// WriteMarkdown writes the same as Markdown.
+func WriteMarkdown(w io.Writer, conversations []Conversation, lines []Line) error {
+	return write(w, conversations, lines, "**", func(b *strings.Builder, cells []string, head bool) {
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if head {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+		}
+	})
+}
+
+func write(w io.Writer, conversations []Conversation, lines []Line, strong string, row func(b *strings.Builder, cells []string, head bool)) error {
+	var b strings.Builder
+	for i, c := range conversations {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s%s%s: %s\n\n", strong, c.Name, strong, c.Title)
+		head := []string{"cache"}
+		for _, r := range search.Routings() {
+			head = append(head, string(r))
+		}
+		row(&b, append(head, "auto, all in money"), true)
+		for _, t := range tables(lines, c.Name) {
+			row(&b, append(append([]string{t[0].Table}, cells(t)...), money(t)), false)
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("bill: %w", err)
+	}
+	return nil
+}
+
+// money is what the routing that is chosen and everything at once cost in dollars, with
+// the output.
+func money(lines []Line) string {
+	var auto, all float64
+	for _, l := range lines {
+		switch l.Routing {
+		case search.RoutingAuto:
+			auto = l.USD
+		case search.RoutingAll:
+			all = l.USD
+		}
+	}
+	if auto == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("$%.4f, $%.4f", auto, all)
+}
+
+// tables are the lines of a conversation, those of a table together.
+func tables(lines []Line, conversation string) [][]Line {
+	var all [][]Line
+	for _, l := range lines {
+		if l.Conversation != conversation {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1][0].Table == l.Table {
+			all[n-1] = append(all[n-1], l)
+			continue
+		}
+		all = append(all, []Line{l})
+	}
+	return all
+}
+
+// cells are the costs of a row, with what each has in excess of the cheapest.
+func cells(lines []Line) []string {
+	best := math.Inf(1)
+	for _, l := range lines {
+		best = min(best, l.Billed)
+	}
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = fmt.Sprintf("%s (+%.0f %%)", thousands(l.Billed), math.Round((l.Billed/best-1)*100))
+		if l.Billed == best {
+			out[i] = thousands(l.Billed)
+		}
+		if l.Routing == search.RoutingAuto {
+			out[i] += " " + string(l.Routed)
+		}
+	}
+	return out
+}
+
+// thousands writes a number with a comma every three digits.
+func thousands(f float64) string {
+	digits := fmt.Sprintf("%.0f", f)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}

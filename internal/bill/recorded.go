@@ -1,0 +1,148 @@
+package bill
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+)
+
+// Recorded makes a conversation of the log of a chat: what people wrote, what the tools
+// returned, and the answers. Loads and searches are left out, since each routing has its
+// own, and so are calls without a result; turns without an answer are joined to the
+// next. What was summed up counts as it was said.
+func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
+	c := Conversation{Name: name, Title: "as it was recorded", recorded: true}
+	var r recorder
+	for m, err := range log {
+		if err != nil {
+			return c, fmt.Errorf("bill: read the conversation: %w", err)
+		}
+		switch {
+		case m.Role == agent.RoleUser:
+			r.turn.User = joined(r.turn.User, asked(m))
+		case m.Role == agent.RoleTool:
+			r.result(m)
+		case m.Role == agent.RoleAssistant && !m.Final && len(m.Calls) > 0:
+			r.step(m)
+		case m.Role == agent.RoleAssistant:
+			r.close()
+			r.turn.Answer = m.Text
+			if r.turn.User != "" && r.turn.Answer != "" {
+				c.Turns = append(c.Turns, r.turn)
+			}
+			r.turn = Turn{}
+		}
+	}
+	if len(c.Turns) == 0 {
+		return c, fmt.Errorf("%s has no answered messages since it began or was cleared", name)
+	}
+	return c, nil
+}
+
+// recorder puts a turn together.
+type recorder struct {
+	turn Turn
+	// ids are those of the calls of the last step, empty for one that has its result.
+	ids []string
+}
+
+// step begins a step with the calls of a reply that are not about finding tools.
+func (r *recorder) step(m agent.Message) {
+	r.close()
+	s := Step{Say: m.Text}
+	for _, call := range m.Calls {
+		name := call.Runs()
+		if name == toolgroups.LoadToolGroup || toolgroups.Reserved(name) {
+			continue
+		}
+		c := Call{Tool: name}
+		if json.Unmarshal([]byte(call.Arg()), &c.Arguments) != nil {
+			c.Arguments = nil
+		}
+		s.Calls = append(s.Calls, c)
+		r.ids = append(r.ids, call.ID)
+	}
+	r.turn.Steps = append(r.turn.Steps, s)
+}
+
+// result notes what a call of the last step returned.
+func (r *recorder) result(m agent.Message) {
+	i := slices.Index(r.ids, m.CallID)
+	if i < 0 || m.CallID == "" {
+		return
+	}
+	r.ids[i] = ""
+	c := &r.turn.Steps[len(r.turn.Steps)-1].Calls[i]
+	c.Result, c.Code = m.Text, m.Code
+}
+
+// close ends the last step: without the calls that have no result, and without itself
+// where nothing is left.
+func (r *recorder) close() {
+	n := len(r.turn.Steps)
+	if n == 0 {
+		return
+	}
+	last := &r.turn.Steps[n-1]
+	var calls []Call
+	for i, id := range r.ids {
+		if id == "" {
+			calls = append(calls, last.Calls[i])
+		}
+	}
+	if last.Calls = calls; len(calls) == 0 {
+		r.turn.Steps = r.turn.Steps[:n-1]
+	}
+	r.ids = nil
+}
+
+// asked is what a model reads of a message, files and memory included.
+func asked(m agent.Message) string {
+	text := m.Text
+	if m.Sender != "" {
+		text = "[" + m.Sender + "] " + text
+	}
+	for _, f := range m.Files {
+		text = joined(text, "[file: "+f.Path+"]")
+	}
+	if m.Recalled != "" {
+		text = joined(text, "[From memory]\n"+m.Recalled)
+	}
+	return text
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n" + b
+}
+
+// fit leaves out the calls of tools that there are not, and says how many.
+func (b *Bill) fit(c Conversation) (Conversation, int) {
+	if !c.recorded {
+		return c, 0
+	}
+	known := func(name string) bool {
+		_, ok := b.cfg.Registry.Tool(name)
+		return ok && !b.cfg.Registry.Disabled(name)
+	}
+	left := 0
+	c.Turns = slices.Clone(c.Turns)
+	for t := range c.Turns {
+		var steps []Step
+		for _, s := range c.Turns[t].Steps {
+			calls := slices.DeleteFunc(slices.Clone(s.Calls), func(call Call) bool { return !known(call.Tool) })
+			left += len(s.Calls) - len(calls)
+			if s.Calls = calls; len(calls) > 0 {
+				steps = append(steps, s)
+			}
+		}
+		c.Turns[t].Steps = steps
+	}
+	return c, left
+}
