@@ -80,6 +80,8 @@ type Message struct {
 	Code   string `json:"code,omitempty"`
 	// Hash of the tool and its arguments, for RoleStarted and for approvals.
 	Hash string `json:"hash,omitempty"`
+	// Approved is who allowed a RoleStarted call, as platform:id, where somebody was asked.
+	Approved string `json:"approved,omitempty"`
 }
 
 // Call is a tool call in both its forms: as the model emitted it, for replay, and

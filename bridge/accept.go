@@ -93,7 +93,11 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	} else {
 		j.Waited = b.waited(m)
 	}
-	return b.enqueue(ctx, j)
+	err := b.enqueue(ctx, j)
+	if err == nil {
+		b.hint(ctx, l, j)
+	}
+	return err
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.

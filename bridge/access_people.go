@@ -202,10 +202,18 @@ func (b *Bridge) expel(user string) {
 	b.mu.Unlock()
 	for _, l := range lanes {
 		l.mu.Lock()
-		if r := l.messages.running; r != nil && r.Message.Chat.Platform+":"+r.Message.User == user {
+		if r := l.messages.running; r != nil && r.by() == user {
 			l.messages.cancel(errBarred)
 		}
+		waits := l.messages.held != nil && l.messages.held.job.by() == user
+		if waits {
+			l.unhold(errBarred)
+		}
 		l.mu.Unlock()
+		if waits {
+			b.wake(l)
+			b.leave(l)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -47,6 +46,12 @@ type Config struct {
 	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
 	// Commands are understood besides the bridge's own.
 	Commands []Command
+	// Approve says whether a call needs the approval of a person. It is given the
+	// arguments that the tool would be given. Nil means that none does.
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	// ApprovalTimeout is how long a call waits for a decision. 0 means
+	// [DefaultApprovalTimeout].
+	ApprovalTimeout time.Duration
 	// Cards handle the presses of cards, by [Card.Kind].
 	Cards map[string]CardHandler
 	// DataDir holds the folder of workspaces.
@@ -164,6 +169,7 @@ func New(cfg Config) (*Bridge, error) {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
+	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
 	if cfg.Now == nil {
@@ -178,7 +184,6 @@ func New(cfg Config) (*Bridge, error) {
 		store:     cfg.Store,
 		jobs:      jobs{kv: cfg.Store},
 		cards:     cards{kv: cfg.Store},
-		handlers:  maps.Clone(cfg.Cards),
 		expiry:    newExpiry(),
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]Platform),
@@ -190,6 +195,7 @@ func New(cfg Config) (*Bridge, error) {
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
+	b.addCards(cfg.Cards)
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -97,6 +98,13 @@ type CardHandler func(ctx context.Context, press CardPress) (CardResult, error)
 
 // ErrNoButtons is returned by [Bridge.Post] for a platform that is no [Editor].
 var ErrNoButtons = errors.New("bridge: the platform has no buttons")
+
+// addCards puts the bridge's own handlers beside the others.
+func (b *Bridge) addCards(more map[string]CardHandler) {
+	b.handlers = map[string]CardHandler{}
+	maps.Copy(b.handlers, more)
+	b.handlers[kindApproval] = b.pressApproval
+}
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
 // like an answer; it waits for no turn. The key identifies it in its chat: a second card
@@ -220,15 +228,16 @@ func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int)
 // be shown whole is closed: nobody is to decide about what they have not seen.
 func (b *Bridge) cardSent(ctx context.Context, j *Job) error {
 	var ids []string
-	failed := false
+	failed, repeated := false, false
 	for _, p := range j.Parts {
 		ids = append(ids, p.ID)
 		failed = failed || p.State == PartFailed
+		repeated = repeated || p.Repeat
 	}
 	kept, err := b.cards.update(ctx, j.Card, func(kept *keptCard) {
 		_, lead := b.renderCard(j, kept)
 		kept.IDs = ids[min(lead, len(ids)):]
-		kept.Chat = j.address().Chat
+		kept.Chat, kept.Twice = j.address().Chat, repeated
 	})
 	if err != nil || kept == nil {
 		return err

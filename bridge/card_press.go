@@ -178,7 +178,7 @@ func (b *Bridge) press(ctx context.Context, j *Job) (string, error) {
 		return toastExpired, b.lapse(ctx, kept, cardExpired)
 	case len(kept.IDs) == 0:
 		return "", errUnseen
-	case m.On != kept.IDs[len(kept.IDs)-1]:
+	case m.On != kept.IDs[len(kept.IDs)-1] && !kept.Twice:
 		return toastUnknown, nil
 	case version != kept.Version:
 		return toastChanged, b.refreshLater(ctx, kept, "")
@@ -256,6 +256,7 @@ func (b *Bridge) keepResult(ctx context.Context, kept *keptCard) error {
 func (b *Bridge) settled(ctx context.Context, kept *keptCard) error {
 	if !kept.open() {
 		b.expiry.done(kept.Token)
+		b.release(kept)
 	}
 	return b.refreshLater(ctx, kept, "")
 }

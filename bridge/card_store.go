@@ -27,6 +27,8 @@ type keptCard struct {
 	// IDs are the messages that show its text; the buttons stand under the last. They
 	// are known once all were sent.
 	IDs []string `json:"ids,omitempty"`
+	// Twice says that there may be a copy whose id is not known.
+	Twice bool `json:"twice,omitempty"`
 	// Ended is when it was closed, and How says by what.
 	Ended time.Time `json:"ended,omitzero"`
 	How   cardEnd   `json:"how,omitempty"`

@@ -46,6 +46,7 @@ func (v *voter) seen() []bridge.CardPress {
 func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	return func(c *bridge.Config) {
 		c.Cards = map[string]bridge.CardHandler{"vote": v.handle}
+		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		for _, f := range change {
 			f(c)
 		}
@@ -216,6 +217,32 @@ func TestC17CardExpires(t *testing.T) {
 				t.Errorf("presses: %+v", presses)
 			}
 		})
+	}
+}
+
+// A card whose sending was cut off may stand there twice; both copies can be pressed.
+func TestC17CardThatMayStandTwice(t *testing.T) {
+	v := &voter{}
+	r := newRig(t, echo, voting(v))
+	r.platform.fail = func(n int, committed bool) error {
+		if n == 1 && committed {
+			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("the line broke")}
+		}
+		return nil
+	}
+	r.post("a", chatOne, vote())
+	all := r.platform.wait(t, 2)
+	if all[0].repeat || !all[1].repeat {
+		t.Errorf("sent %+v", all)
+	}
+	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Yes")))
+	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
+	if got := r.platform.toast(t, "p"); got != "thanks" {
+		t.Errorf("toast %q", got)
+	}
+	r.accept(pressOn(all[1], "q", "1", all[1].button(t, "No")))
+	if got := r.platform.toast(t, "q"); got != "This was decided already." {
+		t.Errorf("toast %q", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/toolgroups"
 )
 
@@ -27,28 +28,28 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 		if err == nil {
 			return
 		}
-		switch cause := context.Cause(ctx); {
-		case errors.Is(err, errCleared) || errors.Is(cause, errCleared):
-			if b.settle(j, StateCleared) == nil {
-				return
-			}
-		case errors.Is(err, errStopped) || errors.Is(cause, errStopped):
-			if b.cutOff(j, StateStopped) {
-				return
-			}
-		case errors.Is(cause, errBarred):
-			if b.cutOff(j, StateBarred) {
-				return
-			}
-		case b.work.Err() != nil:
-			return
-		default:
-			b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
-		}
-		if b.rest(ctx, wait) != nil {
+		if b.ends(ctx, j, err, wait) || b.rest(ctx, wait) != nil {
 			return
 		}
 	}
+}
+
+// ends reports whether a job is over that could not be carried on, or waits.
+func (b *Bridge) ends(ctx context.Context, j *Job, err error, wait time.Duration) bool {
+	switch cause := context.Cause(ctx); {
+	case cause == nil && errors.Is(err, agent.ErrSuspended):
+		return b.suspend(j) == nil
+	case errors.Is(err, errCleared) || errors.Is(cause, errCleared):
+		return b.settle(j, StateCleared) == nil
+	case errors.Is(err, errStopped) || errors.Is(cause, errStopped):
+		return b.cutOff(j, StateStopped)
+	case errors.Is(cause, errBarred):
+		return b.cutOff(j, StateBarred)
+	case b.work.Err() != nil:
+		return true
+	}
+	b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+	return false
 }
 
 // cutOff ends a turn that was interrupted for good, and reports whether that is on record.
@@ -76,7 +77,10 @@ func (b *Bridge) rest(ctx context.Context, d time.Duration) error {
 // attempt answers and delivers. Whatever panics on the way becomes an answer that
 // says so, with the incident in the log.
 func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
-	if j.found && !b.isCommand(j) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if j.found && !b.isCommand(j) && !j.ofCard() {
 		session, err := b.session(ctx, j)
 		if err == nil {
 			err = session.overtaken(j)
@@ -149,7 +153,10 @@ func (b *Bridge) settle(j *Job, state State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
-	err := b.report(ctx, j)
+	err := b.voidApprovals(ctx, j)
+	if err == nil {
+		err = b.report(ctx, j)
+	}
 	if err == nil {
 		err = b.jobs.close(ctx, j)
 	}

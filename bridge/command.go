@@ -167,7 +167,7 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	if _, err := session.clear(ctx, b.store, j.Seq, empty); err != nil {
 		return "", err
 	}
-	interrupted, waiting := l.interrupt(j.Seq, errCleared)
+	interrupted, waiting := b.interrupt(l, j.Seq, errCleared)
 	b.settleAll(waiting, StateCleared)
 	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
 }
@@ -208,7 +208,7 @@ func stop(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, er
 			return "", err
 		}
 	}
-	running, waiting := l.interrupt(j.Seq, errStopped)
+	running, waiting := b.interrupt(l, j.Seq, errStopped)
 	b.settleAll(waiting, StateStopped)
 	if !running && len(waiting) == 0 && session.StoppedAt < j.Seq {
 		return "There is nothing to stop.", nil
@@ -233,7 +233,10 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	}
 	waiting, running := l.load()
 	state := "I am idle here."
-	if running {
+	if held := l.waits(); held != nil {
+		state = fmt.Sprintf("I wait for your decision about %s; %d more waiting. See the buttons above, or /stop.",
+			listOr(held.tools, "a tool"), waiting)
+	} else if running {
 		state = fmt.Sprintf("I am working on an answer; %d more waiting.", waiting)
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",

@@ -14,10 +14,13 @@ import (
 // State is where a job stands.
 type State string
 
-// The states of a job. All but StateOpen are final.
+// The states of a job. All but the first two are final.
 const (
 	// StateOpen: it waits, runs, or is being delivered.
 	StateOpen State = "open"
+	// StateWaiting: its turn waits for the approval of a call, and the messages of its
+	// chat wait behind it.
+	StateWaiting State = "waiting"
 	// StateDone: the answer was delivered.
 	StateDone State = "done"
 	// StateCleared: a /clear came before it was answered.
@@ -77,6 +80,8 @@ type Job struct {
 	Parts []SentPart `json:"parts,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
+	// Approvals are the calls that needed a person's approval.
+	Approvals []Approval `json:"approvals,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
 	// Resumes counts the restarts that found the job begun.
@@ -94,6 +99,10 @@ type Job struct {
 	after func(context.Context)
 	// tries counts the errors of a press.
 	tries int
+	// suspended says that its last run ended with a wait for an approval.
+	suspended bool
+	// ended is why it ends, where a command ended it while it waited for an approval.
+	ended error
 	// files are to be delivered with the answer that is being rendered.
 	files []toolgroups.File
 }
@@ -114,6 +123,9 @@ func (j *Job) Key() string { return jobKey(j.Message) }
 func jobKey(m Message) string {
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
 }
+
+// by is whose it is, as platform:id.
+func (j *Job) by() string { return j.Message.Chat.Platform + ":" + j.Message.User }
 
 func (j *Job) address() Address {
 	to := Address{Chat: j.Message.Chat}

@@ -28,8 +28,10 @@ type lane struct {
 type queue struct {
 	waiting []*Job
 	running *Job
-	cancel  context.CancelCauseFunc
-	worker  bool
+	// held is a job that waits for the approval of a call: nothing behind it runs.
+	held   *held
+	cancel context.CancelCauseFunc
+	worker bool
 }
 
 func (q *queue) insert(j *Job) {
@@ -37,10 +39,27 @@ func (q *queue) insert(j *Job) {
 	q.waiting = slices.Insert(q.waiting, at, j)
 }
 
+// done takes the job out that ran.
+func (q *queue) done() {
+	q.cancel(nil)
+	q.running, q.cancel = nil, nil
+}
+
+// at returns the Seq of the job that runs or is held, or false.
+func (q *queue) at() (int64, bool) {
+	switch {
+	case q.held != nil:
+		return q.held.job.Seq, true
+	case q.running != nil:
+		return q.running.Seq, true
+	}
+	return 0, false
+}
+
 // first returns the lowest Seq that waits or runs, or false.
 func (q *queue) first() (int64, bool) {
-	if q.running != nil {
-		return q.running.Seq, true
+	if seq, any := q.at(); any {
+		return seq, true
 	}
 	if len(q.waiting) > 0 {
 		return q.waiting[0].Seq, true
@@ -120,9 +139,12 @@ func (b *Bridge) workOn(l *lane, q *queue) {
 			break
 		}
 		b.carry(ctx, l, j)
+		if j.suspended {
+			b.hold(ctx, l, j)
+			continue
+		}
 		l.mu.Lock()
-		q.cancel(nil)
-		q.running, q.cancel = nil, nil
+		q.done()
 		l.mu.Unlock()
 	}
 	// The end of the commands may be what a message waited for.
@@ -143,14 +165,17 @@ func (b *Bridge) next(l *lane, q *queue) (*Job, context.Context) {
 	j := q.waiting[0]
 	q.waiting = slices.Delete(q.waiting, 0, 1)
 	ctx, cancel := context.WithCancelCause(b.work)
+	if j.ended != nil {
+		cancel(j.ended)
+	}
 	q.running, q.cancel = j, cancel
 	return j, ctx
 }
 
 // ready reports whether a queue has a job that may run now.
 func (l *lane) ready(q *queue) bool {
-	if len(q.waiting) == 0 || q == &l.commands {
-		return len(q.waiting) > 0
+	if len(q.waiting) == 0 || q.held != nil || q == &l.commands {
+		return len(q.waiting) > 0 && q.held == nil
 	}
 	seq, any := l.commands.first()
 	return !any || seq > q.waiting[0].Seq
@@ -162,22 +187,36 @@ var (
 	errStopped = errors.New("bridge: stopped")
 )
 
-// interrupt ends the turn that runs, if it was accepted before the given command, and
-// takes the messages that waited before it out of the queue.
-func (l *lane) interrupt(before int64, cause error) (running bool, waiting []*Job) {
+// interrupt ends the turn that runs or waits for an approval, if it was accepted before
+// the given command, and takes the messages that waited before it out of the queue.
+func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, waiting []*Job) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if r := l.messages.running; r != nil && r.Seq < before {
 		l.messages.cancel(cause)
 		running = true
 	}
-	n := 0
-	for n < len(l.messages.waiting) && l.messages.waiting[n].Seq < before {
-		n++
+	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+		switch {
+		case j.Seq >= before:
+			return false
+		case j.begun:
+			// Its approval is there, and it has not gone on yet.
+			j.ended, running = cause, true
+			return false
+		}
+		waiting = append(waiting, j)
+		return true
+	})
+	waits := l.messages.held != nil && l.messages.held.job.Seq < before
+	if waits {
+		l.unhold(cause)
 	}
-	waiting = slices.Clone(l.messages.waiting[:n])
-	l.messages.waiting = slices.Delete(l.messages.waiting, 0, n)
-	return running, waiting
+	l.mu.Unlock()
+	if waits {
+		b.wake(l)
+		b.leave(l)
+	}
+	return running || waits, waiting
 }
 
 // busy reports whether a message that was accepted before the given number waits or is
@@ -194,7 +233,8 @@ func (l *lane) busy(before int64) bool {
 func (l *lane) answering(after int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.messages.running != nil && l.messages.running.Seq > after
+	seq, any := l.messages.at()
+	return any && seq > after
 }
 
 // deciding returns how many commands wait.
@@ -208,5 +248,6 @@ func (l *lane) deciding() int {
 func (l *lane) load() (waiting int, running bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.messages.waiting), l.messages.running != nil
+	_, running = l.messages.at()
+	return len(l.messages.waiting), running
 }

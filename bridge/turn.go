@@ -27,12 +27,21 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	if err := session.overtaken(j); err != nil {
 		return "", err
 	}
+	if err := b.awake(ctx, j); err != nil {
+		return "", err
+	}
 	j.Generation = session.Generation
 	h, err := b.history.take(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}
-	defer func() { b.history.give(h, err) }()
+	defer func() {
+		if errors.Is(err, agent.ErrSuspended) {
+			b.history.give(h, nil)
+			return
+		}
+		b.history.give(h, err)
+	}()
 	scope, err := b.scope(j, session)
 	if err != nil {
 		return "", err
@@ -178,7 +187,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: fileReader(scope.Workspace), Gate: b.permit(j.Message), Redact: b.cfg.Redact,
+		ReadFile: fileReader(scope.Workspace), Gate: b.gate(j, h), Redact: b.cfg.Redact,
 	}
 	if b.cfg.Observe != nil {
 		chat := j.Message.Chat
@@ -188,15 +197,14 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	answer := ""
 	for m, err := range b.cfg.Agent.Run(limited, turn) {
 		if err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				return "", cause
-			}
-			// The question stays on record: "try again" has to mean something.
-			return b.failed(j, errors.Join(err, limited.Err())), h.append(context.WithoutCancel(ctx))
+			return b.unanswered(ctx, j, h, errors.Join(err, limited.Err()))
 		}
 		if m.Final {
 			m.Text = missing.admit(h, m.Text)
 			answer = m.Text
+		}
+		if m.Role == agent.RoleStarted {
+			m.Approved = j.approvedBy(m)
 		}
 		if err := h.append(context.WithoutCancel(ctx), m); err != nil {
 			return "", err
@@ -209,6 +217,19 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		return b.failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// unanswered is what becomes of a turn that the agent ended with an error: it goes on
+// later, or that is its answer.
+func (b *Bridge) unanswered(ctx context.Context, j *Job, h *history, err error) (string, error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) {
+		return "", err
+	}
+	// The question stays on record: "try again" has to mean something.
+	return b.failed(j, err), h.append(context.WithoutCancel(ctx))
 }
 
 // visible reports whether a text has a character that a person can see: platforms

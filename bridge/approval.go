@@ -1,0 +1,327 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/toolgroups"
+)
+
+// DefaultApprovalTimeout is how long a call waits for a decision.
+const DefaultApprovalTimeout = 15 * time.Minute
+
+// Policy says whether a call needs the approval of a person.
+type Policy struct {
+	Rule PolicyRule
+	// Admins says that only configured administrators may approve. Otherwise whoever
+	// asked for it may, and administrators where the chat is shared.
+	Admins bool
+}
+
+// PolicyRule is what a [Policy] says.
+type PolicyRule string
+
+// The rules of policies. The zero value is PolicyAsk: what nobody has thought of asks.
+const (
+	PolicyAsk   PolicyRule = "ask"
+	PolicyAllow PolicyRule = "allow"
+	PolicyDeny  PolicyRule = "deny"
+)
+
+// Approval is what became of a call that needed one. It stands in the job of its turn.
+type Approval struct {
+	// Call names the call inside its conversation: the place of the reply that made it,
+	// and its id there.
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	// Hash is that of the call as the model made it, Shown that of the arguments that
+	// stand on the card: those the tool is given. A call with others asks again.
+	Hash  string `json:"hash"`
+	Shown string `json:"shown"`
+	// Card is the token of the card that asks.
+	Card string `json:"card"`
+	// Decision is there once it has counted.
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// Decision is the answer to a request for approval.
+type Decision struct {
+	// Choice is "allow", "deny" or "expired".
+	Choice string `json:"choice"`
+	// By is who decided, as platform:id, and Name what the platform calls them.
+	By   string    `json:"by,omitempty"`
+	Name string    `json:"name,omitempty"`
+	At   time.Time `json:"at"`
+}
+
+const (
+	choiceAllow   = "allow"
+	choiceDeny    = "deny"
+	choiceExpired = "expired"
+)
+
+// kindApproval is the [Card.Kind] of a request for approval.
+const kindApproval = "approval"
+
+// request is what the card of an approval has for its handler.
+type request struct {
+	// Job is the turn that waits in Lane.
+	Job  string `json:"job"`
+	Lane Chat   `json:"lane"`
+	Tool string `json:"tool"`
+	// Requester is whose turn it is, as platform:id.
+	Requester string    `json:"requester"`
+	Direct    bool      `json:"direct,omitempty"`
+	Admins    bool      `json:"admins,omitempty"`
+	Decision  *Decision `json:"decision,omitempty"`
+}
+
+// mayAllow reports whether a user may approve it.
+func (r *request) mayAllow(user string, role toolgroups.Role) bool {
+	switch {
+	case role == toolgroups.RoleStranger:
+		return false
+	case r.Admins || user != r.Requester:
+		return role >= toolgroups.RoleAdmin && (!r.Direct || user == r.Requester)
+	}
+	return true
+}
+
+// errGate wraps what kept the gate from an answer: the turn is tried again.
+var errGate = errors.New("bridge: it can not be found out whether a call may run")
+
+// gate decides about the calls of a turn: first whether its user may make them still, then
+// whether somebody has to approve them.
+func (b *Bridge) gate(j *Job, h *history) agent.Gate {
+	permit := b.permit(j.Message)
+	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+		d, err := permit(ctx, call, tool)
+		if err == nil && d.Verdict == agent.Allow && b.cfg.Approve != nil {
+			d, err = b.decide(ctx, j, h, call, tool)
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errGate, err)
+		}
+		return d, err
+	}
+}
+
+func deny(format string, args ...any) (agent.Decision, error) {
+	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
+}
+
+func (b *Bridge) decide(ctx context.Context, j *Job, h *history, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	shown := call.Arguments
+	if !tool.OwnArguments {
+		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
+		if fault != nil {
+			return agent.Decision{}, nil // it is refused when it is run, and nobody need be asked
+		}
+		shown = valid
+	}
+	effective := call
+	effective.Arguments = shown
+	policy := b.cfg.Approve(effective, tool)
+	switch policy.Rule {
+	case PolicyAllow:
+		return agent.Decision{}, nil
+	case PolicyDeny:
+		return deny("the settings of this bot do not let %s run here", tool.Name)
+	}
+	asked := Approval{
+		Call: h.place() + "/" + call.ID, Tool: tool.Name,
+		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
+	}
+	i := slices.IndexFunc(j.Approvals, func(a Approval) bool {
+		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
+	})
+	if i < 0 {
+		return b.askApproval(ctx, j, h, &asked, effective, tool, policy)
+	}
+	return b.decided(ctx, j, &j.Approvals[i], policy)
+}
+
+// place is the position of the reply whose calls are being resolved.
+func (h *history) place() string {
+	for i := len(h.messages) - 1; i >= 0; i-- {
+		if h.messages[i].Role == agent.RoleAssistant {
+			return strconv.FormatUint(uint64(h.at[i]), 10)
+		}
+	}
+	return "0"
+}
+
+// askApproval posts the card of a call.
+func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+	r := request{
+		Job: j.Key(), Lane: j.lane(), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Admins: policy.Admins,
+	}
+	if r.Direct && !r.mayAllow(call.User, call.Role) {
+		return deny("only an administrator could approve it, and there is none in this chat")
+	}
+	arguments, whole := showArguments(call.Arguments)
+	if !whole {
+		return deny("its arguments are too long for a person to check; make it in smaller steps")
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
+	}
+	expires := b.cfg.Now().Add(b.cfg.ApprovalTimeout)
+	card := approvalCard(j, &r, tool, arguments, b.cfg.ApprovalTimeout)
+	card.Data, card.Expires = data, expires
+	key := strings.Join([]string{kindApproval, h.log, asked.Call, asked.Hash, asked.Shown}, "/")
+	asked.Card, err = b.post(ctx, key, j.address().Chat, card)
+	if errors.Is(err, ErrNoButtons) {
+		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
+	}
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	b.log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	j.Approvals = append(j.Approvals, *asked)
+	// A card that was posted before a crash may be decided already.
+	return b.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
+}
+
+// decided is what has come of a request. Who decided is looked up again: they may have
+// lost the right since.
+func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy) (agent.Decision, error) {
+	kept, err := b.cards.load(ctx, a.Card)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	if kept == nil {
+		return deny("its request for approval is gone")
+	}
+	if kept.open() {
+		return agent.Decision{Verdict: agent.Pending}, nil
+	}
+	var r request
+	if err := json.Unmarshal(kept.Data, &r); err != nil {
+		return agent.Decision{}, fmt.Errorf("decode request: %w", err)
+	}
+	r.Admins = r.Admins || policy.Admins
+	if a.Decision == nil {
+		a.Decision = r.Decision
+		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", r.Decision)
+	}
+	switch {
+	case kept.How == cardUnseen:
+		return deny("it could not be shown to a person")
+	case r.Decision == nil || r.Decision.Choice == choiceExpired:
+		return deny("nobody approved it within %s", lasting(b.cfg.ApprovalTimeout))
+	case r.Decision.Choice != choiceAllow:
+		return deny("%s said no", who(r.Decision))
+	case !r.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)):
+		return deny("%s approved it, and may not any more", who(r.Decision))
+	}
+	return agent.Decision{}, nil
+}
+
+// who names who decided, for the model.
+func who(d *Decision) string {
+	if d.Name == "" {
+		return d.By
+	}
+	return clip(d.Name, maxShownName)
+}
+
+// roleNow is what a user (platform:id) may do now.
+func (b *Bridge) roleNow(user string) toolgroups.Role {
+	platform, id, _ := strings.Cut(user, ":")
+	return b.roleOf(platform, id)
+}
+
+// pressApproval handles the buttons of a request.
+func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, error) {
+	var r request
+	if err := json.Unmarshal(press.Card.Data, &r); err != nil {
+		return CardResult{}, fmt.Errorf("decode request: %w", err)
+	}
+	d := Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: b.cfg.Now()}
+	by := "by " + shown(who(&d)) + "."
+	if r.Direct {
+		by = ""
+	}
+	result := CardResult{Close: true}
+	switch {
+	case press.Expired:
+		d = Decision{Choice: choiceExpired, At: d.At}
+		result.Text = "⌛ **Expired.** Nobody decided in time, so I did not run it."
+	case press.Choice == choiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+		result.Toast, result.Text = "Denied.", "❌ **Denied** "+by
+	case press.Choice == choiceAllow && r.mayAllow(press.User, press.Role):
+		result.Toast, result.Text = "Allowed once.", "✅ **Allowed once** "+by
+	default:
+		return CardResult{Toast: r.refusal()}, nil
+	}
+	r.Decision = &d
+	result.Text = strings.TrimSpace(press.Card.Text + "\n\n" + result.Text)
+	data, err := json.Marshal(r)
+	result.Data = data
+	return result, err
+}
+
+// refusal tells somebody that it is not theirs to decide.
+func (r *request) refusal() string {
+	switch {
+	case r.Admins:
+		return "Only an administrator can approve this."
+	case r.Direct:
+		return "Only who asked for this can decide."
+	}
+	return "Only who asked for this, or an administrator, can decide."
+}
+
+// undecided are the cards of a job that may still be open.
+func (j *Job) undecided() []string {
+	var tokens []string
+	for _, a := range j.Approvals {
+		if a.Decision == nil {
+			tokens = append(tokens, a.Card)
+		}
+	}
+	return tokens
+}
+
+// movedOn reports whether one of the decisions that a job waits for is there.
+func (b *Bridge) movedOn(ctx context.Context, undecided []string) (bool, error) {
+	for _, token := range undecided {
+		kept, err := b.cards.load(ctx, token)
+		if err != nil {
+			return false, err
+		}
+		if kept == nil || !kept.open() {
+			return true, nil
+		}
+	}
+	return len(undecided) == 0, nil
+}
+
+// approvedBy is who allowed a call that begins; empty where nobody was asked.
+func (j *Job) approvedBy(started agent.Message) string {
+	for _, a := range slices.Backward(j.Approvals) {
+		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == choiceAllow {
+			return a.Decision.By
+		}
+	}
+	return ""
+}
+
+// voidApprovals closes the cards of a turn that is over.
+func (b *Bridge) voidApprovals(ctx context.Context, j *Job) error {
+	for _, token := range j.undecided() {
+		if err := b.void(ctx, token, "⏹ **Over.** The request was ended, so I did not run it."); err != nil {
+			return err
+		}
+	}
+	return nil
+}

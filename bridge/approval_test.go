@@ -1,0 +1,611 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// obedient is a model that makes a call of exec for each line of the question that
+// begins with "run ", and then says what the results were. It numbers the calls of every
+// reply from zero.
+type obedient struct{}
+
+func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	last := req.Messages[len(req.Messages)-1]
+	var reply agent.Reply
+	if last.Role == agent.RoleUser {
+		for line := range strings.Lines(last.Text) {
+			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "run "); ok {
+				arguments, err := json.Marshal(map[string]string{"command": command})
+				if err != nil {
+					return reply, err
+				}
+				reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprintf("call_%d", len(reply.Calls)), Name: "exec", Arguments: string(arguments)})
+			}
+			if strings.TrimSpace(line) == "look" {
+				reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprintf("call_%d", len(reply.Calls)), Name: "get_current_time", Arguments: "{}"})
+			}
+		}
+		if reply.Calls == nil {
+			reply.Text = "re: " + last.Text
+		}
+		return reply, nil
+	}
+	var results []string
+	for _, m := range slices.Backward(req.Messages) {
+		if m.Role != agent.RoleTool {
+			break
+		}
+		results = append(results, m.Text)
+	}
+	slices.Reverse(results)
+	reply.Text = strings.Join(results, " | ")
+	return reply, nil
+}
+
+// workshop has a tool that must not run unasked.
+type workshop struct {
+	mu   sync.Mutex
+	ran  []string
+	look func() // what get_current_time does
+}
+
+func (w *workshop) commands() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.ran)
+}
+
+func (w *workshop) registry(t *testing.T) *toolgroups.Registry {
+	t.Helper()
+	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+		{
+			Name: "exec", Description: "Run a command. It has_effects.", Effect: toolgroups.Consequential,
+			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`),
+			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+				var in struct{ Command string }
+				if err := json.Unmarshal(call.Arguments, &in); err != nil {
+					return toolgroups.Result{}, err
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.ran = append(w.ran, in.Command)
+				return toolgroups.Text("ran %s", in.Command)
+			},
+		},
+		{
+			Name: "get_current_time", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				if w.look != nil {
+					w.look()
+				}
+				return toolgroups.Text("looked")
+			},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// guarded is a rig whose bridge asks before exec runs.
+func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
+	t.Helper()
+	a, err := agent.New(agent.Config{Model: obedient{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := w.registry(t)
+	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
+		c.Agent, c.Tools = a, func() *toolgroups.Registry { return reg }
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
+			if tool.Effect == toolgroups.Consequential {
+				return bridge.Policy{}
+			}
+			return bridge.Policy{Rule: bridge.PolicyAllow}
+		}
+	}}, change...)...)
+}
+
+// untilHeld returns once a turn waits for its approval, and how many messages there are.
+func (r *rig) untilHeld() int {
+	r.t.Helper()
+	for n := 0; n < 1000; n++ {
+		before := len(r.platform.texts())
+		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
+		all := r.platform.wait(r.t, before+1)
+		if strings.Contains(all[before].text, "I wait for your decision about `exec`") {
+			return before + 1
+		}
+	}
+	r.t.Fatal("no turn waits")
+	return 0
+}
+
+const notAllowed = "This call was not allowed: "
+
+func TestC17CallWaitsForItsApproval(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run rm -rf x"))
+	card := r.platform.wait(t, 1)[0]
+	for _, want := range []string{"**May I run `exec`?**", "```\nrm -rf x\n```", "_Run a command._", "You can allow it within 15 minutes"} {
+		if !strings.Contains(card.text, want) {
+			t.Errorf("no %q on the card %q", want, card.text)
+		}
+	}
+	if len(w.commands()) != 0 {
+		t.Fatal("it ran unasked")
+	}
+	allow := card.button(t, "Allow once")
+	r.accept(pressOn(card, "p1", "1", allow), pressOn(card, "p2", "1", allow))
+	all := r.platform.wait(t, 2)
+	if all[1].text != "ran rm -rf x" || fmt.Sprint(w.commands()) != "[rm -rf x]" {
+		t.Errorf("answer %q, ran %v", all[1].text, w.commands())
+	}
+	if toasts := []string{r.platform.toast(t, "p1"), r.platform.toast(t, "p2")}; fmt.Sprint(toasts) != "[Allowed once. This was decided already.]" {
+		t.Errorf("toasts %q", toasts)
+	}
+	r.platform.until(t, "edit", func(all []sent) bool {
+		return all[0].buttons == nil && strings.Contains(all[0].text, "rm -rf x") && strings.HasSuffix(all[0].text, "✅ **Allowed once**")
+	})
+	// The decision is on record with the start of the call.
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Role == agent.RoleStarted && (m.Approved != "fake:1" || m.Hash != agent.Hash("exec", `{"command":"rm -rf x"}`)) {
+			t.Errorf("start: %+v", m)
+		}
+	}
+	// The same call is asked about again, although a reply gives it the same id.
+	r.accept(direct("2", "run rm -rf x"))
+	again := r.platform.wait(t, 3)[2]
+	r.accept(pressOn(again, "p3", "1", again.button(t, "Deny")))
+	if answer := r.platform.wait(t, 4)[3].text; !strings.HasPrefix(answer, notAllowed+"Ann said no") {
+		t.Errorf("answer %q", answer)
+	}
+	if got := fmt.Sprint(w.commands()); got != "[rm -rf x]" {
+		t.Errorf("ran %s", got)
+	}
+}
+
+func TestC17ApprovalSurvivesRestarts(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	// More often than a turn that takes the program down is tried again.
+	for range 12 {
+		r.restart()
+		r.untilHeld()
+	}
+	n := r.untilHeld()
+	r.accept(direct("2", "hello"))
+	if hint := r.platform.wait(t, n+1)[n]; !strings.Contains(hint.text, "I am waiting for the decision above") || hint.to.Chat != chatOne {
+		t.Errorf("hint %+v", hint)
+	}
+	r.restart()
+	n = r.untilHeld()
+	r.accept(direct("3", "hello again"))
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	all := r.platform.wait(t, n+3)
+	if got := fmt.Sprint(texts(all[n:])); got != "[ran a re: hello re: hello again]" || fmt.Sprint(w.commands()) != "[a]" {
+		t.Errorf("answers %s, ran %v", got, w.commands())
+	}
+}
+
+func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
+	shared := func(c *bridge.Config) {
+		c.Access = bridge.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
+	}
+	admins := func(c *bridge.Config) {
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Admins: true} }
+	}
+	press := func(r *rig, card sent, id, user, label string) string {
+		r.t.Helper()
+		r.accept(pressOn(card, id, user, card.button(r.t, label)))
+		return r.platform.toast(r.t, id)
+	}
+	t.Run("others in the group do not", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t, shared)
+		r.accept(group("1", "1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		if card.to.ReplyTo != "1" || !strings.Contains(card.text, "Ann or an administrator can allow it") {
+			t.Errorf("card %+v", card)
+		}
+		for i, label := range []string{"Allow once", "Deny"} {
+			if got := press(r, card, fmt.Sprint("x", i), "2", label); got != "Only who asked for this, or an administrator, can decide." {
+				t.Errorf("toast %q", got)
+			}
+		}
+		if got := press(r, card, "y", "3", "Allow once"); got != "Sorry, I only take this from people I have been introduced to." {
+			t.Errorf("toast %q", got)
+		}
+		if got := press(r, card, "z", "1", "Allow once"); got != "Allowed once." {
+			t.Errorf("toast %q", got)
+		}
+		if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
+			t.Errorf("answer %q", answer)
+		}
+	})
+	t.Run("administrators do", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t, shared)
+		r.accept(group("1", "1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		press(r, card, "z", "9", "Allow once")
+		r.platform.until(t, "edit", func(all []sent) bool { return strings.HasSuffix(all[0].text, "✅ **Allowed once** by Ann.") })
+		if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
+			t.Errorf("answer %q", answer)
+		}
+	})
+	t.Run("administrators only, and who asked may say no", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t, shared, admins)
+		r.accept(group("1", "1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		if got := press(r, card, "x", "1", "Allow once"); got != "Only an administrator can approve this." {
+			t.Errorf("toast %q", got)
+		}
+		if got := press(r, card, "y", "1", "Deny"); got != "Denied." {
+			t.Errorf("toast %q", got)
+		}
+		r.platform.wait(t, 2)
+		if len(w.commands()) != 0 {
+			t.Errorf("ran %v", w.commands())
+		}
+	})
+	t.Run("administrators only, and none is there", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t, shared, admins)
+		r.accept(direct("1", "run a"))
+		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"only an administrator could approve it") {
+			t.Errorf("answer %q", answer)
+		}
+	})
+}
+
+// Between the press and the call somebody may lose the right: it is looked up again.
+func TestC16WhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		access bridge.Access
+		want   string
+	}{
+		"still an administrator": {bridge.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
+		"not any more":           {bridge.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"a stranger now":         {bridge.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{}
+			r := w.guarded(t, func(c *bridge.Config) {
+				c.Access = bridge.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
+			})
+			r.accept(group("1", "1", "run a"))
+			r.platform.wait(t, 1)
+			r.stop()
+			decideInStore(t, r.cfg.Store, `{"choice":"allow","by":"fake:9","name":"Zoe","at":"2026-01-01T00:00:00Z"}`)
+			r.cfg.Access = tc.access
+			r.start()
+			if answer := r.platform.wait(t, 2)[1].text; !strings.HasPrefix(answer, tc.want) {
+				t.Errorf("answer %q", answer)
+			}
+		})
+	}
+}
+
+// Who asked was removed while the bot was down.
+func TestC16NothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(group("1", "1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.stop()
+	r.cfg.Access = bridge.Access{Admins: []string{"fake:9"}}
+	r.start()
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "⏹ **Over.**") })
+	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." || len(w.commands()) != 0 {
+		t.Errorf("toast %q, ran %v", got, w.commands())
+	}
+}
+
+// decideInStore is a press that was handled by a process that then ended.
+func decideInStore(t *testing.T, store storage.KV, decision string) {
+	t.Helper()
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: "card/"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var card map[string]any
+		if err := json.Unmarshal(entry.Value, &card); err != nil {
+			t.Fatal(err)
+		}
+		card["data"].(map[string]any)["decision"] = json.RawMessage(decision)
+		card["ended"], card["how"], card["version"] = time.Now(), "closed", 2
+		value, err := json.Marshal(card)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Put(t.Context(), entry.Key, value, entry.Revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestC17ApprovalExpires(t *testing.T) {
+	w, c := &workshop{}, &clock{}
+	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
+	r.accept(direct("1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.accept(direct("2", "hello"))
+	r.platform.wait(t, 2) // the hint
+	c.advance(16 * time.Minute)
+	all := r.platform.wait(t, 4)
+	if !strings.HasPrefix(all[2].text, notAllowed+"nobody approved it within 15 minutes") || all[3].text != "re: hello" {
+		t.Errorf("answers %v", texts(all))
+	}
+	r.platform.until(t, "edit", func(all []sent) bool {
+		return strings.Contains(all[0].text, "⌛ **Expired.**") && all[0].buttons == nil
+	})
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "Too late: this has expired." {
+		t.Errorf("toast %q", got)
+	}
+	if len(w.commands()) != 0 {
+		t.Errorf("ran %v", w.commands())
+	}
+}
+
+func TestC17StopAndClearWhileACallWaits(t *testing.T) {
+	for command, want := range map[string]string{
+		"/stop":  "Stopped. One waiting message was dropped.",
+		"/clear": "Conversation cleared. We begin anew; your files are kept. I stopped what I was doing. One waiting message was dropped.",
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {
+				w := &workshop{}
+				r := w.guarded(t)
+				r.accept(direct("1", "run a"))
+				card := r.platform.wait(t, 1)[0]
+				if restarted {
+					r.restart()
+				}
+				before := r.untilHeld()
+				r.accept(direct("2", "hello"))
+				r.platform.wait(t, before+1) // the hint
+				r.accept(direct("3", command))
+				if got := r.platform.wait(t, before+2)[before+1].text; got != want {
+					t.Errorf("answer %q", got)
+				}
+				r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "⏹ **Over.**") && all[0].buttons == nil })
+				r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+				if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
+					t.Errorf("toast %q", got)
+				}
+				r.accept(direct("4", "hello again"))
+				if got := r.platform.wait(t, before+3)[before+2].text; got != "re: hello again" {
+					t.Errorf("answer %q", got)
+				}
+				r.restart()
+				r.accept(direct("5", "and again"))
+				if got := r.platform.wait(t, before+4)[before+3].text; got != "re: and again" || len(w.commands()) != 0 {
+					t.Errorf("answer %q, ran %v", got, w.commands())
+				}
+			})
+		}
+	}
+}
+
+// Calls of one reply have a card each, and each runs with its own decision.
+func TestC17ParallelCallsAreDecidedOneByOne(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run a\nlook\nrun b\nrun c"))
+	cards := r.platform.wait(t, 3)
+	slices.SortFunc(cards, func(a, b sent) int { return strings.Compare(commandOn(a), commandOn(b)) })
+	r.accept(pressOn(cards[2], "p1", "1", cards[2].button(t, "Allow once")))
+	r.platform.toast(t, "p1")
+	r.accept(pressOn(cards[0], "p2", "1", cards[0].button(t, "Deny")))
+	r.platform.toast(t, "p2")
+	r.restart()
+	r.accept(pressOn(cards[1], "p3", "1", cards[1].button(t, "Allow once")))
+	answer := r.platform.wait(t, 4)[3].text
+	if !strings.HasPrefix(answer, notAllowed) || !strings.HasSuffix(answer, "| looked | ran b | ran c") {
+		t.Errorf("answer %q", answer)
+	}
+	if got := w.commands(); len(got) != 2 || !slices.Contains(got, "b") || !slices.Contains(got, "c") {
+		t.Errorf("ran %v", got)
+	}
+}
+
+func commandOn(card sent) string {
+	_, text, _ := strings.Cut(card.text, "```\n")
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
+
+// A press may come while the other calls of the reply still run.
+func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
+	free := make(chan struct{})
+	w := &workshop{look: func() { <-free }}
+	r := w.guarded(t)
+	r.accept(direct("1", "run a\nlook"))
+	card := r.platform.wait(t, 1)[0]
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	r.platform.toast(t, "p")
+	close(free)
+	if answer := r.platform.wait(t, 2)[1].text; answer != "ran a | looked" {
+		t.Errorf("answer %q", answer)
+	}
+}
+
+func TestC17PolicyDecides(t *testing.T) {
+	for rule, want := range map[bridge.PolicyRule]string{
+		bridge.PolicyAllow: "ran a",
+		bridge.PolicyDeny:  notAllowed + "the settings of this bot do not let exec run here",
+	} {
+		w := &workshop{}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) bridge.Policy {
+				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
+					t.Errorf("call %+v", call)
+				}
+				return bridge.Policy{Rule: rule}
+			}
+		})
+		r.accept(direct("1", "run a"))
+		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, want) {
+			t.Errorf("%s: answer %q", rule, answer)
+		}
+	}
+}
+
+func TestC17NoApprovalWithoutButtons(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Platforms = []bridge.Platform{struct{ bridge.Platform }{c.Platforms[0]}}
+	})
+	r.accept(direct("1", "run a"))
+	if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"it needs the approval of a person") || len(w.commands()) != 0 {
+		t.Errorf("answer %q, ran %v", answer, w.commands())
+	}
+}
+
+// A task asks in its chat; only whose it is, or an administrator, decides.
+func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
+	w := &workshop{}
+	results := make(chan bridge.TaskResult, 1)
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
+	})
+	err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "Tidy *up*", Text: "run a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := r.platform.wait(t, 1)[0]
+	if !strings.Contains(card.text, `It is for the scheduled task Tidy \*up\*.`) || card.to.Chat != chatOne {
+		t.Errorf("card %+v", card)
+	}
+	// The chat itself goes on meanwhile.
+	r.accept(direct("1", "hello"))
+	r.platform.wait(t, 2)
+	r.restart()
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	if answer := r.platform.wait(t, 3)[2].text; !strings.HasSuffix(answer, "ran a") {
+		t.Errorf("answer %q", answer)
+	}
+	if result := <-results; result.State != bridge.StateDone {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// What is hidden on a card would be approved unseen.
+func TestC17CardShowsAllOfTheArguments(t *testing.T) {
+	long := strings.Repeat("echo nothing to see here; ", 200) + "rm -rf /"
+	for name, tc := range map[string]struct {
+		command string
+		cards   int
+		want    []string
+	}{
+		"lines":      {"a\nb", 1, []string{"```\na\nb\n```"}},
+		"fences":     {"a ``` b", 1, []string{"````\na ``` b\n````"}},
+		"directions": {"rm \u202egpj.exe", 1, []string{"rm ⟨U+202E⟩gpj.exe"}},
+		"invisible":  {"a\u200b\u00ad\x1b[2K\u3164b", 1, []string{"a⟨U+200B⟩⟨U+00AD⟩⟨U+001B⟩[2K⟨U+3164⟩b"}},
+		"long":       {long, 2, []string{long, "Please read it to its end."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{}
+			r := w.guarded(t)
+			w.ran = nil
+			line, _ := json.Marshal(tc.command)
+			a, err := agent.New(agent.Config{Model: caller(`{"command":` + string(line) + `}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.stop()
+			r.cfg.Agent = a
+			r.start()
+			r.accept(direct("1", "go"))
+			all := r.platform.wait(t, tc.cards)
+			for _, want := range tc.want {
+				if !strings.Contains(strings.Join(texts(all), "\n"), want) {
+					t.Errorf("no %q on %q", want, texts(all))
+				}
+			}
+			last := all[len(all)-1]
+			r.accept(pressOn(last, "p", "1", last.button(t, "Allow once")))
+			r.platform.wait(t, tc.cards+1)
+			if got := w.commands(); len(got) != 1 || got[0] != tc.command {
+				t.Errorf("ran %q", got)
+			}
+		})
+	}
+	t.Run("too long", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		r.accept(direct("1", "run "+strings.Repeat("x", 40_000)))
+		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"its arguments are too long for a person to check") {
+			t.Errorf("answer %q", answer)
+		}
+	})
+}
+
+// caller makes one call of exec with these arguments, then ends.
+type caller string
+
+func (c caller) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	if req.Messages[len(req.Messages)-1].Role == agent.RoleUser {
+		return agent.Reply{Calls: []agent.Call{{ID: "call_0", Name: "exec", Arguments: string(c)}}}, nil
+	}
+	return agent.Reply{Text: "done"}, nil
+}
+
+// Arguments that the tool would refuse trouble nobody.
+func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
+	w := &workshop{}
+	a, err := agent.New(agent.Config{Model: caller(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.guarded(t, func(c *bridge.Config) { c.Agent = a })
+	r.accept(direct("1", "go"))
+	if answer := r.platform.wait(t, 1)[0].text; answer != "done" || len(w.commands()) != 0 {
+		t.Errorf("answer %q, ran %v", answer, w.commands())
+	}
+}
+
+// Somebody is removed while a call of theirs waits.
+func TestC16RemovedWhileACallWaits(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Access = bridge.Access{Admins: []string{"fake:9"}}
+	})
+	admin := direct("0", "/people add fake:2")
+	admin.Chat.ID, admin.User = "9", "9"
+	r.accept(admin)
+	r.platform.wait(t, 1)
+	r.accept(group("1", "2", "run a"))
+	card := r.platform.wait(t, 2)[1]
+	admin.ID, admin.Text = "2", "/people remove fake:2"
+	r.accept(admin)
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[1].text, "⏹ **Over.**") })
+	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." || len(w.commands()) != 0 {
+		t.Errorf("toast %q, ran %v", got, w.commands())
+	}
+}
