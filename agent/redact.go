@@ -45,9 +45,10 @@ func maskError(err error, mask func(string) string) error {
 	return err
 }
 
-// say masks what the model says. Its calls stay as they are: they have to do what the
+// say is what people and the conversation get of what the model says. Its calls stay as they are: they have to do what the
 // user has asked for.
 func (r *run) say(text string) string {
+	text = Spoken(text)
 	if r.turn.Redact == nil {
 		return text
 	}

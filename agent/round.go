@@ -167,7 +167,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 	}
 	began := time.Now()
 	reply, err := r.model.Complete(ctx, req, onDelta)
-	reply.Usage.Tools = r.round.tokens
+	reply.Usage.Tools, reply.Text = r.round.tokens, Spoken(reply.Text)
 	r.observe(Event{Reply: &ReplyEvent{Round: round, Usage: reply.Usage, Duration: time.Since(began), Err: err}})
 	return reply, err
 }

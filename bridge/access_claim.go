@@ -198,6 +198,7 @@ func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (str
 	if err := b.people.put(ctx, owner); err != nil {
 		return "", err
 	}
+	b.strangers.clear()
 	b.log.Info("the bot is claimed", "owner", user, "name", owner.Name)
 	if err := b.store.Delete(ctx, claimKey, storage.Any); err != nil {
 		b.log.Warn("a used claim could not be removed", "err", err) // it is taken all the same

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -20,8 +21,10 @@ func whoami(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, er
 	return fmt.Sprintf("You are `%s:%s`. %s\n\nThis chat is `%s`.", m.Chat.Platform, m.User, can, m.Chat), nil
 }
 
-// maxListedPeople bounds the list of /people.
-const maxListedPeople = 50
+// maxListedPeople bounds the list of /people: it is one message.
+const maxListedPeople = 30
+
+const cardPeople = "people"
 
 // peopleCommand lists who may talk to the bot, and changes that.
 func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *Job, args string) (string, error) {
@@ -37,9 +40,11 @@ func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *Job, args string)
 	words := strings.Fields(args)
 	switch {
 	case len(words) == 0:
-		return b.listPeople(), nil
+		text, choices := b.listPeople(role)
+		return b.answerCard(ctx, j, Card{Kind: cardPeople, Text: text, Choices: choices})
 	case len(words) == 2 && words[0] == "remove":
-		return b.removePerson(ctx, by, role, words[1])
+		text, _, err := b.removePerson(ctx, by, role, words[1])
+		return text, err
 	case len(words) == 2 && (words[0] == "add" || words[0] == "admin"):
 		return b.addPerson(ctx, by, role, words[1], words[0] == "admin")
 	}
@@ -50,8 +55,10 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
 	"/whoami tells everybody their own id."
 
-func (b *Bridge) listPeople() string {
+// listPeople returns the list, with a button for each whom this role can remove.
+func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]Choice) {
 	var text strings.Builder
+	var choices [][]Choice
 	known := b.people.all(func(p person) bool { return p.Standing.role() > toolgroups.RoleStranger })
 	for n, p := range known {
 		if n == maxListedPeople {
@@ -59,46 +66,71 @@ func (b *Bridge) listPeople() string {
 			break
 		}
 		fmt.Fprintf(&text, "- %s – %s since %s\n", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006"))
+		if p.Standing != isOwner && role > p.Standing.role() {
+			label := shorten("Remove "+cmp.Or(p.Name, p.User), MaxLabel)
+			choices = append(choices, []Choice{{Label: label, Value: p.User, Style: StyleDanger}})
+		}
 	}
-	for _, entry := range b.cfg.Access.Admins {
-		fmt.Fprintf(&text, "- `%s` – admin, in my settings\n", entry)
+	settings := func(entries []string, as standing) {
+		for n, entry := range entries {
+			if n < maxListedPeople {
+				fmt.Fprintf(&text, "- `%s` – %s, in my settings\n", entry, as)
+			}
+		}
 	}
-	for _, entry := range b.cfg.Access.Allow {
-		fmt.Fprintf(&text, "- `%s` – user, in my settings\n", entry)
+	settings(b.cfg.Access.Admins, isAdmin)
+	settings(b.cfg.Access.Allow, isUser)
+	return text.String() + "\n" + peopleUsage, choices
+}
+
+// peoplePressed removes somebody whose button was pressed in the list.
+func (b *Bridge) peoplePressed(ctx context.Context, press CardPress) (CardResult, error) {
+	if press.Expired {
+		return CardResult{}, nil
 	}
-	return text.String() + "\n" + peopleUsage
+	if press.Role < toolgroups.RoleAdmin {
+		return CardResult{Toast: "Sorry, this is for my administrators."}, nil
+	}
+	_, toast, err := b.removePerson(ctx, press.User, press.Role, press.Choice)
+	if err != nil {
+		return CardResult{}, err
+	}
+	text, choices := b.listPeople(press.Role)
+	return CardResult{Toast: toast, Text: text, Choices: choices, Close: len(choices) == 0}, nil
 }
 
 // removePerson takes back what was given to somebody in a chat. It holds at once: what
-// they asked for and is not answered yet is not answered any more.
-func (b *Bridge) removePerson(ctx context.Context, by string, role toolgroups.Role, user string) (string, error) {
+// they asked for and is not answered yet is not answered any more. It returns what has
+// come of it, in Markdown and in plain words.
+func (b *Bridge) removePerson(ctx context.Context, by string, role toolgroups.Role, user string) (text, plain string, err error) {
 	b.people.changing.Lock()
 	defer b.people.changing.Unlock()
 	one, known := b.people.find(user)
-	configured := b.configured(user)
+	inSettings := b.configured(user) > toolgroups.RoleStranger
+	refusal := ""
 	switch {
-	case !known && configured > toolgroups.RoleStranger:
-		return inSettings(user), nil
-	case !known:
-		return fmt.Sprintf("I do not know `%s`. `/people` lists who may talk to me.", shorten(user, maxCalled)), nil
+	case !known && !inSettings:
+		refusal = "I do not know them. /people lists who may talk to me."
 	case one.Standing == isOwner:
-		return "My owner can not be removed.", nil
-	case role <= one.Standing.role():
-		return "Only my owner can remove an administrator.", nil
+		refusal = "My owner can not be removed."
+	case known && role <= one.Standing.role():
+		refusal = "Only my owner can remove an administrator."
 	}
-	if err := b.people.remove(ctx, user); err != nil {
-		return "", err
+	if refusal != "" {
+		return refusal, refusal, nil
 	}
-	if configured > toolgroups.RoleStranger {
-		return inSettings(user), nil
+	if known {
+		if err := b.people.bar(ctx, one, by, b.cfg.Now()); err != nil {
+			return "", "", err
+		}
+		b.log.Info("person removed", "user", user, "by", by)
+	}
+	if inSettings {
+		return fmt.Sprintf("`%s` is let in by my settings (ONECLAW_ALLOW, ONECLAW_ADMINS); it has to be changed there.", user),
+			"My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
 	b.expel(user)
-	b.log.Info("person removed", "user", user, "by", by)
-	return one.title() + " may not talk to me any more. What was running for them is stopped.", nil
-}
-
-func inSettings(user string) string {
-	return fmt.Sprintf("`%s` is let in by my settings (ONECLAW_ALLOW, ONECLAW_ADMINS); it has to be changed there.", user)
+	return one.title() + " may not talk to me any more. What was running for them is stopped.", "Removed.", nil
 }
 
 // configured is what the settings give a user, platform:id.
@@ -126,11 +158,16 @@ func (b *Bridge) addPerson(ctx context.Context, by string, role toolgroups.Role,
 	if max(one.Standing.role(), b.configured(user)) >= given.role() {
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
-	one = person{User: user, Name: one.Name, Chat: one.Chat, Standing: given, By: by, Since: b.cfg.Now()}
-	if err := b.people.put(ctx, one); err != nil {
+	if one.Standing == hasAsked {
+		if err := b.void(ctx, one.Card, "_Let in with /people._"); err != nil {
+			return "", err
+		}
+	} else {
+		one.User, one.Since, one.Card = user, b.cfg.Now(), ""
+	}
+	if err := b.letIn(ctx, one, given, by); err != nil {
 		return "", err
 	}
-	b.log.Info("person let in", "user", user, "standing", string(given), "by", by)
 	if admin {
 		return one.title() + " is an administrator now.", nil
 	}

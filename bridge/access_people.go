@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,15 +58,24 @@ type person struct {
 	Until time.Time `json:"until,omitzero"`
 	// Chat is where the bot talks to them alone.
 	Chat Chat `json:"chat,omitzero"`
+	// Card is the token of the card about them.
+	Card string `json:"card,omitempty"`
 }
+
+// over reports whether a standing has ended.
+func (p person) over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
 // title is how a person is called in a text in Markdown.
 func (p person) title() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
 	}
-	return escapeMarkdown(p.Name) + " (`" + p.User + "`)"
+	return inCode(p.Name) + " (`" + p.User + "`)"
 }
+
+// inCode has a line that somebody else has written shown as it is: nothing in it is a
+// link, a mention or a command.
+func inCode(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
 const accessPrefix = "access/"
 
@@ -162,6 +172,28 @@ func (p *people) remove(ctx context.Context, user string) error {
 	return nil
 }
 
+// bar takes away what somebody was given, in memory first: whatever becomes of the
+// write, they are out. Changing is held.
+func (p *people) bar(ctx context.Context, one person, by string, now time.Time) error {
+	one.Standing, one.By, one.Until = isRefused, by, now.Add(refusedAge)
+	p.mu.Lock()
+	p.byID[one.User] = one
+	p.mu.Unlock()
+	return p.put(ctx, one)
+}
+
+// prune forgets those whose standing gave no role and has ended.
+func (p *people) prune(ctx context.Context, now time.Time) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	for _, one := range p.all(func(one person) bool { return one.over(now) }) {
+		if err := p.remove(ctx, one.User); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // roleOf is what a user may do now: the higher of what the settings give and what was
 // given in a chat.
 func (b *Bridge) roleOf(platform, user string) toolgroups.Role {
@@ -175,6 +207,18 @@ func (b *Bridge) roleOf(platform, user string) toolgroups.Role {
 
 // role is what the sender of a message may do now.
 func (b *Bridge) role(m Message) toolgroups.Role { return b.roleOf(m.Chat.Platform, m.User) }
+
+// AdminChats returns the chats in which the bot is alone with its owner or with one of the
+// administrators who were made such in a chat, as far as it knows those chats.
+func (b *Bridge) AdminChats() []Chat {
+	var chats []Chat
+	for _, one := range b.people.all(func(one person) bool { return one.Standing.role() >= toolgroups.RoleAdmin }) {
+		if one.Chat != (Chat{}) && !slices.Contains(chats, one.Chat) {
+			chats = append(chats, one.Chat)
+		}
+	}
+	return chats
+}
 
 // errBarred is the cause with which the turn of somebody is cancelled who was removed.
 var errBarred = errors.New("bridge: its user was removed")

@@ -18,11 +18,8 @@ const (
 	maxStrangersAnHour = 200
 )
 
-// Bounds of what a text of ours repeats of what a stranger says.
-const (
-	maxCalled = 40
-	maxSaid   = 120
-)
+// maxCalled bounds what a text of ours repeats of a name.
+const maxCalled = 40
 
 // strangers remembers who was told.
 type strangers struct {
@@ -61,6 +58,13 @@ func (s *strangers) tell(who string, direct bool, now time.Time) bool {
 	return true
 }
 
+// clear forgets all: who was told how to be let in is told anew.
+func (s *strangers) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.told)
+}
+
 // forget takes a note back: the answer could not be kept.
 func (s *strangers) forget(who string) {
 	s.mu.Lock()
@@ -87,7 +91,12 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 	if m.Kind != KindText || !b.strangers.tell(who, m.Direct, b.cfg.Now()) {
 		return nil
 	}
-	j.Notice = strangerNotice(m)
+	_, owned := b.people.owner()
+	j.Notice, j.Knock = strangerNotice(m), owned && m.Direct
+	if owned && !m.Direct {
+		j.Notice = "Sorry, I only talk to people I have been introduced to. " +
+			"Write to me in a direct chat, and I will ask my owner to let you in."
+	}
 	if claims {
 		j.Notice = "That code does not count any more. If I am yours, start me again: my log then shows a new one."
 	}

@@ -66,6 +66,10 @@ type Config struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it can not do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Refused, if not nil, makes the card with which a turn is answered for which there is
+	// no budget; its text has to say so. The error is that of the turn. Tasks and
+	// platforms without buttons get the notice of the error alone.
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (Card, error)
 	// TaskDone, if not nil, is told what became of a submission before that is closed.
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error
@@ -325,6 +329,9 @@ func (b *Bridge) prune(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		before := b.cfg.Now().Add(-ReceiptAge)
+		if err := b.people.prune(ctx, b.cfg.Now()); err != nil && ctx.Err() == nil {
+			b.log.Warn("people could not be pruned", "err", err)
+		}
 		n, err := b.jobs.prune(ctx, before)
 		if err == nil {
 			err = b.cards.prune(ctx, before)

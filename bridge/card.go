@@ -101,7 +101,7 @@ var ErrNoButtons = errors.New("bridge: the platform has no buttons")
 
 // addCards puts the bridge's own handlers beside the others.
 func (b *Bridge) addCards(more map[string]CardHandler) {
-	b.handlers = map[string]CardHandler{}
+	b.handlers = map[string]CardHandler{cardAdmit: b.admit, cardPeople: b.peoplePressed}
 	maps.Copy(b.handlers, more)
 	b.handlers[kindApproval] = b.pressApproval
 }

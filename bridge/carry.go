@@ -139,6 +139,9 @@ func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, e
 			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
 		}
 	}()
+	if j.Knock {
+		return b.knock(ctx, j)
+	}
 	if j.Notice != "" {
 		return j.Notice, nil
 	}

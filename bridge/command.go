@@ -91,6 +91,7 @@ func commandTable(more []Command) []command {
 		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
 		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
 		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
+		{CommandInfo: CommandInfo{"why", "What became of the last message here, and why"}, run: whyCommand},
 		{CommandInfo: CommandInfo{"people", "Who may talk to me: list and remove (administrators)"}, run: peopleCommand},
 		{CommandInfo: CommandInfo{"start", "Hello"}, hidden: true, run: help},
 		{CommandInfo: CommandInfo{claimName, "Make me yours"}, hidden: true, run: claimBot},

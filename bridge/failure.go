@@ -10,14 +10,39 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/toolgroups"
 )
 
 // failed logs why a job has no answer and returns what its sender is told: a sentence
-// from a closed set, and the incident under which the log has the rest.
+// from a closed set, and the incident under which the log has the rest. That a budget is
+// used up is no incident.
 func (b *Bridge) failed(j *Job, err error) string {
+	var failure *agent.ModelError
+	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
+		j.Refused = true
+		b.log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
+		return failure.Notice
+	}
 	j.Incident = newIncident()
 	b.log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
 	return fmt.Sprintf("%s\n\n_Incident %s_", sentence(err, b.cfg.TurnTimeout), j.Incident)
+}
+
+// unanswered is what is told where a turn failed: a card, where there was no budget for it
+// and [Config.Refused] makes one.
+func (b *Bridge) unanswered(ctx context.Context, j *Job, scope toolgroups.Scope, failure error) (string, error) {
+	j.Refused = false
+	text := b.failed(j, failure)
+	if !j.Refused || j.isTask() || b.cfg.Refused == nil {
+		return text, nil
+	}
+	card, err := b.cfg.Refused(ctx, scope, failure)
+	if err != nil {
+		b.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
+		return text, nil
+	}
+	card.Text = j.headed(card.Text)
+	return b.answerCard(ctx, j, card)
 }
 
 func newIncident() string {

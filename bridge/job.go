@@ -72,6 +72,8 @@ type Job struct {
 	Title string `json:"title,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
+	// Knock has the owner asked about the sender, who is told so instead of the notice.
+	Knock bool `json:"knock,omitempty"`
 	// Waited is how long the message was on its way, where its answer says so.
 	Waited time.Duration `json:"waited,omitempty"`
 	// MovedTo is the new id of the chat, where the platform said so on delivery.
@@ -84,6 +86,8 @@ type Job struct {
 	Approvals []Approval `json:"approvals,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
+	// Refused is set where a budget did not allow an answer.
+	Refused bool `json:"refused,omitempty"`
 	// Resumes counts the restarts that found the job begun.
 	Resumes  int       `json:"resumes,omitempty"`
 	Accepted time.Time `json:"accepted"`

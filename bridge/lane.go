@@ -244,6 +244,13 @@ func (l *lane) deciding() int {
 	return len(l.commands.waiting)
 }
 
+// answers reports whether the message of a job is being answered.
+func (l *lane) answers(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.messages.running != nil && l.messages.running.Key() == key
+}
+
 // load returns how many messages wait and whether one is being answered.
 func (l *lane) load() (waiting int, running bool) {
 	l.mu.Lock()

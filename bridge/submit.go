@@ -48,6 +48,8 @@ type TaskResult struct {
 	// Incident is where the log says why there was no answer; what was delivered is
 	// then a sentence that says so. Empty where there was one.
 	Incident string
+	// Refused is true where a budget did not allow an answer; what was delivered says so.
+	Refused bool
 	// State is how it ended.
 	State State
 }
@@ -148,7 +150,7 @@ func (b *Bridge) report(ctx context.Context, j *Job) error {
 	if !j.isTask() || b.cfg.TaskDone == nil {
 		return nil
 	}
-	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: j.Incident, State: j.State}
+	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: j.Incident, Refused: j.Refused, State: j.State}
 	if j.State != StateBarred {
 		r.Session = taskLog(r.Chat, r.Key)
 	}

@@ -197,7 +197,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	answer := ""
 	for m, err := range b.cfg.Agent.Run(limited, turn) {
 		if err != nil {
-			return b.unanswered(ctx, j, h, errors.Join(err, limited.Err()))
+			return b.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
 		}
 		if m.Final {
 			m.Text = missing.admit(h, m.Text)
@@ -219,9 +219,9 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	return answer, nil
 }
 
-// unanswered is what becomes of a turn that the agent ended with an error: it goes on
-// later, or that is its answer.
-func (b *Bridge) unanswered(ctx context.Context, j *Job, h *history, err error) (string, error) {
+// ended is what becomes of a turn that the agent ended with an error: it goes on later,
+// or that is its answer.
+func (b *Bridge) ended(ctx context.Context, j *Job, h *history, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
@@ -229,7 +229,10 @@ func (b *Bridge) unanswered(ctx context.Context, j *Job, h *history, err error) 
 		return "", err
 	}
 	// The question stays on record: "try again" has to mean something.
-	return b.failed(j, err), h.append(context.WithoutCancel(ctx))
+	if err := h.append(context.WithoutCancel(ctx)); err != nil {
+		return "", err
+	}
+	return b.unanswered(ctx, j, scope, err)
 }
 
 // visible reports whether a text has a character that a person can see: platforms

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -29,7 +30,7 @@ type client struct {
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	files    string
-	http     *http.Client
+	http     atomic.Pointer[http.Client]
 	own      bool
 	timeout  time.Duration
 }
@@ -49,7 +50,7 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 		hc.Transport = newTransport()
 	}
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &hc
+	c.http.Store(&hc)
 	return c
 }
 
@@ -71,8 +72,19 @@ func newTransport() http.RoundTripper {
 // close gives up idle connections, where they are nobody else's.
 func (c *client) close() {
 	if c.own {
-		c.http.CloseIdleConnections()
+		c.http.Load().CloseIdleConnections()
 	}
+}
+
+// renew lets the calls from now on use new connections, where they are nobody else's.
+// Calls under way keep theirs, which are closed behind them.
+func (c *client) renew() {
+	if !c.own {
+		return
+	}
+	hc := *c.http.Load()
+	hc.Transport = newTransport()
+	c.http.Swap(&hc).CloseIdleConnections()
 }
 
 // callError says why a call came to nothing. It holds no secrets.
@@ -150,7 +162,7 @@ func (c *client) request(ctx context.Context, method string, into any, g *bridge
 		if g != nil {
 			bridge.CommitOnWrite(req, g.Open)
 		}
-		resp, err := c.http.Do(req)
+		resp, err := c.http.Load().Do(req)
 		if err == nil {
 			status, header = resp.StatusCode, resp.Header
 			resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}

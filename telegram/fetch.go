@@ -52,7 +52,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("telegram: file: %w", c.clean(err))
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.http.Load().Do(req)
 	if err != nil {
 		return fmt.Errorf("telegram: file: %w", c.clean(err))
 	}

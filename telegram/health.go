@@ -16,47 +16,75 @@ const stallMargin = 90 * time.Second
 
 // health is what the last polls came to. The zero value has not polled.
 type health struct {
-	mu       sync.Mutex
-	started  time.Time
-	good     time.Time
-	conflict time.Time // since when; zero for none
-	poll     error     // the last poll's
-	inbox    error     // the last Accept's
+	mu      sync.Mutex
+	started time.Time
+	// good is when Telegram last gave a good answer; zero for never.
+	good time.Time
+	// since and last are of the refusals because somebody else gets the updates, and
+	// holder says who that is, once it has been asked.
+	since, last time.Time
+	holder      string
+	poll        error     // the last poll's
+	inbox       error     // the last Accept's
+	handing     time.Time // since when an Accept runs
+}
+
+// change changes what is known.
+func (h *health) change(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
 }
 
 func (h *health) start() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.started, h.good = time.Now(), time.Time{}
-	h.conflict, h.poll, h.inbox = time.Time{}, nil, nil
+	h.change(func() {
+		h.started, h.good, h.since, h.last, h.handing = time.Now(), time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		h.poll, h.inbox, h.holder = nil, nil, ""
+	})
 }
 
-func (h *health) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.started = time.Time{}
+func (h *health) stop() { h.change(func() { h.started = time.Time{} }) }
+
+// polled records what a poll came to.
+func (h *health) polled(err error) {
+	h.change(func() {
+		if h.poll = err; err == nil {
+			h.good = time.Now()
+		}
+	})
 }
 
-// polled records a poll and reports whether a conflict has just begun.
-func (h *health) polled(err error, conflict bool) (begins bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.poll = err
-	switch {
-	case err == nil:
-		h.good, h.conflict = time.Now(), time.Time{}
-	case conflict && h.conflict.IsZero():
-		h.conflict = time.Now()
-		return true
-	}
-	return false
+// conflicted records a poll that was refused because somebody else gets the updates. It
+// reports since when that is so, and whether it has just begun. Two that take turns with
+// the place both succeed now and then: that does not end it.
+func (h *health) conflicted(err error, calm time.Duration) (lasts time.Duration, begins bool) {
+	h.change(func() {
+		now := time.Now()
+		if begins = h.since.IsZero() || now.Sub(h.last) >= calm; begins {
+			h.since, h.holder = now, ""
+		}
+		h.last, h.poll = now, err
+		lasts = now.Sub(h.since)
+	})
+	return lasts, begins
 }
+
+// blame records who gets the updates instead, and reports whether that is news.
+func (h *health) blame(holder string) (news bool) {
+	h.change(func() { news, h.holder = h.holder != holder, holder })
+	return news
+}
+
+// hands records that an Accept begins.
+func (h *health) hands() { h.change(func() { h.handing = time.Now() }) }
 
 func (h *health) accepted(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inbox = err
+	h.change(func() { h.inbox, h.handing = err, time.Time{} })
 }
+
+// calm is the time after which a conflict is over: longer than two pollers that take
+// turns need for a round.
+func (p *Platform) calm() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
 // Health returns nil while polls succeed and what they bring is kept, or what is
 // wrong in words for the operator.
@@ -67,21 +95,23 @@ func (p *Platform) Health() error {
 	switch {
 	case h.started.IsZero():
 		return errors.New("telegram: not polling")
-	case !h.conflict.IsZero() && time.Since(h.conflict) >= conflictPatience:
-		return errors.New("telegram: another program polls with this token, or a webhook is set: stop it, or give this bot a token of its own")
+	case h.holder != "" && time.Since(h.last) < p.calm():
+		return fmt.Errorf("telegram: %s, since %v", h.holder, time.Since(h.since).Round(time.Second))
 	case h.inbox != nil:
 		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inbox)
 	case wrongToken(h.poll):
 		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.poll)
+	case h.good.IsZero() && h.poll != nil:
+		return fmt.Errorf("telegram: cannot be reached: %w", h.poll)
+	case h.good.IsZero():
+		return errors.New("telegram: connecting")
 	}
-	since := h.good
-	if since.IsZero() {
-		since = h.started
-	}
-	quiet := time.Since(since)
+	quiet := time.Since(h.good)
 	switch {
 	case quiet < p.pollTimeout+stallMargin:
 		return nil
+	case !h.handing.IsZero():
+		return fmt.Errorf("telegram: messages have waited for %v to be kept", time.Since(h.handing).Round(time.Second))
 	case h.poll != nil:
 		return fmt.Errorf("telegram: no poll has succeeded for %v: %w", quiet.Round(time.Second), h.poll)
 	}

@@ -21,8 +21,8 @@ import (
 const (
 	minBackOff = time.Second
 	maxBackOff = 60 * time.Second
-	// pollMargin is how long past its timeout a poll may be answered.
-	pollMargin = 15 * time.Second
+	// defaultPollMargin is how long past its timeout a poll may be answered.
+	defaultPollMargin = 15 * time.Second
 	// emptyPause keeps a server that does not wait from being asked without end.
 	emptyPause = 500 * time.Millisecond
 )
@@ -49,6 +49,9 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 		pause:    newPause(),
 	}
 	defer r.answers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.answers.Go(func() { r.watch(ctx) })
 	for ctx.Err() == nil {
 		if wait := r.round(ctx); !sleep(ctx, wait) {
 			break
@@ -73,13 +76,16 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 		if err == nil {
 			err = p.dropWebhook(ctx)
 		}
-		if err == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return self, nil
 		}
-		p.health.polled(err, false)
+		p.health.polled(err)
+		if err == nil {
+			return self, nil
+		}
 		wait := pause.after(err)
 		p.log.Warn("telegram cannot be reached yet", "err", err, "wait", wait)
-		p.api.close()
+		p.api.renew()
 		if !sleep(ctx, wait) {
 			return user{}, nil
 		}
@@ -134,19 +140,22 @@ type receiver struct {
 	pause   pause
 	slots   chan struct{}
 	answers sync.WaitGroup
+
+	polling sync.Mutex // guards cancel
+	cancel  context.CancelCauseFunc
 }
 
 // round polls once, hands over what came, and returns how long to wait.
 func (r *receiver) round(ctx context.Context) time.Duration {
 	begin := time.Now()
 	raws, err := r.poll(ctx)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errAwake):
 		return 0
+	case err != nil:
+		return r.missed(ctx, err)
 	}
-	if err != nil {
-		return r.missed(err)
-	}
-	r.health.polled(nil, false)
+	r.health.polled(nil)
 	if len(raws) == 0 {
 		r.pause.steps.Reset()
 		return max(0, emptyPause-time.Since(begin))
@@ -156,6 +165,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	if !known {
 		return r.pause.after(nil)
 	}
+	r.health.hands()
 	err = r.hand(ctx, events)
 	if ctx.Err() != nil && err != nil {
 		return 0
@@ -173,7 +183,12 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 }
 
 func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.pollTimeout+pollMargin)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r.polling.Lock()
+	r.cancel = end
+	r.polling.Unlock()
+	timed, cancel := context.WithTimeout(ctx, r.pollTimeout+r.pollMargin)
 	defer cancel()
 	params := tgbotapi.Params{
 		"timeout":         strconv.Itoa(int(r.pollTimeout / time.Second)),
@@ -184,25 +199,36 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 		params["offset"] = strconv.FormatInt(r.offset, 10)
 	}
 	var raws []json.RawMessage
-	err := r.api.do(ctx, "getUpdates", params, &raws, nil)
+	err := r.api.do(timed, "getUpdates", params, &raws, nil)
+	if err != nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
 	return raws, err
 }
 
-// missed records a poll that came to nothing and returns how long to wait.
-func (r *receiver) missed(err error) time.Duration {
+// missed records a poll that came to nothing and returns how long to wait. Somebody else
+// who polls is waited for without end: it may be the former self of this bot, whose poll
+// holds the place for a while, or somebody's mistake, which only people can end.
+func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	var ce *callError
-	conflict := errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict
-	begins := r.health.polled(err, conflict)
-	if conflict {
+	if errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict {
+		wait := jittered(r.conflictWait)
+		lasts, begins := r.health.conflicted(err, r.calm())
 		if begins {
-			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", r.conflictWait)
+			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", wait)
 		}
-		return r.conflictWait
+		if lasts >= conflictPatience {
+			if who := r.holder(ctx); r.health.blame(who) {
+				r.log.Error("this bot gets no messages", "reason", who, "err", err)
+			}
+		}
+		return wait
 	}
+	r.health.polled(err)
 	wait := r.pause.after(err)
 	r.log.Warn("poll without answer", "err", err, "wait", wait)
 	// A connection that has died in silence must not carry the next poll too.
-	r.api.close()
+	r.api.renew()
 	return wait
 }
 

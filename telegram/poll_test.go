@@ -132,7 +132,7 @@ func TestD13PollsObeyTheServer(t *testing.T) {
 	}
 }
 
-func TestConflictIsWaitedOut(t *testing.T) {
+func TestC01ConflictIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls clock
 		var over atomic.Bool
@@ -156,8 +156,8 @@ func TestConflictIsWaitedOut(t *testing.T) {
 			t.Errorf("Health after four minutes of conflict = %v", err)
 		}
 		for _, g := range polls.gaps() {
-			if g != DefaultConflictWait {
-				t.Errorf("pause of %v, want %v", g, DefaultConflictWait)
+			if g < DefaultConflictWait || g > DefaultConflictWait*5/4 {
+				t.Errorf("pause of %v, want %v and up to a quarter more", g, DefaultConflictWait)
 			}
 		}
 		if n := strings.Count(logged.String(), "somebody else polls"); n != 1 {
@@ -172,7 +172,7 @@ func TestConflictIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestHealthSeesASilentStall(t *testing.T) {
+func TestC02HealthSeesASilentStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFake(t, greet(func(ctx context.Context, _ string, _ url.Values) (int, string, error) {
 			<-ctx.Done() // a connection that has died without a word

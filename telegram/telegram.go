@@ -64,7 +64,9 @@ type Platform struct {
 	api          *client
 	log          *slog.Logger
 	pollTimeout  time.Duration
+	pollMargin   time.Duration
 	conflictWait time.Duration
+	clocks       clocks
 	health       health
 	admins       adminCache
 	forums       recent[int64]
@@ -110,6 +112,8 @@ func New(cfg Config) (*Platform, error) {
 		api:          newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:          cfg.Logger,
 		pollTimeout:  poll,
+		pollMargin:   defaultPollMargin,
+		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
 		pacer:        newPacer(),
 	}

@@ -1,6 +1,7 @@
 package platformtest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ func placeProperties() []property {
 		{"C06SideBySide", "While the model is busy in one conversation, all others are answered, also another thread of the same chat.", sideBySide},
 		{"C13D16Threads", "Answers stand where the question stands, never elsewhere, and reply to no other message than it.", staysInPlace},
 		{"C15D01Sessions", "Conversations share nothing: not those of two chats, of two threads, of two people.", sharesNothing},
-		{"C12Working", "People see that the bot is at work, and no longer once it has answered or was stopped.", showsWork},
+		{"C12Working", "People see that the bot is at work, and no longer once it has answered, was stopped or broke down.", showsWork},
 	}
 }
 
@@ -96,8 +97,14 @@ func sharesNothing(t testing.TB, w *world) {
 }
 
 func showsWork(t testing.TB, w *world) {
-	g := newGate()
-	w.think = g.think
+	g, breaks := newGate(), make(chan struct{})
+	w.think = func(ctx context.Context, said []string) string {
+		if said[len(said)-1] == "break down" {
+			<-breaks
+			panic("broken down")
+		}
+		return g.think(ctx, said)
+	}
 	w.start()
 	works := func(place Place, on bool) {
 		t.Helper()
@@ -112,6 +119,12 @@ func showsWork(t testing.TB, w *world) {
 		works(place, false)
 	}
 	place := w.open(Thread, w.town.Member)
+	w.say(place, "break down")
+	works(place, true)
+	close(breaks)
+	works(place, false)
+	w.shown(place, 1)
+	place = w.open(Thread, w.town.Member)
 	w.say(place, "slow one to answer")
 	works(place, true)
 	close(g.open)

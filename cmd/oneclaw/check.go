@@ -42,6 +42,9 @@ func (c Config) check() error {
 	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
 		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
 	}
+	if err := c.checkBudget(); err != nil {
+		return err
+	}
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %w", err)
 	}

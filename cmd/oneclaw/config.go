@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
@@ -44,6 +45,10 @@ type Config struct {
 	Log      LogConfig      `yaml:"log"`
 	Google   GoogleConfig   `yaml:"google"`
 	MCP      mcp.Config     `yaml:"mcp"`
+	Budget   BudgetConfig   `yaml:"budget"`
+	// Prices of models in dollars per million tokens, beside and in the place of those
+	// that are known; see the package price.
+	Prices price.Table `yaml:"prices"`
 
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,8 +26,12 @@ func rounds() int {
 	return 8
 }
 
+// effects is the file that the model of the kill tests adds a line to.
+const effects = "effects.txt"
+
 // repeating answers "re: " and the last message of the user; every third time it
-// looks at the clock first, so that turns have tool rounds in them.
+// looks at the clock first, and every fifth time it adds the message to a file, so that
+// turns have tool rounds in them and effects that must not happen twice.
 func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	last := req.Messages[len(req.Messages)-1]
 	text := ""
@@ -38,7 +44,30 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 	if last.Role == "user" && n%3 == 0 {
 		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "get_current_time", Arguments: "{}"}}}, nil
 	}
+	if last.Role == "user" && n%5 == 0 {
+		arguments := fmt.Sprintf(`{"path":%q,"content":%q,"mode":"append"}`, effects, text+"\n")
+		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "write_file", Arguments: arguments}}}, nil
+	}
 	return openai.Reply{Text: "re: " + text, Delay: time.Duration(rand.IntN(30)) * time.Millisecond}, nil
+}
+
+// breath is after how many kills the program may answer what has come together: a chat
+// takes a hundred waiting messages and no more.
+const breath = 8
+
+// caughtUp waits until the last message of everybody is answered.
+func (w *town) caughtUp(bot *process, people []int64, said int) {
+	w.t.Helper()
+	last := fmt.Sprint("re: message ", said)
+	w.until(bot, "answer to everything", func(s telegram.State) bool {
+		for _, who := range people {
+			answers := s.Answers(who)
+			if len(answers) == 0 || !strings.HasPrefix(answers[len(answers)-1].Text, last) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // TestKilledInAFlood kills the program, with -9 and with SIGTERM, while messages come
@@ -68,17 +97,11 @@ func TestKilledInAFlood(t *testing.T) {
 		}
 		bot.kill(signal)
 		bot = w.run()
-	}
-	last := fmt.Sprint("re: message ", said)
-	w.until(bot, "answer to everything", func(s telegram.State) bool {
-		for _, who := range people {
-			answers := s.Answers(who)
-			if len(answers) == 0 || !strings.HasPrefix(answers[len(answers)-1].Text, last) {
-				return false
-			}
+		if round%breath == breath-1 {
+			w.caughtUp(bot, people, said)
 		}
-		return true
-	})
+	}
+	w.caughtUp(bot, people, said)
 	bot.kill(syscall.SIGTERM)
 	marks := 0
 	for _, who := range people {
@@ -86,11 +109,35 @@ func TestKilledInAFlood(t *testing.T) {
 	}
 	cut := 0
 	w.telegram.View(func(s telegram.State) { cut = s.CutOff() })
-	t.Logf("%d messages in %d chats, %d kills: %d answers marked as possible repeats, %d sends cut off",
-		said*chats, chats, rounds(), marks, cut)
+	t.Logf("%d messages in %d chats, %d kills: all answered, %d answers marked as possible repeats, %d sends cut off, %d effects, none twice",
+		said*chats, chats, rounds(), marks, cut, w.effects(t))
 	if marks > cut {
 		t.Errorf("%d answers are marked as possible repeats, but only %d sends were cut off", marks, cut)
 	}
+}
+
+// effects counts the lines that tools have added to files, each of which may be there once.
+func (w *town) effects(t *testing.T) (lines int) {
+	t.Helper()
+	err := filepath.WalkDir(w.env["ONECLAW_DATA_DIR"], func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != effects {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(data)) {
+			if seen[line] {
+				t.Errorf("%s: the effect of %q happened twice", path, line)
+			}
+			seen[line] = true
+			lines++
+		}
+		return err
+	})
+	if err != nil || lines == 0 {
+		t.Errorf("%d effects, %v", lines, err)
+	}
+	return lines
 }
 
 func (w *town) answers(who int64) (texts []string) {

@@ -77,8 +77,10 @@ func rootCommand(known func(*redact.Redactor)) *cobra.Command {
 		return cfg, err
 	}
 	root.AddCommand(
-		runCommand(load), demoCommand(load), claimCommand(load), slackCommand(), providerCommand(load), googleCommand(load),
-		evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load), healthCommand(load), versionCommand(),
+		runCommand(load), demoCommand(load), claimCommand(load), slackCommand(), providerCommand(load),
+		googleCommand(load), evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
+		backupCommand(load), restoreCommand(load),
+		healthCommand(load), versionCommand(),
 	)
 	return root
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -41,6 +43,9 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,
 			settings.SettingLogLevel: cfg.Log.Level,
+
+			settings.SettingUserBudget:  strconv.FormatInt(cfg.Budget.UserTokens, 10),
+			settings.SettingTotalBudget: strconv.FormatInt(cfg.Budget.TotalTokens, 10),
 		},
 		Preset: settings.Preset{
 			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
@@ -56,12 +61,13 @@ type models struct {
 	clients  openai.Clients
 	http     *http.Client
 	outages  *agent.Outages
+	ledger   *budget.Ledger
 	log      *slog.Logger
 }
 
-func newModels(s *settings.Settings, v *settings.Vault, log *slog.Logger) *models {
+func newModels(s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
 	return &models{
-		settings: s, vault: v, log: log, http: &http.Client{Transport: modelTransport()},
+		settings: s, vault: v, ledger: ledger, log: log, http: &http.Client{Transport: modelTransport()},
 		outages: agent.NewOutages(agent.OutagesConfig{}),
 	}
 }
@@ -88,7 +94,11 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Pe
 			m.log.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
 			continue
 		}
-		candidates = append(candidates, agent.Candidate{Name: route.Provider.ID + "/" + route.Model.ID, Model: client})
+		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
+		candidates = append(candidates, agent.Candidate{
+			Name:  route.Provider.ID + "/" + route.Model.ID,
+			Model: m.ledger.Model(client, payer, string(route.Provider.Type), route.Model.ID),
+		})
 	}
 	switch len(candidates) {
 	case 0:

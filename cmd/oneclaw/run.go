@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/redact"
 	"oneclaw/slack"
 	"oneclaw/storage"
@@ -64,6 +63,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
+			b.control,
 			b.run,
 		)
 	})
@@ -73,9 +73,15 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 type bot struct {
 	bridge *bridge.Bridge
 	tools  *catalogue
+	ledger *budget.Ledger
+	admins []string        // from the settings
 	slack  *slack.Platform // nil without Slack
 	offer  func(context.Context) error
 	redact *redact.Redactor
+
+	store   *bolt.Store
+	dataDir string
+	log     *slog.Logger
 }
 
 // handler serves health and, where Slack posts its events, those.
@@ -99,7 +105,8 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.tools.Close()) }()
+	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
+	b.store, b.dataDir, b.log = store, cfg.DataDir, log
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -107,7 +114,10 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 }
 
 func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
-	b := &bot{offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil }, redact: cfg.redact}
+	b := &bot{
+		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
+		redact: cfg.redact, admins: cfg.Access.Admins,
+	}
 	platforms, err := b.platforms(cfg, log)
 	if err != nil {
 		return nil, err
@@ -119,7 +129,10 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if err := vault.Reveal(context.Background()); err != nil {
 		return nil, fmt.Errorf("read the stored secrets: %w", err)
 	}
-	models := newModels(changing, vault, log)
+	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
+		return nil, err
+	}
+	models := newModels(changing, vault, b.ledger, log)
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err
 	}
@@ -136,6 +149,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
 		Router: router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
+		Refused: b.refused, Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, log),
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			for _, f := range observe {
@@ -182,18 +196,4 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 		all = append(all, sl)
 	}
 	return all, cfg.checkPlatforms()
-}
-
-// databaseName is the file of the bolt engine in the data directory.
-const databaseName = "oneclaw.db"
-
-func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
-	}
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, databaseName), Logger: log})
-	if errors.Is(err, storage.ErrLocked) {
-		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
-	}
-	return store, err
 }

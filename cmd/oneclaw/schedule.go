@@ -31,6 +31,8 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 		switch {
 		case r.State == bridge.StateBarred:
 			outcome.Fault = "its author may not talk to the bot any more"
+		case r.Refused:
+			outcome.Fault = "no budget was left"
 		case r.Incident != "":
 			outcome.Fault = "no answer, incident " + r.Incident
 		case r.MessageID == "":

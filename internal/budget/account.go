@@ -94,6 +94,19 @@ type Account struct {
 	Name string `json:"name,omitempty"`
 }
 
+// Whose says in words whose account it is, where a user is talked about.
+func (a Account) Whose(user string) string {
+	switch {
+	case a.Kind == KindUser && a.Name == user:
+		return "them"
+	case a.Kind == KindUser:
+		return a.Name
+	case a.Kind == KindChat:
+		return "that chat"
+	}
+	return "everybody together"
+}
+
 func (a Account) key() string { return string(a.Kind) + " " + a.Name }
 
 // Payer is on whose behalf a call is made.

@@ -289,6 +289,33 @@ func TestC20CrashBetweenReserveAndSettle(t *testing.T) {
 	<-done
 }
 
+// Where the program is alone with its store, a crash leaves nothing reserved.
+func TestC20CrashOfTheOnlyProcess(t *testing.T) {
+	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 150}})
+	b.cfg.Exclusive, b.cfg.Hold = true, 24*time.Hour
+	b.Ledger = b.another()
+	crashed := &fake{began: make(chan struct{}), goOn: make(chan struct{})}
+	ctx, kill := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = b.Model(crashed, ann(), "OPENAI", "m").Complete(ctx, request(100), nil)
+	}()
+	<-crashed.began
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.Held {
+		t.Errorf("while it runs: %+v", r)
+	}
+	b.clock.set(noon().Add(13 * time.Hour)) // the next day
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))); !r.Held {
+		t.Errorf("while it runs, the next day: %+v", r)
+	}
+	if err := ask(t, b.another(), ann(), &fake{usage: agent.Usage{Input: 7}}, request(1)); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+	kill()
+	<-done
+}
+
 // Processes that share a store share the budget.
 func TestC20TwoProcesses(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 1000}})

@@ -103,7 +103,7 @@ func (l *Ledger) newest(ctx context.Context) (string, error) {
 func (l *Ledger) read(ctx context.Context, day string) error {
 	s, last, since := newState(""), storage.Position(0), 0
 	if day == "" {
-		l.state, l.last, l.since = s, last, since
+		l.take(s, last, since)
 		return nil
 	}
 	from := storage.Query{}
@@ -125,8 +125,16 @@ func (l *Ledger) read(ctx context.Context, day string) error {
 		last = record.Pos
 		since++
 	}
-	l.state, l.last, l.since = s, last, since
+	l.take(s, last, since)
 	return nil
+}
+
+// take has a state as the present one.
+func (l *Ledger) take(s *state, last storage.Position, since int) {
+	if l.cfg.Exclusive {
+		s.Open = l.open // what a log has of others is of a process that is no more
+	}
+	l.state, l.last, l.since = s, last, since
 }
 
 // begin starts the log of a day. Where another process has done it, its state counts.
@@ -145,7 +153,7 @@ func (l *Ledger) begin(ctx context.Context, s *state) error {
 	case err != nil:
 		return fmt.Errorf("budget: begin %s: %w", s.Day, err)
 	default:
-		l.state, l.last, l.since = s, last, 1
+		l.take(s, last, 1)
 	}
 	if _, err := l.cfg.Store.Put(ctx, currentKey, []byte(s.Day), storage.Any); err != nil {
 		l.state = nil

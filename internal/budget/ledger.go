@@ -34,6 +34,9 @@ type Config struct {
 	// ReplyTokens is what is reserved for the reply to a call. 0 means
 	// [DefaultReplyTokens].
 	ReplyTokens int64
+	// Exclusive says that no other process uses the store. Reservations are then kept in
+	// memory alone: after a crash nobody would settle them, and nobody else has to see them.
+	Exclusive bool
 	// Hold is how long a reservation counts that nobody settles; it has to be longer than
 	// a call may take. 0 means [DefaultHold].
 	Hold time.Duration
@@ -60,7 +63,8 @@ type Ledger struct {
 	// The rest belongs to the goroutine that writes.
 	state *state // nil where it has to be read
 	last  storage.Position
-	since int // records behind the newest whole state
+	since int             // records behind the newest whole state
+	open  map[string]hold // the reservations, where the store is exclusive
 
 	warned sync.Map // models without a price
 }
@@ -87,7 +91,7 @@ func Open(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{})}
+	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), open: map[string]hold{}}
 	l.idle.L = &l.mu
 	return l, nil
 }
@@ -210,6 +214,10 @@ func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, 
 			default:
 				e.Time = now
 				l.state.apply(*e)
+				if l.cfg.Exclusive && e.Sum == nil && e.Raise == nil {
+					readers = append(readers, op) // a reservation, or the end of one
+					continue
+				}
 				events, writers = append(events, *e), append(writers, op)
 			}
 		}

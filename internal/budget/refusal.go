@@ -38,11 +38,11 @@ func (r *Refusal) complete(s *state, now time.Time, zone *time.Location) {
 
 // Error is for the log.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.state())
+	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.State())
 }
 
-// state is 'spent of limit'.
-func (r *Refusal) state() string {
+// State is 'spent of limit'.
+func (r *Refusal) State() string {
 	if r.Money {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
 	}
@@ -54,12 +54,12 @@ func (r *Refusal) Sentence() string {
 	who := map[Kind]string{KindUser: "you", KindChat: "this chat", KindTotal: "everybody together", KindMonth: "everybody together"}[r.Account.Kind]
 	if r.Held {
 		return fmt.Sprintf("What is left of the budget is held by answers that are being written now (%s: %s). Please send this again in a minute.",
-			who, r.state())
+			who, r.State())
 	}
 	if r.Account.Kind == KindMonth {
-		return fmt.Sprintf("This month's budget is used up: %s %s. It is free again on %s.", who, r.state(), r.Until.Format("2 January"))
+		return fmt.Sprintf("This month's budget is used up: %s %s. It is free again on %s.", who, r.State(), r.Until.Format("2 January"))
 	}
-	return fmt.Sprintf("Today's budget is used up: %s %s. It is free again at %s.", who, r.state(), r.Until.Format("15:04 (MST)"))
+	return fmt.Sprintf("Today's budget is used up: %s %s. It is free again at %s.", who, r.State(), r.Until.Format("15:04 (MST)"))
 }
 
 // Step is by how much an administrator is offered to raise the limit: as much again.

@@ -24,7 +24,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	receive := newReceiver(in)
 	c := &child{
 		out: &sender{w: out}, replies: make(chan reply, maxStarted+1),
-		rung: make(chan int), timers: map[int]*time.Timer{},
+		timers: map[int]due{},
 	}
 	var t task
 	if err := receive.receive(&t); err != nil {
@@ -56,10 +56,28 @@ type child struct {
 	late    []reply // that came while another was waited for
 	asked   int     // the last id given
 	started int     // calls without a reply
-	rung    chan int
-	timers  map[int]*time.Timer
+	timers  map[int]due
+	armed   int // counts timers, so that those of one moment ring in their order
 	done    bool
 	failed  error // of sending the result
+}
+
+// due is when a timer rings. Timers ring in that order, however late it gets: a busy
+// machine must not turn a script around.
+type due struct {
+	at    time.Time
+	order int
+}
+
+// nextTimer returns the timer that rings first; 0 where there is none.
+func (c *child) nextTimer() (id int, at time.Time) {
+	first := due{}
+	for n, d := range c.timers {
+		if id == 0 || d.at.Before(first.at) || d.at.Equal(first.at) && d.order < first.order {
+			id, first = n, d
+		}
+	}
+	return id, first.at
 }
 
 var (
@@ -120,12 +138,19 @@ func (c *child) next(settle quickjs.Value) error {
 		c.late = c.late[1:]
 		c.started--
 	} else {
+		var ring <-chan time.Time
+		timer, at := c.nextTimer()
+		if timer != 0 {
+			clock := time.NewTimer(time.Until(at))
+			defer clock.Stop()
+			ring = clock.C
+		}
 		select {
 		case r := <-c.replies:
 			id, text = r.ID, result(r)
 			c.started--
-		case id = <-c.rung:
-			kind = "timer"
+		case <-ring:
+			kind, id = "timer", timer
 			delete(c.timers, id)
 		}
 	}
@@ -169,14 +194,12 @@ func (c *child) ask(name, argument string) (int, error) {
 
 // timer starts a timer, or stops one whose time is negative.
 func (c *child) timer(id, milliseconds int) {
-	if old, ok := c.timers[id]; ok {
-		old.Stop()
-		delete(c.timers, id)
-	}
+	delete(c.timers, id)
 	if milliseconds < 0 {
 		return
 	}
-	c.timers[id] = time.AfterFunc(time.Duration(milliseconds)*time.Millisecond, func() { c.rung <- id })
+	c.armed++
+	c.timers[id] = due{time.Now().Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
 }
 
 // finish sends the result.

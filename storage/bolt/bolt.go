@@ -56,6 +56,8 @@ type Config struct {
 	// NoSync leaves out the wait for the disk. A crash of the machine may then
 	// destroy the file: for tests only.
 	NoSync bool
+	// counted has the free pages be counted.
+	counted bool
 	// Logger gets what an administrator must know; nil discards it.
 	Logger *slog.Logger
 }

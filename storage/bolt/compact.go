@@ -14,30 +14,25 @@ import (
 // compactBytes is about how much one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Waste returns how large a file is that nobody has open, and how much of it is not
-// used.
+// Waste returns how large a file is that nobody has open, and how much of that is free.
+// It does not look at the content.
 func Waste(cfg Config) (size, free int64, err error) {
-	db, err := openDB(cfg, true)
+	cfg.counted = true
+	db, err := openDB(cfg, false)
 	if err != nil {
 		return 0, 0, fmt.Errorf("bolt: look at %s: %w", cfg.Path, err)
 	}
 	err = guard(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			used := int64(0)
-			for _, name := range [][]byte{bucketMeta, bucketKV, bucketLogs} {
-				if b := tx.Bucket(name); b != nil {
-					s := b.Stats()
-					used += int64(s.BranchAlloc) + int64(s.LeafAlloc)
-				}
-			}
-			info, err := os.Stat(cfg.Path)
-			if err != nil {
-				return err
-			}
-			size, free = info.Size(), max(info.Size()-used, 0)
-			return nil
-		})
+		// The end of a write transaction counts the free pages.
+		tx, err := db.Begin(true)
+		if err != nil {
+			return err
+		}
+		size = tx.Size()
+		return tx.Rollback()
 	})
+	stats := db.Stats()
+	free = int64(stats.FreePageN) * int64(db.Info().PageSize)
 	if err = errors.Join(err, db.Close()); err != nil {
 		return 0, 0, fmt.Errorf("bolt: look at %s: %w", cfg.Path, err)
 	}

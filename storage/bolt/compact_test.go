@@ -71,7 +71,7 @@ func content(t testing.TB, path string) string {
 func TestCompactKeepsAllAndFreesSpace(t *testing.T) {
 	path := wasteful(t)
 	before, beforeContent := fileSize(t, path), content(t, path)
-	if size, free, err := bolt.Waste(bolt.Config{Path: path}); err != nil || size != before || free < size/2 {
+	if size, free, err := bolt.Waste(bolt.Config{Path: path}); err != nil || size > before || free < size/2 {
 		t.Errorf("%d of %d bytes are free (%v), want more than half", free, size, err)
 	}
 	// What a crash left of an earlier try is in nobody's way.

@@ -39,7 +39,7 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 			Timeout:      cmp.Or(cfg.LockTimeout, DefaultLockTimeout),
 			FreelistType: bbolt.FreelistMapType,
 			NoSync:       cfg.NoSync,
-			NoStatistics: true,
+			NoStatistics: !cfg.counted,
 			ReadOnly:     readOnly,
 			OpenFile: func(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
 				f, err = os.OpenFile(name, flag, mode)

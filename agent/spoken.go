@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What servers leave in the text of a reply that belongs to the protocol between them
+// and the model: the tags that models think between, the channels of gpt-oss, tokens
+// that separate messages, and calls that were not recognised as such.
+var (
+	thinkTags = regexp.MustCompile(`(?i)^\s*<(?:think|thinking|thought|reasoning|seed:think)>`)
+	thinkEnds = regexp.MustCompile(`(?i)</(?:think|thinking|thought|reasoning|seed:think)>`)
+	finals    = regexp.MustCompile(`<\|channel\|>\s*final[^<]{0,40}<\|message\|>`)
+	channels  = regexp.MustCompile(`(?s)<\|channel\|>\s*(?:analysis|commentary)(?:[^<]|<\|constrain\|>){0,80}<\|message\|>.*?(?:<\|(?:end|call|return)\|>|$)`)
+	turnHeads = regexp.MustCompile(`<\|(?:start|im_start|start_header_id)\|>\s*(?:assistant|system|user|tool)\s*(?:<\|end_header_id\|>)?`)
+	signs     = regexp.MustCompile(`<\|[A-Za-z0-9_]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|</?s>|\[/?INST\]|\[/?TOOL_CALLS\]|<(?:start|end)_of_turn>`)
+	toolTags  = regexp.MustCompile(`(?s)<tool_call>.*?(?:</tool_call>|$)|<function_calls>.*?(?:</function_calls>|$)`)
+	codeSpans = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]*`")
+)
+
+// Spoken returns what of a reply's text is meant for people: without what the model
+// thought aloud and without the signs of the protocol, which some servers leave in it.
+// What stands in code is left alone, because people ask about such things.
+func Spoken(text string) string {
+	if !strings.ContainsAny(text, "<[") {
+		return text
+	}
+	rest := thought(text)
+	if at := finals.FindAllStringIndex(rest, -1); len(at) > 0 {
+		rest = rest[at[len(at)-1][1]:]
+	}
+	rest = outsideCode(rest, func(prose string) string {
+		for _, p := range []*regexp.Regexp{channels, toolTags, turnHeads, signs} {
+			prose = p.ReplaceAllLiteralString(prose, "")
+		}
+		return prose
+	})
+	if rest == text {
+		return text
+	}
+	return strings.TrimSpace(rest)
+}
+
+// thought cuts off what the model thought before it spoke. Where the opening tag was part
+// of the prompt, the text begins in the middle of a thought.
+func thought(text string) string {
+	for thinkTags.MatchString(text) {
+		end := thinkEnds.FindStringIndex(text)
+		if end == nil {
+			return "" // it never came to speak
+		}
+		text = text[end[1]:]
+	}
+	for _, closing := range []string{"</think>", "</thinking>"} {
+		before, after, found := strings.Cut(text, closing)
+		if found && !strings.Contains(before, "<think") && !strings.Contains(before, "`") {
+			text = after
+		}
+	}
+	return text
+}
+
+// outsideCode changes what does not stand in code.
+func outsideCode(text string, change func(string) string) string {
+	var b strings.Builder
+	done := 0
+	for _, span := range codeSpans.FindAllStringIndex(text, -1) {
+		b.WriteString(change(text[done:span[0]]))
+		b.WriteString(text[span[0]:span[1]])
+		done = span[1]
+	}
+	b.WriteString(change(text[done:]))
+	return b.String()
+}

@@ -1,0 +1,261 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+)
+
+// newOwned is a bot that user 1 owns.
+func newOwned(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
+	t.Helper()
+	u := newUnclaimed(t, change...)
+	u.say(from("1", "claim", "/claim "+u.code), 1)
+	return u
+}
+
+// card returns the only message in the chat of the owner with this text.
+func (u *unclaimed) card(part string) sent {
+	u.t.Helper()
+	var found sent
+	u.platform.until(u.t, "card with "+part, func(all []sent) bool {
+		i := slices.IndexFunc(all, func(s sent) bool { return s.to.Chat.ID == "1" && strings.Contains(s.text, part) })
+		if i >= 0 {
+			found = all[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// press has somebody press a button, and returns what they are told.
+func (u *unclaimed) press(on sent, id, user, label string) string {
+	u.t.Helper()
+	u.accept(pressOn(on, id, user, on.button(u.t, label)))
+	return u.platform.toast(u.t, id)
+}
+
+// told returns what was sent to a chat.
+func (u *unclaimed) told(chat string) []string {
+	u.platform.mu.Lock()
+	defer u.platform.mu.Unlock()
+	var all []string
+	for _, s := range u.platform.sent {
+		if s.to.Chat.ID == chat {
+			all = append(all, s.text)
+		}
+	}
+	return all
+}
+
+// untilTold waits until somebody was told so many texts.
+func (u *unclaimed) untilTold(chat string, n int) []string {
+	u.t.Helper()
+	u.platform.until(u.t, fmt.Sprintf("%d texts to %s", n, chat), func(all []sent) bool {
+		there := 0
+		for _, s := range all {
+			if s.to.Chat.ID == chat {
+				there++
+			}
+		}
+		return there >= n
+	})
+	return u.told(chat)
+}
+
+func TestANewcomerIsLetIn(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
+			u := newOwned(t)
+			u.accept(from("2", "a", "hello\nI am new, see https://evil.example `x` <b>"), from("2", "b", "hello?"))
+			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in (`fake:2`)")
+			card := u.card("somebody new")
+			wantText(t, card.text, "`user 2` (`fake:2`) has written to me. They wrote: `hello I am new, see https://evil.example 'x' <b>`")
+			if restarted {
+				u.restart()
+			}
+			wantText(t, u.press(card, "p", "1", "Let in"), "may talk to me now")
+			u.card("`user 2` (`fake:2`) may talk to me now")
+			wantText(t, u.untilTold("2", 2)[1], "You have been let in")
+			u.accept(from("2", "c", "hello again"))
+			wantText(t, u.untilTold("2", 3)[2], "re: hello again")
+			u.restart()
+			u.accept(from("2", "d", "and again"))
+			wantText(t, u.untilTold("2", 4)[3], "re: and again")
+		})
+	}
+}
+
+func TestARefusedNewcomerIsNotAskedAboutAgain(t *testing.T) {
+	u := newOwned(t)
+	u.accept(from("2", "a", "hello"))
+	card := u.card("somebody new")
+	wantText(t, u.press(card, "p", "1", "Refuse"), "not told")
+	u.card("is refused")
+	u.now.advance(25 * time.Hour)
+	u.accept(from("2", "b", "hello?"))
+	wantText(t, u.untilTold("2", 2)[1], "ask my operator")
+	if n := len(u.told("1")); n != 2 {
+		t.Errorf("the owner was told %q", u.told("1"))
+	}
+	// After a month they are somebody new.
+	u.now.advance(31 * 24 * time.Hour)
+	u.accept(from("2", "c", "hello at last"))
+	wantText(t, u.untilTold("2", 3)[2], "asked my owner")
+	wantText(t, u.card("hello at last").text, "somebody new")
+}
+
+func TestNobodyDecides(t *testing.T) {
+	u := newOwned(t)
+	u.accept(from("2", "a", "hello"))
+	u.card("somebody new")
+	u.now.advance(8 * 24 * time.Hour)
+	u.card("Nobody has decided about `user 2`")
+	u.accept(from("2", "b", "still here"))
+	u.card("still here")
+}
+
+func TestC16OnlyTheOwnerAdmits(t *testing.T) {
+	u := newOwned(t)
+	u.say(from("1", "1", "/people admin fake:3"), 2)
+	u.accept(from("2", "a", "hello"))
+	card := u.card("somebody new")
+	for _, user := range []string{"2", "3", "4"} {
+		if toast := u.press(card, "p"+user, user, "Let in"); strings.Contains(toast, "now") {
+			t.Errorf("user %s is told %q", user, toast)
+		}
+	}
+	u.accept(from("2", "b", "/whoami"), from("1", "2", "/whoami"))
+	wantText(t, u.untilTold("1", 4)[3], "my owner")
+	if told := u.untilTold("2", 1); len(told) != 1 {
+		t.Errorf("user 2 was told %q", told)
+	}
+}
+
+func TestC16OpenCardsAreBounded(t *testing.T) {
+	u := newOwned(t)
+	const most = 20
+	for n := range most + 5 {
+		u.accept(from(fmt.Sprint(100+n), "a", "hello"))
+		u.untilTold(fmt.Sprint(100+n), 1)
+	}
+	wantText(t, u.told("119")[0], "asked my owner")
+	wantText(t, u.told("120")[0], "ask my operator")
+	if n := len(u.untilTold("1", 1+most)); n != 1+most {
+		t.Errorf("the owner was told %d texts", n)
+	}
+}
+
+func TestInAGroupNobodyKnocks(t *testing.T) {
+	u := newOwned(t)
+	u.accept(group("a", "2", "hello"), group("b", "2", "hello?"))
+	wantText(t, u.untilTold("g", 1)[0], "direct chat")
+	u.accept(from("2", "c", "hello"))
+	wantText(t, u.untilTold("2", 1)[0], "asked my owner")
+	u.card("somebody new")
+	if n := len(u.told("g")); n != 1 {
+		t.Errorf("the group was told %q", u.told("g"))
+	}
+}
+
+func TestPeopleAreRemovedByAButton(t *testing.T) {
+	u := newOwned(t)
+	u.accept(from("2", "a", "hello"))
+	u.press(u.card("somebody new"), "p1", "1", "Let in")
+	u.untilTold("2", 2)
+	u.accept(from("1", "1", "/people add fake:3"), from("1", "2", "/people admin fake:4"), from("1", "3", "/people"))
+	list := u.card("– owner since")
+	if n := len(slices.Concat(list.buttons...)); n != 3 {
+		t.Errorf("%d buttons: %v", n, list.buttons)
+	}
+	if toast := u.press(list, "p2", "1", "Remove user 2"); toast != "Removed." {
+		t.Errorf("toast %q", toast)
+	}
+	u.platform.until(t, "a shorter list", func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool {
+			return s.id == list.id && !strings.Contains(s.text, "fake:2") && len(s.buttons) == 2
+		})
+	})
+	u.accept(from("2", "b", "hello?"), from("4", "1", "/people"))
+	told := u.untilTold("4", 1)
+	u.platform.until(t, "the administrator's list", func(all []sent) bool {
+		i := slices.IndexFunc(all, func(s sent) bool { return s.to.Chat.ID == "4" })
+		return i >= 0 && len(all[i].buttons) == 1 && all[i].buttons[0][0].Label == "Remove fake:3"
+	})
+	wantText(t, told[0], "– owner since")
+	u.say(from("1", "4", "/whoami"), len(u.platform.texts())+1)
+	for _, text := range u.told("2") {
+		if strings.Contains(text, "re: ") {
+			t.Errorf("who was removed is answered: %q", text)
+		}
+	}
+}
+
+// TestAddingWhoWaitsClosesTheirCard lets somebody in by a command while the card about
+// them is open.
+func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
+	u := newOwned(t)
+	u.accept(from("2", "a", "hello"))
+	card := u.card("somebody new")
+	u.untilTold("2", 1)
+	u.accept(from("1", "1", "/people add fake:2"))
+	wantText(t, u.untilTold("2", 2)[1], "You have been let in")
+	u.card("Let in with /people")
+	wantText(t, u.press(card, "p", "1", "Refuse"), "out of date")
+	u.accept(from("2", "b", "hello again"))
+	wantText(t, u.untilTold("2", 3)[2], "re: hello again")
+}
+
+// TestD03PressesOfStrangersMakeNoTurn forges presses on all that is shown, as everybody
+// but the owner.
+func TestD03PressesOfStrangersMakeNoTurn(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		turns := make(chan string, 100)
+		u := newOwned(t, func(c *bridge.Config) {
+			c.Logger = slog.New(slog.DiscardHandler)
+			c.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+				turns <- turn.Scope.User
+				return func(func(agent.Message, error) bool) {}
+			})
+		})
+		defer u.stop()
+		u.accept(from("2", "first", "hello"))
+		card := u.card("somebody new")
+		u.accept(from("1", "people", "/people"))
+		u.untilTold("1", 3)
+		for n := range rapid.IntRange(1, 15).Draw(rt, "events") {
+			user := fmt.Sprint(rapid.IntRange(2, 4).Draw(rt, "user"))
+			id := fmt.Sprint("e", n)
+			var m bridge.Message
+			if rapid.Bool().Draw(rt, "press") {
+				m = pressOn(card, id, user, card.button(t, rapid.SampledFrom([]string{"Let in", "Refuse"}).Draw(rt, "label")))
+				m.Chat.ID = rapid.SampledFrom([]string{"1", user, "g"}).Draw(rt, "chat")
+				m.Direct = rapid.Bool().Draw(rt, "direct")
+			} else {
+				m = from(user, id, rapid.SampledFrom([]string{"hello", "/people add fake:2", "/start", "/clear", "claim me"}).Draw(rt, "text"))
+			}
+			if err := u.bridge.Accept(t.Context(), m); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		u.platform.wait(t, u.taken())
+		select {
+		case user := <-turns:
+			rt.Fatalf("a turn for %s", user)
+		default:
+		}
+		if toast := u.press(card, "owner", "1", "Let in"); !strings.Contains(toast, "may talk to me now") {
+			rt.Fatalf("the owner's own press is told %q", toast)
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+var errSpent = errors.New("all is spent")
+
+// broke is an agent without a budget.
+func broke(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		yield(agent.Message{}, &agent.ModelError{Kind: agent.KindBudget, Notice: "Today's budget is used up.", Err: errSpent})
+	}
+}
+
+func asking(c *bridge.Config) {
+	v := &voter{}
+	c.Cards = map[string]bridge.CardHandler{"vote": v.handle}
+	c.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
+		if !errors.Is(failure, errSpent) {
+			return bridge.Card{}, failure
+		}
+		card := vote()
+		card.Text = "Today's budget is used up, " + scope.User
+		return card, nil
+	}
+}
+
+// A turn without a budget is no incident: it is answered with a card, and the question
+// stays on record.
+func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
+	r := newRig(t, broke, asking)
+	r.accept(direct("1", "hello"))
+	got := r.platform.wait(t, 1)[0]
+	if got.text != "Today's budget is used up, fake:1" || len(got.buttons) != 2 {
+		t.Errorf("answered %+v", got)
+	}
+	r.accept(pressOn(got, "p1", "1", got.button(t, "Yes")))
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "chose yes") })
+	said := 0
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil || m.Text != "hello" {
+			t.Errorf("on record: %+v, %v", m, err)
+		}
+		said++
+	}
+	if said != 1 {
+		t.Errorf("%d messages on record", said)
+	}
+}
+
+// Without anybody who makes a card, and in a task, the notice stands alone.
+func TestC20ATaskWithoutBudgetIsTold(t *testing.T) {
+	told := newResults()
+	r := newRig(t, broke, asking, func(c *bridge.Config) { c.TaskDone = told.done })
+	r.submit(task("a.1", "News", "tell me"))
+	result := told.next(t)
+	got := r.platform.wait(t, 1)
+	if got[0].text != heading+"News\n\nToday's budget is used up." || !result.Refused || result.Incident != "" {
+		t.Errorf("told %q, %+v", got[0].text, result)
+	}
+}

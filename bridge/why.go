@@ -1,0 +1,353 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// maxWhyMessages bounds the records of a conversation that are looked through for a
+	// turn.
+	maxWhyMessages = 2000
+	// maxWhyLines bounds the tools and the parts that are listed.
+	maxWhyLines = 15
+	// maxQuoted bounds the beginning of a message that is repeated, in characters.
+	maxQuoted = 60
+)
+
+// whyCommand shows what became of the last message of a chat: the receipt, and what its
+// conversation has about the turn. It tells names and outcomes, which everybody in the
+// chat could see, and neither the arguments nor the results of tools.
+func whyCommand(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	last, err := b.lastJob(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	if last == nil {
+		text := "I have no message of the last week to explain here."
+		if !j.Message.Direct {
+			text += " In groups I take only what mentions me, replies to me, or is a command; the rest I do not keep."
+		}
+		return text, nil
+	}
+	turn, err := b.turnOfJob(ctx, last)
+	if err != nil {
+		return "", err
+	}
+	w := why{job: last, turn: turn, whole: b.role(j.Message) >= toolgroups.RoleAdmin, running: l.answers(last.Key())}
+	return w.text(), nil
+}
+
+// lastJob returns the newest message or task of a chat before a job, open or closed; nil
+// where there is none.
+func (b *Bridge) lastJob(ctx context.Context, before *Job) (*Job, error) {
+	chat := before.Message.Chat
+	var last *Job
+	for _, prefix := range []string{receiptPrefix, openPrefix} {
+		in := prefix + Chat{Platform: chat.Platform, ID: chat.ID}.String() + "/"
+		for entry, err := range b.store.List(ctx, storage.Range{Prefix: in}) {
+			if err != nil {
+				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
+			}
+			j := &Job{}
+			if json.Unmarshal(entry.Value, j) != nil || !b.explains(j, before) {
+				continue
+			}
+			if last == nil || j.Seq > last.Seq {
+				last = j
+			}
+		}
+	}
+	return last, nil
+}
+
+// explains reports whether a job is one that a /why in its chat can be about.
+func (b *Bridge) explains(j, before *Job) bool {
+	kind := j.Message.Kind
+	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && (kind == KindText || kind == KindTask) && !b.isCommand(j)
+}
+
+// turnOfJob reads what the conversation has about a job: its question and what follows,
+// up to the next question. It is empty where the turn never began.
+func (b *Bridge) turnOfJob(ctx context.Context, j *Job) ([]agent.Message, error) {
+	session := Session{Chat: j.Message.Chat, Generation: j.Generation}
+	if j.Message.Kind == KindTask {
+		session.Task = j.Message.ID
+	} else if j.Generation == 0 {
+		return nil, nil
+	}
+	var turn []agent.Message
+	read := 0
+	for m, err := range RecentMessages(ctx, b.store, session.Log()) {
+		if err != nil {
+			return nil, fmt.Errorf("read what %s was answered with: %w", j.Key(), err)
+		}
+		if read++; read > maxWhyMessages {
+			return nil, nil
+		}
+		turn = append(turn, m)
+		if m.Ref == j.Key() {
+			slices.Reverse(turn)
+			return turn, nil
+		}
+		if m.Role == agent.RoleUser {
+			turn = nil
+		}
+	}
+	return nil, nil
+}
+
+// why makes the answer from a job and its turn.
+type why struct {
+	job   *Job
+	turn  []agent.Message
+	whole bool // for administrators: also what they find in the log
+	// running says that it is being answered now.
+	running bool
+}
+
+func (w why) text() string {
+	m := w.job.Message
+	whose := "Your message"
+	switch {
+	case m.Kind == KindTask:
+		whose = "The scheduled task"
+	case !m.Direct:
+		whose = "The last message"
+	}
+	lines := []string{fmt.Sprintf("**%s** “%s”", whose, escapeMarkdown(quoted(firstOf(w.job.Title, m.Text)))), ""}
+	for _, line := range slices.Concat([]string{w.outcome(), w.received()}, w.answering(), w.tools(), w.delivered(), w.forAdministrators()) {
+		if line != "" {
+			lines = append(lines, "- "+line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return t
+		}
+	}
+	return "(no text)"
+}
+
+func quoted(text string) string {
+	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(line); len(r) > maxQuoted {
+		return string(r[:maxQuoted-1]) + "…"
+	}
+	if more != "" {
+		line += " …"
+	}
+	return line
+}
+
+// outcome says how it ended, in one sentence.
+func (w why) outcome() string {
+	j := w.job
+	switch {
+	case j.State == StateCleared:
+		return "Not answered: a /clear came before the answer."
+	case j.State == StateStopped:
+		return "Not answered: a /stop came before the answer."
+	case j.State == StateBarred:
+		return "Not run: whose task it is may not talk to me any more."
+	case j.Notice != "":
+		return "Not given to the model; I answered: “" + escapeMarkdown(quoted(j.Notice)) + "”"
+	case j.State == StateFailed && j.Incident == "":
+		return "Answered, but a part of the answer could not be delivered."
+	case j.Incident != "":
+		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
+	case j.State == StateOpen && len(j.Parts) > 0:
+		return "The answer is being delivered."
+	case j.State == StateOpen && w.running:
+		return "I am working on it."
+	case j.State == StateOpen:
+		return "It waits for its turn."
+	}
+	return "Answered."
+}
+
+func (w why) received() string {
+	j := w.job
+	text := "Received " + clock(j.Accepted)
+	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
+		text += fmt.Sprintf(", %s after it was sent", short(j.Accepted.Sub(sent)))
+	}
+	if begun := w.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
+		text += fmt.Sprintf("; it waited %s for its turn", short(begun.Sub(j.Accepted)))
+	}
+	if j.Resumes > 0 {
+		text += fmt.Sprintf("; taken up again after %d restarts", j.Resumes)
+	}
+	return text + "."
+}
+
+func (w why) begun() time.Time {
+	if len(w.turn) == 0 {
+		return time.Time{}
+	}
+	return w.turn[0].Time
+}
+
+// answering says who answered, in how many rounds and for how many tokens.
+func (w why) answering() []string {
+	rounds, used := 0, agent.Usage{}
+	models := map[string]bool{}
+	var end time.Time
+	for _, m := range w.turn {
+		if m.Role != agent.RoleAssistant {
+			continue
+		}
+		if end = m.Time; m.Usage == nil {
+			continue
+		}
+		rounds++
+		used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
+		if m.Model != "" {
+			models["`"+strings.ReplaceAll(m.Model, "`", "")+"`"] = true
+		}
+	}
+	if rounds == 0 {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("Model: %s, %s in %s.", listOr(slices.Sorted(maps.Keys(models)), "not named"), count(rounds, "reply", "replies"), short(end.Sub(w.begun()))),
+		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
+	}
+}
+
+// tools lists the calls with what became of each, and the groups that were loaded.
+func (w why) tools() []string {
+	var ran, loaded []string
+	asked := time.Time{}
+	loads := map[string]string{}
+	for _, m := range w.turn {
+		switch m.Role {
+		case agent.RoleAssistant:
+			asked = m.Time
+			for _, call := range m.Calls {
+				if group := groupOf(call); group != "" {
+					loads[call.ID] = group
+				}
+			}
+		case agent.RoleTool:
+			if group := loads[m.CallID]; group != "" && m.Tool == toolgroups.LoadToolGroup && m.Status == agent.StatusOK {
+				loaded = append(loaded, group)
+				continue
+			}
+			outcome := "done"
+			if m.Status != agent.StatusOK {
+				outcome = "failed: " + m.Code
+			}
+			ran = append(ran, fmt.Sprintf("`%s` (%s, %s)", m.Tool, outcome, short(m.Time.Sub(asked))))
+		}
+	}
+	var lines []string
+	if len(loaded) > 0 {
+		lines = append(lines, "Tool groups loaded: "+strings.Join(loaded, ", ")+".")
+	}
+	if len(ran) > 0 {
+		lines = append(lines, "Tools: "+bounded(ran)+".")
+	}
+	return lines
+}
+
+// groupOf is the group that a call loads.
+func groupOf(call agent.Call) string {
+	if call.Runs() != toolgroups.LoadToolGroup {
+		return ""
+	}
+	var arguments struct {
+		Group string `json:"group_name"`
+	}
+	if json.Unmarshal([]byte(call.Arg()), &arguments) != nil {
+		return ""
+	}
+	return arguments.Group
+}
+
+// delivered says what became of the parts of the answer.
+func (w why) delivered() []string {
+	words := map[PartState]string{
+		PartSent: "sent", PartPending: "waits to be sent", PartSending: "is being sent",
+		PartUnknown: "may have arrived", PartFailed: "refused by the platform",
+	}
+	var parts []string
+	for _, p := range w.job.Parts {
+		text := words[p.State]
+		if p.ID != "" {
+			text += " as `" + p.ID + "`"
+		}
+		if p.Repeat {
+			text += ", marked as a possible repeat"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	line := fmt.Sprintf("Answer in %s: %s", count(len(parts), "part", "parts"), bounded(parts))
+	if !w.job.Closed.IsZero() {
+		line += ", finished " + clock(w.job.Closed)
+	}
+	return []string{line + "."}
+}
+
+// forAdministrators adds under which names the log and the history have it.
+func (w why) forAdministrators() []string {
+	if !w.whole {
+		return nil
+	}
+	lines := []string{"Job `" + w.job.Key() + "`"}
+	if w.job.Generation > 0 && w.job.Message.Kind != KindTask {
+		lines[0] += fmt.Sprintf(", session `%s`", logName(w.job.Message.Chat, w.job.Generation))
+	}
+	for _, p := range w.job.Parts {
+		if p.Error != "" {
+			return append(lines, "Last trouble in sending: "+escapeMarkdown(quoted(p.Error)))
+		}
+	}
+	return lines
+}
+
+func bounded(list []string) string {
+	text := strings.Join(list[:min(len(list), maxWhyLines)], ", ")
+	if more := len(list) - maxWhyLines; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
+
+// short rounds a time so that it can be read at a glance.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,207 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+// clockAt makes every moment the same, so that texts can be compared.
+func clockAt(c *bridge.Config) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	c.Now = func() time.Time { return now }
+}
+
+// receipts waits until as many jobs are closed: a /why that comes before finds them open.
+func (r *rig) receipts(n int) {
+	r.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		closed := 0
+		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: "job/done/"}) {
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			closed++
+		}
+		if closed >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%d of %d jobs are closed", closed, n)
+		}
+	}
+}
+
+// mailer loads a group, runs two tools, one of which fails, and answers.
+func mailer(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	begun := turn.History[len(turn.History)-1].Time
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	return func(yield func(agent.Message, error) bool) {
+		for _, m := range []agent.Message{
+			{
+				Role: agent.RoleAssistant, Time: at(time.Second), Model: "small", Usage: &agent.Usage{Input: 1000, Cached: 800, Output: 10},
+				Calls: []agent.Call{{ID: "1", Name: "load_tool_group", Arguments: `{"group_name":"pdf"}`}},
+			},
+			{Role: agent.RoleTool, CallID: "1", Tool: "load_tool_group", Status: agent.StatusOK, Time: at(time.Second)},
+			{
+				Role: agent.RoleAssistant, Time: at(2 * time.Second), Model: "small", Reasoning: "SECRET THOUGHT", Usage: &agent.Usage{Input: 1100, Cached: 1000, Output: 20},
+				Calls: []agent.Call{{ID: "1", Name: "pdf_info", Arguments: `{"path":"private.pdf"}`}, {ID: "2", Name: "exec", Arguments: `{}`}},
+			},
+			{Role: agent.RoleStarted, CallID: "2", Tool: "exec"},
+			{Role: agent.RoleTool, CallID: "1", Tool: "pdf_info", Status: agent.StatusOK, Text: "PRIVATE RESULT", Time: at(2500 * time.Millisecond)},
+			{Role: agent.RoleTool, CallID: "2", Tool: "exec", Status: agent.StatusError, Code: "permission_denied", Time: at(3 * time.Second)},
+			{Role: agent.RoleAssistant, Text: "done\fand more", Final: true, Model: "large", Time: at(4 * time.Second), Usage: &agent.Usage{Input: 1200, Output: 30}},
+		} {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestWhyShowsTheReceipt(t *testing.T) {
+	r := newRig(t, mailer, clockAt, func(c *bridge.Config) { c.Access.Admins = []string{"fake:2"} })
+	question := group("1", "1", "look at *my* file\nplease")
+	question.Time = time.Date(2026, 11, 21, 9, 59, 50, 0, time.UTC)
+	r.accept(question)
+	r.platform.wait(t, 2)
+	r.receipts(1)
+	r.accept(group("2", "1", "/why"))
+	want := "**The last message** “look at \\*my\\* file …”\n\n" +
+		"- Answered.\n" +
+		"- Received 10:00:00 UTC, 10s after it was sent.\n" +
+		"- Model: `large`, `small`, 3 replies in 4s.\n" +
+		"- Tokens: 3300 in (1800 of them from the provider's cache), 60 out.\n" +
+		"- Tool groups loaded: pdf.\n" +
+		"- Tools: `pdf_info` (done, 500ms), `exec` (failed: permission_denied, 1s).\n" +
+		"- Answer in 2 parts: sent as `1`, sent as `2`, finished 10:00:00 UTC."
+	if got := r.platform.wait(t, 3)[2].text; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r.accept(group("3", "2", "/why"))
+	if got := r.platform.wait(t, 4)[3].text; got != want+"\n- Job `fake:g/1/text`, session `fake:g/1`" {
+		t.Errorf("an administrator is shown\n%s", got)
+	}
+}
+
+// What happened elsewhere is nobody's business here.
+func TestWhyIsAboutThisChatAlone(t *testing.T) {
+	r := newRig(t, echo, clockAt)
+	thread := group("1", "1", "in a thread")
+	thread.Chat.Thread = "7"
+	r.accept(direct("2", "mine"), thread)
+	r.platform.wait(t, 2)
+	r.receipts(2)
+	r.accept(group("3", "1", "/why"))
+	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "no message of the last week") || !strings.Contains(got, "mentions me") {
+		t.Errorf("got %q", got)
+	}
+	thread.ID, thread.Text = "4", "/why"
+	r.accept(thread)
+	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, "in a thread") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhyNamesTheReason(t *testing.T) {
+	gate := make(chan struct{})
+	begun := make(chan struct{}, 10)
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			last := turn.History[len(turn.History)-1]
+			switch last.Text {
+			case "wait":
+				begun <- struct{}{}
+				select {
+				case <-gate:
+				case <-ctx.Done():
+					yield(agent.Message{}, context.Cause(ctx))
+					return
+				}
+			case "fail":
+				yield(agent.Message{}, errors.New("goroutine 1 [running]: INNER DETAIL"))
+				return
+			}
+			yield(agent.Message{Role: agent.RoleAssistant, Text: "re: " + last.Text, Final: true}, nil)
+		}
+	}, clockAt, func(c *bridge.Config) { c.MaxWaiting = 1 })
+	answers := 0
+	next := func() string {
+		t.Helper()
+		answers++
+		return r.platform.wait(t, answers)[answers-1].text
+	}
+	ask := func(id, want string) {
+		t.Helper()
+		r.accept(direct(id, "/why"))
+		if got := next(); !strings.Contains(got, want) || strings.Contains(got, "INNER") {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	r.accept(direct("1", "fail"))
+	if got := next(); !strings.Contains(got, "Incident") {
+		t.Errorf("got %q", got)
+	}
+	r.receipts(1)
+	ask("2", "No answer because of an error: incident `")
+	r.accept(direct("3", "wait"))
+	<-begun
+	ask("4", "I am working on it.")
+	r.accept(direct("5", "behind it"))
+	ask("6", "It waits for its turn.")
+	r.accept(direct("7", "one too many"))
+	ask("8", "“one too many”") // its notice waits in the lane like an answer
+	r.accept(direct("9", "/stop"))
+	if got := next(); !strings.HasPrefix(got, "Stopped.") {
+		t.Errorf("got %q", got)
+	}
+	r.receipts(9)
+	ask("10", "a /stop came before the answer")
+	r.accept(direct("11", "wait"))
+	<-begun
+	r.accept(direct("12", "/clear"))
+	next()
+	r.receipts(12)
+	ask("13", "a /clear came before the answer")
+	close(gate)
+}
+
+func TestWhyOfATask(t *testing.T) {
+	r := newRig(t, echo, clockAt)
+	if err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "t1", Chat: direct("", "").Chat, User: "1", Direct: true, Title: "Morning news", Text: "tell me"}); err != nil {
+		t.Fatal(err)
+	}
+	r.platform.wait(t, 1)
+	r.receipts(1)
+	r.accept(direct("1", "/why"))
+	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "**The scheduled task** “Morning news”") || !strings.Contains(got, "Answered.") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhyTellsOfLostAnswers(t *testing.T) {
+	r := newRig(t, echo, clockAt)
+	failures := 1
+	r.platform.fail = func(_ int, committed bool) error {
+		if committed && failures > 0 {
+			failures--
+			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("lost")}
+		}
+		return nil
+	}
+	r.accept(direct("1", "hello"))
+	r.platform.wait(t, 2)
+	r.receipts(1)
+	r.accept(direct("2", "/why"))
+	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "sent as `2`, marked as a possible repeat") {
+		t.Errorf("got %q", got)
+	}
+}

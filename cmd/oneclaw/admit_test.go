@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// TestTelegramNewcomersAreLetInByAButton has a stranger knock and the owner decide.
+func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	ann, bob, eve := w.person("Ann"), w.person("Bob"), w.person("Eve https://evil.example")
+	bot := w.run()
+	_, code := offered(t, bot)
+	w.ask(bot, ann, "/start "+code, nil)
+
+	wantIn(t, w.ask(bot, bob, "hello, it is me", nil), "I have asked my owner")
+	card := w.shownTo(bot, ann, "They wrote: hello, it is me")
+	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Let in")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, bob, "You have been let in")
+	before := w.model.Count()
+	w.ask(bot, bob, "hello again", nil)
+	if w.model.Count() == before {
+		t.Error("who was let in reaches no model")
+	}
+
+	w.ask(bot, eve, "[click](https://evil.example) @admin /clear", nil)
+	card = w.shownTo(bot, ann, "They wrote: [click]")
+	for _, e := range card.Entities {
+		if e.Type != "code" && e.Type != "bold" {
+			t.Errorf("what a stranger wrote is shown as %+v", e)
+		}
+	}
+	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Refuse")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, ann, "is refused")
+	before = w.model.Count()
+	w.say(eve, "please", nil)
+	wantIn(t, w.ask(bot, ann, "/people", nil), "Bob", "user since")
+	if w.model.Count() != before {
+		t.Error("the model was asked for somebody who was refused")
+	}
+}
+
+// shownTo waits until somebody is shown a text by the bot, and returns the message.
+func (w *town) shownTo(p *process, who int64, text string) telegram.Message {
+	w.t.Helper()
+	var found telegram.Message
+	w.until(p, fmt.Sprintf("%q", text), func(s telegram.State) bool {
+		for _, m := range s.Answers(who) {
+			if strings.Contains(m.Text, text) {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func button(t *testing.T, m telegram.Message, label string) string {
+	t.Helper()
+	all := slices.Concat(m.Buttons...)
+	i := slices.IndexFunc(all, func(b telegram.Button) bool { return b.Text == label })
+	if i < 0 {
+		t.Fatalf("no button %q in %+v", label, m)
+	}
+	return all[i].CallbackData
+}
+
+func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	server, _, people := w.withSlack(t, "ann", "bob")
+	delete(w.env, "ONECLAW_ALLOW")
+	var rooms []string
+	for _, who := range people {
+		dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{who}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms = append(rooms, dm)
+	}
+	shown := func(room, text string) (found slack.Message) {
+		t.Helper()
+		waitSlack(t, server, text, func(s slack.State) bool {
+			for _, m := range s.Answers(room) {
+				if strings.Contains(m.Shown, text) {
+					found = m
+					return true
+				}
+			}
+			return false
+		})
+		return found
+	}
+	bot := start(t, w.env, "run")
+	_, code := offered(t, bot)
+	sayTo(t, server, rooms[0], people[0], "claim "+code, "")
+	shown(rooms[0], "Welcome")
+	sayTo(t, server, rooms[1], people[1], "hello <!channel>", "")
+	shown(rooms[1], "I have asked my owner")
+	card := shown(rooms[0], "They wrote: ")
+	if len(card.Calls) > 0 {
+		t.Errorf("what a stranger wrote calls %v", card.Calls)
+	}
+	all := slices.Concat(card.Buttons...)
+	i := slices.IndexFunc(all, func(b slack.Button) bool { return b.Label == "Let in" })
+	if i < 0 {
+		t.Fatalf("no button in %+v", card)
+	}
+	if _, err := server.Press(rooms[0], card.TS, people[0], all[i].Value, false); err != nil {
+		t.Fatal(err)
+	}
+	shown(rooms[1], "You have been let in")
+	before := w.model.Count()
+	sayTo(t, server, rooms[1], people[1], "hello again", "")
+	waitSlack(t, server, "an answer", func(s slack.State) bool { return s.CountAnswers(rooms[1]) >= 3 })
+	if w.model.Count() == before {
+		t.Error("who was let in reaches no model")
+	}
+}

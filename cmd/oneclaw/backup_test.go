@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+// oneclaw runs the program in this process and returns its code and what it printed.
+func oneclaw(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func wantOK(t testing.TB, args ...string) string {
+	t.Helper()
+	code, out, errs := oneclaw(t, args...)
+	if code != 0 {
+		t.Fatalf("oneclaw %q: code %d, %s", args, code, errs)
+	}
+	return out
+}
+
+// wantRefusal wants one line on standard error with all texts in it.
+func wantRefusal(t testing.TB, texts []string, args ...string) {
+	t.Helper()
+	code, out, errs := oneclaw(t, args...)
+	if code == 0 || out != "" || strings.Count(errs, "\n") != 1 {
+		t.Fatalf("oneclaw %q: code %d, %q, %q; want one line of refusal", args, code, out, errs)
+	}
+	wantIn(t, errs, texts...)
+}
+
+// TestBackupOfARunningBotIsRestored takes a backup while the bot answers, loses what
+// comes after it, and goes on from it.
+func TestBackupOfARunningBotIsRestored(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	dir, file := w.env["ONECLAW_DATA_DIR"], filepath.Join(t.TempDir(), "backup.db")
+	t.Setenv("ONECLAW_DATA_DIR", dir)
+	ann := w.person("Ann")
+	bot := w.run()
+	w.ask(bot, ann, "before the backup", nil)
+
+	out := wantOK(t, "backup", file)
+	wantIn(t, out, file, "checked", "workspaces", "secret.key")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("the backup: %v %v, want mode 0600", info.Mode(), err)
+	}
+	wantRefusal(t, []string{file, "--force"}, "backup", file)
+	wantOK(t, "backup", "--force", file)
+	wantRefusal(t, []string{"running", "stop"}, "restore", file)
+
+	w.ask(bot, ann, "after the backup", nil)
+	bot.kill(syscall.SIGTERM)
+	out = wantOK(t, "restore", file)
+	wantIn(t, out, "before-restore")
+	chat := fmt.Sprint("telegram:", ann)
+	if history := wantOK(t, "history", chat); !strings.Contains(history, "before the backup") || strings.Contains(history, "after the backup") {
+		t.Errorf("the restored conversation is\n%s", history)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, databaseName+".before-restore-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept: %q (%v)", kept, err)
+	}
+	bot = w.run()
+	wantIn(t, w.ask(bot, ann, "and on", nil), "offline demo")
+	bot.kill(syscall.SIGTERM)
+
+	// What was kept is a whole database.
+	wantOK(t, "restore", kept[0])
+	wantIn(t, wantOK(t, "history", chat), "after the backup")
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left over: %q (%v)", left, err)
+	}
+}
+
+// dataDir makes a data directory with a database in which a key has a value.
+func dataDir(t *testing.T, value string) (dir, database string) {
+	t.Helper()
+	dir = t.TempDir()
+	database = filepath.Join(dir, databaseName)
+	t.Setenv("ONECLAW_DATA_DIR", dir)
+	cfg := defaultConfig()
+	cfg.DataDir = dir
+	store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Put(t.Context(), "k", []byte(value), storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, database
+}
+
+func valueIn(t *testing.T, path string) string {
+	t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	entry, err := store.Get(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(entry.Value)
+}
+
+func TestABackupOfAStoppedBotAndANewPlace(t *testing.T) {
+	dir, database := dataDir(t, "old")
+	file := filepath.Join(t.TempDir(), "b")
+	wantOK(t, "backup", file)
+	if got := valueIn(t, file); got != "old" {
+		t.Errorf("the backup has %q", got)
+	}
+	wantRefusal(t, []string{"the database itself"}, "backup", "--force", database)
+	wantRefusal(t, []string{"the database itself"}, "restore", database)
+	wantRefusal(t, []string{"is a folder"}, "backup", dir)
+	wantRefusal(t, []string{"no such file"}, "backup", filepath.Join(dir, "missing", "b"))
+
+	t.Setenv("ONECLAW_DATA_DIR", filepath.Join(t.TempDir(), "new"))
+	wantRefusal(t, []string{"no database", "ONECLAW_DATA_DIR"}, "backup", filepath.Join(dir, "c"))
+	if out := wantOK(t, "restore", file); strings.Contains(out, "before-restore") {
+		t.Errorf("nothing was there to be kept: %s", out)
+	}
+	if got := valueIn(t, filepath.Join(os.Getenv("ONECLAW_DATA_DIR"), databaseName)); got != "old" {
+		t.Errorf("restored %q", got)
+	}
+}
+
+func TestRestoreTakesOnlyWholeBackups(t *testing.T) {
+	_, database := dataDir(t, "present")
+	good, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(t.TempDir(), "newer")
+	wantOK(t, "backup", newer)
+	store, err := bolt.Open(bolt.Config{Path: newer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(writeFormat(t.Context(), store, format{Version: 99}), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	future, err := os.ReadFile(newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(good)
+	for i := 3 * os.Getpagesize(); i < len(flipped); i += 7 {
+		flipped[i] ^= 0xff
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"empty": {nil, "empty"}, "text": {bytes.Repeat([]byte("text "), 4000), "no whole backup"},
+		"cut off": {good[:len(good)/2], "no whole backup"}, "damaged": {flipped, "no whole backup"},
+		"newer": {future, "newer oneclaw"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "backup")
+			if err := os.WriteFile(file, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantRefusal(t, []string{file, c.want}, "restore", file)
+		})
+	}
+	wantRefusal(t, []string{"there is no file"}, "restore", filepath.Join(t.TempDir(), "missing"))
+	if got := valueIn(t, database); got != "present" {
+		t.Errorf("the database has %q now", got)
+	}
+}
+
+func TestADamagedDatabaseNamesItsMend(t *testing.T) {
+	_, database := dataDir(t, "good")
+	file := filepath.Join(t.TempDir(), "backup")
+	wantOK(t, "backup", file)
+	good, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(database, good[:len(good)-3*os.Getpagesize()], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, []string{database, "oneclaw restore FILE"}, "history", "telegram:1")
+	wantRefusal(t, []string{database, "oneclaw restore FILE"}, "backup", file+"2")
+	wantIn(t, wantOK(t, "restore", file), "before-restore")
+	if got := valueIn(t, database); got != "good" {
+		t.Errorf("restored %q", got)
+	}
+}
+
+// TestADatabaseWithoutAFormatIsBroughtUpToDate begins with a database as it was before
+// there was a record of the format.
+func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
+	dir, database := dataDir(t, "kept")
+	store, err := bolt.Open(bolt.Config{Path: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.Delete(t.Context(), formatKey, storage.Any), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := defaultConfig()
+	cfg.DataDir = dir
+	for range 2 { // the second time there is nothing to do
+		store, err = openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := readFormat(t.Context(), store)
+		if want := (format{Version: len(migrations())}); err != nil || f != want {
+			t.Errorf("the format is %v (%v), want %v", f, err, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := filepath.Glob(database + ".before-update-*")
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept %q (%v), want one backup", kept, err)
+	}
+	if valueIn(t, database) != "kept" || valueIn(t, kept[0]) != "kept" {
+		t.Error("the value is not in both")
+	}
+}
+
+// crashStore fails the write at which a process would have died.
+type crashStore struct {
+	storage.Store
+	left int
+}
+
+func (s *crashStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if s.left--; s.left < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+// TestMigrationsRunInOrderWhereverACrashCutsThemOff adds a letter in each step.
+func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	add := func(letter string) migration {
+		return func(ctx context.Context, store storage.Store) error {
+			entry, err := store.Get(ctx, "k")
+			if err != nil || strings.HasSuffix(string(entry.Value), letter) {
+				return err
+			}
+			_, err = store.Put(ctx, "k", append(entry.Value, letter...), entry.Revision)
+			return err
+		}
+	}
+	steps := []migration{add("a"), add("b"), add("c")}
+	for writes := 0; ; writes++ {
+		store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		if _, err := store.Put(t.Context(), "k", []byte("0"), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		backups := []string{}
+		backup := func() (string, error) {
+			entry, err := store.Get(t.Context(), "k")
+			backups = append(backups, string(entry.Value))
+			return fmt.Sprint("backup ", len(backups)), err
+		}
+		crashed := upgrade(t.Context(), &crashStore{store, writes}, steps, backup, log)
+		if crashed != nil && !errors.Is(crashed, io.ErrUnexpectedEOF) {
+			t.Fatal(crashed)
+		}
+		if err := upgrade(t.Context(), store, steps, backup, log); err != nil {
+			t.Fatal(err)
+		}
+		entry, err := store.Get(t.Context(), "k")
+		f, formatErr := readFormat(t.Context(), store)
+		if string(entry.Value) != "0abc" || f != (format{Version: 3}) || err != nil || formatErr != nil {
+			t.Errorf("after a crash at write %d: %q, format %v (%v, %v)", writes, entry.Value, f, err, formatErr)
+		}
+		for _, b := range backups {
+			if b != "0" {
+				t.Errorf("after a crash at write %d a backup has %q, want the data of before", writes, b)
+			}
+		}
+		if crashed == nil {
+			if writes < 6 {
+				t.Errorf("only %d writes: the test does not see them", writes)
+			}
+			return
+		}
+	}
+}
+
+func TestANewerFormatIsRefused(t *testing.T) {
+	_, database := dataDir(t, "x")
+	store, err := bolt.Open(bolt.Config{Path: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(writeFormat(t.Context(), store, format{Version: 99}), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, []string{"newer oneclaw", "format 99", "update oneclaw"}, "history", "telegram:1")
+}
+
+func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
+	_, database := dataDir(t, "kept")
+	store, err := bolt.Open(bolt.Config{Path: database, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 40 {
+		if _, err := store.Put(t.Context(), fmt.Sprint("big", n), make([]byte, 100_000), storage.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 40 {
+		if err := store.Delete(t.Context(), fmt.Sprint("big", n), storage.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	compactWaste(t.Context(), database, before.Size()+1, log)
+	if same, err := os.Stat(database); err != nil || same.Size() != before.Size() {
+		t.Errorf("a small file was compacted (%v)", err)
+	}
+	compactWaste(t.Context(), database, before.Size(), log)
+	if after, err := os.Stat(database); err != nil || after.Size() > before.Size()/4 {
+		t.Errorf("%d bytes of %d are left (%v)", after.Size(), before.Size(), err)
+	}
+	if got := valueIn(t, database); got != "kept" {
+		t.Errorf("the value is %q", got)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"oneclaw/internal/budget"
+	"oneclaw/internal/price"
+	"oneclaw/internal/settings"
+	"oneclaw/storage"
+)
+
+// BudgetConfig bounds what models may use: by each user and each chat a day, by all a
+// day and a month, in tokens and in dollars. 0 is no bound. The tokens of a user and of
+// all can be changed in the chat (set_config).
+type BudgetConfig struct {
+	UserTokens  int64   `yaml:"user_tokens" env:"ONECLAW_BUDGET_USER_TOKENS"`
+	UserUSD     float64 `yaml:"user_usd" env:"ONECLAW_BUDGET_USER_USD"`
+	ChatTokens  int64   `yaml:"chat_tokens" env:"ONECLAW_BUDGET_CHAT_TOKENS"`
+	ChatUSD     float64 `yaml:"chat_usd" env:"ONECLAW_BUDGET_CHAT_USD"`
+	TotalTokens int64   `yaml:"total_tokens" env:"ONECLAW_BUDGET_TOTAL_TOKENS"`
+	TotalUSD    float64 `yaml:"total_usd" env:"ONECLAW_BUDGET_TOTAL_USD"`
+	MonthTokens int64   `yaml:"month_tokens" env:"ONECLAW_BUDGET_MONTH_TOKENS"`
+	MonthUSD    float64 `yaml:"month_usd" env:"ONECLAW_BUDGET_MONTH_USD"`
+	// ReplyTokens is what is reserved for a reply before it is there.
+	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`
+}
+
+// maxBudget bounds a budget in dollars: what is above is a mistake.
+const maxBudget = 1e9
+
+func (c Config) checkBudget() error {
+	b := c.Budget
+	for name, tokens := range map[string]int64{
+		"user_tokens": b.UserTokens, "chat_tokens": b.ChatTokens, "total_tokens": b.TotalTokens,
+		"month_tokens": b.MonthTokens, "reply_tokens": b.ReplyTokens,
+	} {
+		if tokens < 0 {
+			return fmt.Errorf("setting budget.%s (ONECLAW_BUDGET_%s): want a number of tokens, 0 for no bound", name, strings.ToUpper(name))
+		}
+	}
+	for name, usd := range map[string]float64{"user_usd": b.UserUSD, "chat_usd": b.ChatUSD, "total_usd": b.TotalUSD, "month_usd": b.MonthUSD} {
+		if !(usd >= 0 && usd <= maxBudget) {
+			return fmt.Errorf("setting budget.%s (ONECLAW_BUDGET_%s): want dollars such as 2.50, 0 for no bound", name, strings.ToUpper(name))
+		}
+	}
+	if err := c.Prices.Check(); err != nil {
+		return fmt.Errorf("setting %w", err)
+	}
+	return nil
+}
+
+func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {
+	location, err := cfg.location()
+	if err != nil {
+		return nil, fmt.Errorf("time zone: %w", err)
+	}
+	return budget.Open(budget.Config{
+		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
+		Location: zoneOf(s, location), ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
+	})
+}
+
+// limitsOf returns the limits as they are set now.
+func limitsOf(cfg BudgetConfig, s *settings.Settings) func(context.Context) (budget.Limits, error) {
+	limits := budget.Limits{
+		User:  budget.Limit{Money: price.Dollars(cfg.UserUSD)},
+		Chat:  budget.Limit{Tokens: cfg.ChatTokens, Money: price.Dollars(cfg.ChatUSD)},
+		Total: budget.Limit{Money: price.Dollars(cfg.TotalUSD)},
+		Month: budget.Limit{Tokens: cfg.MonthTokens, Money: price.Dollars(cfg.MonthUSD)},
+	}
+	return func(ctx context.Context) (budget.Limits, error) {
+		now := limits
+		values, err := s.Values(ctx)
+		now.User.Tokens, now.Total.Tokens = values.UserBudget, values.TotalBudget
+		return now, err
+	}
+}

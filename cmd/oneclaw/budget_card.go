@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/budget"
+	"oneclaw/toolgroups"
+)
+
+// cardBudget is the kind of the card that answers a turn without budget.
+const cardBudget = "budget"
+
+// The buttons of a budget card.
+const (
+	choiceRaise = "raise"
+	choiceAsk   = "ask"
+)
+
+// plea is what a budget card is about.
+type plea struct {
+	// ID is the same in all cards about one refusal.
+	ID string `json:"id"`
+	// Chat and User were refused.
+	Chat    bridge.Chat    `json:"chat"`
+	User    string         `json:"user"`
+	Refusal budget.Refusal `json:"refusal"`
+}
+
+func (p plea) period() string {
+	if p.Refusal.Account.Kind == budget.KindMonth {
+		return "for this month"
+	}
+	return "for today"
+}
+
+func (p plea) raiseButton() []bridge.Choice {
+	return []bridge.Choice{{
+		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: bridge.StylePrimary,
+	}}
+}
+
+func (p plea) card(text string, rows ...[]bridge.Choice) (bridge.Card, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return bridge.Card{}, fmt.Errorf("encode budget card: %w", err)
+	}
+	return bridge.Card{Kind: cardBudget, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+}
+
+// refused implements bridge.Config.Refused.
+func (b *bot) refused(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
+	var refusal *budget.Refusal
+	if !errors.As(failure, &refusal) {
+		return bridge.Card{}, errors.New("the failure names no budget")
+	}
+	chat, err := bridge.ParseChat(scope.Chat)
+	if err != nil {
+		return bridge.Card{}, err
+	}
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	p := plea{ID: hex.EncodeToString(id[:]), Chat: chat, User: scope.User, Refusal: *refusal}
+	if refusal.Held {
+		return p.card(refusal.Sentence()) // a minute is faster than an administrator
+	}
+	text := refusal.Sentence()
+	if scope.Role >= toolgroups.RoleAdmin {
+		return p.card(text+" You may raise it.", p.raiseButton())
+	}
+	return p.card(text+" An administrator can raise it.",
+		[]bridge.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
+}
+
+// budgetPressed implements bridge.CardHandler.
+func (b *bot) budgetPressed(ctx context.Context, press bridge.CardPress) (bridge.CardResult, error) {
+	var p plea
+	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
+		return bridge.CardResult{}, fmt.Errorf("decode budget card: %w", err)
+	}
+	switch {
+	case press.Expired:
+		return bridge.CardResult{}, nil
+	case press.Choice == choiceAsk:
+		return b.askAdministrators(ctx, press, p)
+	case press.Role < toolgroups.RoleAdmin:
+		return bridge.CardResult{Toast: "Only an administrator can raise a budget."}, nil
+	}
+	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
+	limit, err := b.ledger.Raise(ctx, raise)
+	if err != nil {
+		return bridge.CardResult{}, err
+	}
+	now := budget.Limit{Tokens: limit.Tokens}
+	if p.Refusal.Money {
+		now = budget.Limit{Money: limit.Money}
+	}
+	told := fmt.Sprintf("The budget was raised to %s %s.", now, p.period())
+	if press.Place == p.Chat {
+		return bridge.CardResult{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
+	}
+	card := bridge.Card{Text: told + " Please send your message again."}
+	if err := b.bridge.Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
+		return bridge.CardResult{}, err
+	}
+	return bridge.CardResult{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
+}
+
+// maxAsked bounds the administrators who are asked.
+const maxAsked = 10
+
+// askAdministrators shows administrators, alone with the bot, who wants more.
+func (b *bot) askAdministrators(ctx context.Context, press bridge.CardPress, p plea) (bridge.CardResult, error) {
+	chats, err := b.adminChats(ctx)
+	if err != nil {
+		return bridge.CardResult{}, err
+	}
+	asked := 0
+	for _, chat := range chats {
+		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
+			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
+		if err != nil {
+			return bridge.CardResult{}, err
+		}
+		err = b.bridge.Post(ctx, "budget/ask/"+p.ID, chat, card)
+		switch {
+		case errors.Is(err, bridge.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
+			continue
+		case err != nil:
+			return bridge.CardResult{}, err
+		}
+		asked++
+	}
+	if asked == 0 {
+		return bridge.CardResult{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
+	}
+	return bridge.CardResult{
+		Toast: "Asked.", Text: p.Refusal.Sentence() + " I have asked an administrator, and tell you here when it is raised.",
+		Choices: [][]bridge.Choice{p.raiseButton()},
+	}, nil
+}
+
+// adminChats are the chats in which the bot is alone with an administrator.
+func (b *bot) adminChats(ctx context.Context) ([]bridge.Chat, error) {
+	chats := b.bridge.AdminChats()
+	for _, user := range b.admins {
+		if strings.Contains(user, "*") {
+			continue
+		}
+		conversations, err := bridge.Conversations(ctx, b.store, user)
+		if err != nil {
+			return nil, err
+		}
+		if len(conversations) == 0 {
+			continue // they have never talked to the bot alone
+		}
+		newest := slices.MaxFunc(conversations, func(a, b bridge.Conversation) int { return a.Begun.Compare(b.Begun) })
+		chat := bridge.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
+		if !slices.Contains(chats, chat) {
+			chats = append(chats, chat)
+		}
+	}
+	return chats[:min(len(chats), maxAsked)], nil
+}
+
+// plainName is a name in front of an id, without what would be Markdown.
+func plainName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\\`*_[]<>~|&!#", r) || r < ' ' {
+			return -1
+		}
+		return r
+	}, name)
+	if strings.TrimSpace(name) == "" {
+		return ""
+	}
+	return name + " "
+}

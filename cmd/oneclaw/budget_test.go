@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// newest is the newest message of the bot in a private chat.
+func (w *town) newest(who int64) telegram.Message {
+	w.t.Helper()
+	var m telegram.Message
+	w.telegram.View(func(s telegram.State) {
+		if all := s.Answers(who); len(all) > 0 {
+			m = all[len(all)-1]
+		}
+	})
+	return m
+}
+
+// tap presses a button of the newest message in a private chat, twice where a delivery is
+// repeated, and returns what the person is told.
+func (w *town) tap(p *process, who int64, label string) string {
+	w.t.Helper()
+	m := w.newest(who)
+	for _, row := range m.Buttons {
+		for _, b := range row {
+			if b.Text != label {
+				continue
+			}
+			sent, err := w.telegram.Press(who, m.ID, who, b.CallbackData)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			toast := ""
+			w.until(p, "answer to the press of "+label, func(s telegram.State) bool {
+				c, ok := s.Callback(sent.Callback)
+				toast = c.Text
+				return ok && c.Answered
+			})
+			return toast
+		}
+	}
+	w.t.Fatalf("no button %q under %q: %v", label, m.Text, m.Buttons)
+	return ""
+}
+
+// shows waits until the newest message in a private chat has a text, and returns it.
+func (w *town) shows(p *process, who int64, part string) string {
+	w.t.Helper()
+	text := ""
+	w.until(p, fmt.Sprintf("a message with %q", part), func(s telegram.State) bool {
+		all := s.Answers(who)
+		if len(all) == 0 {
+			return false
+		}
+		text = all[len(all)-1].Text
+		return strings.Contains(text, part)
+	})
+	return text
+}
+
+// TestC20BudgetIsUsedUpAndRaised: the budget of a user is used up, they are told so and
+// ask an administrator, who raises it; then they are answered. All of it outlives restarts.
+func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", bob)
+	settings := "budget:\n  user_usd: 0.50\nprices:\n  " + openai.DefaultModel + ": {input: 100, cached_input: 100, output: 1000}\n"
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bot := w.run()
+	wantIn(t, w.ask(bot, bob, "hello", nil), "offline")
+	refused := ""
+	for range 20 {
+		if refused = w.ask(bot, ann, "hello", nil); strings.Contains(refused, "Today's budget") {
+			break
+		}
+	}
+	wantIn(t, refused, "Today's budget is used up: you $0.", "of $0.50. It is free again at 00:00", "An administrator can raise it.")
+	if strings.Contains(refused, "Incident") {
+		t.Errorf("a refusal is an incident: %q", refused)
+	}
+	asked := w.model.Count()
+	bot.kill(syscall.SIGTERM)
+	bot = w.run()
+	wantIn(t, w.ask(bot, ann, "are you sure?", nil), "Today's budget is used up")
+	wantIn(t, w.tap(bot, ann, "Raise by $0.50 for today"), "Only an administrator")
+	wantIn(t, w.tap(bot, ann, "Ask an administrator"), "Asked.")
+	w.shows(bot, ann, "I have asked an administrator")
+	if w.model.Count() != asked {
+		t.Errorf("the model was asked %d times without a budget", w.model.Count()-asked)
+	}
+	plea := w.shows(bot, bob, "asks for more budget")
+	wantIn(t, plea, "Ann", fmt.Sprint("telegram:", ann), "Used by them: $0.")
+	wantIn(t, w.tap(bot, bob, "Raise by $0.50 for today"), "Raised.")
+	w.shows(bot, bob, "The budget was raised to $1.00 for today. I have told them.")
+	w.shows(bot, ann, "The budget was raised to $1.00 for today. Please send your message again.")
+	bot.kill(syscall.SIGTERM)
+	bot = w.run()
+	wantIn(t, w.ask(bot, ann, "hello", nil), "offline")
+}
+
+// TestC20CrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.
+func TestC20CrashWhileTheModelThinks(t *testing.T) {
+	began := make(chan struct{}, 10)
+	hang := true
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {
+		began <- struct{}{}
+		if hang {
+			hang = false
+			<-ctx.Done()
+			return openai.Reply{}, ctx.Err()
+		}
+		return openai.Reply{Text: "here I am"}, nil
+	}))
+	w.env["ONECLAW_BUDGET_USER_TOKENS"] = "1"
+	ann := w.person("Ann")
+	bot := w.run()
+	w.say(ann, "hello", nil)
+	<-began
+	bot.kill(syscall.SIGKILL)
+	bot = w.run()
+	w.shows(bot, ann, "here I am")
+	wantIn(t, w.ask(bot, ann, "again", nil), "Today's budget is used up: you ", " of 1 tokens.")
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// formatKey is where the store says which format the data in it has. What lies where,
+// and what keeps it from growing for ever:
+//
+//	format                 this record; one
+//	job/open/…             messages to be answered; bounded for each chat
+//	job/done/…             receipts; a week, looked through each hour
+//	session/<chat>         the present conversation; one for each chat
+//	conversation/<owner>/… a line for each conversation, those of tasks for 90 days
+//	memory/<owner>         one for each owner, of a bounded size
+//	schedule/task/…        bounded for each owner; schedule/due/… two for each task
+//	settings/…             what administrators and chats chose; each kind is bounded
+//	google/account/<user>, one for each user
+//	google/wanted/<user>
+//	google/pending/…       sign-ins that have begun; they expire
+//
+// The logs hold the conversations, which people search: they stay, but for those of
+// tasks, which go with their lines.
+const formatKey = "format"
+
+// format is the record.
+type format struct {
+	Version int `json:"version"`
+	// Backup names what was written before the steps that have begun, until all are
+	// done.
+	Backup string `json:"backup,omitempty"`
+}
+
+// migration brings data from one format to the next. A crash has it run again, so it
+// must take what it has changed already.
+type migration func(ctx context.Context, store storage.Store) error
+
+// migrations are all steps: the one at n leads from format n to n+1. They are only ever
+// added to.
+func migrations() []migration {
+	return []migration{
+		// Format 0 has no record of its format; nothing else is different.
+		func(context.Context, storage.Store) error { return nil },
+	}
+}
+
+// readFormat returns the format of the data: 0 for those without a record.
+func readFormat(ctx context.Context, store storage.KV) (format, error) {
+	var f format
+	entry, err := store.Get(ctx, formatKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("read the format of the database: %w", err)
+	}
+	if err := json.Unmarshal(entry.Value, &f); err != nil || f.Version < 0 {
+		return f, fmt.Errorf("the format of the database can not be read: restore a backup with 'oneclaw restore FILE' (%w)", err)
+	}
+	return f, nil
+}
+
+// checkFormat refuses data that this program does not know.
+func checkFormat(f format, known int) error {
+	if f.Version > known {
+		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+
+			"or restore the backup that the newer one made before it changed the format", f.Version, known)
+	}
+	return nil
+}
+
+// upgrade brings the data to the newest format. backup is called before the first step
+// and returns the name of what it wrote; data of a database without any need none.
+func upgrade(ctx context.Context, store storage.Store, steps []migration, backup func() (string, error), log *slog.Logger) error {
+	f, err := readFormat(ctx, store)
+	if err == nil {
+		err = checkFormat(f, len(steps))
+	}
+	if err != nil || f.Version == len(steps) && f.Backup == "" {
+		return err
+	}
+	empty := true
+	for _, err := range store.List(ctx, storage.Range{Limit: 1}) {
+		if err != nil {
+			return fmt.Errorf("look for data: %w", err)
+		}
+		empty = false
+	}
+	if empty {
+		return writeFormat(ctx, store, format{Version: len(steps)})
+	}
+	if f.Backup == "" {
+		if f.Backup, err = backup(); err != nil {
+			return fmt.Errorf("back the database up before its format is changed: %w", err)
+		}
+		if err := writeFormat(ctx, store, f); err != nil {
+			return err
+		}
+	}
+	begun := time.Now()
+	for ; f.Version < len(steps); f.Version++ {
+		if err := steps[f.Version](ctx, store); err != nil {
+			return fmt.Errorf("bring the database from format %d to %d (as it was it is in %s): %w", f.Version, f.Version+1, f.Backup, err)
+		}
+		if err := writeFormat(ctx, store, format{Version: f.Version + 1, Backup: f.Backup}); err != nil {
+			return err
+		}
+	}
+	log.Info("the database has a new format", "format", f.Version, "backup", f.Backup, "took", time.Since(begun))
+	return writeFormat(ctx, store, format{Version: f.Version})
+}
+
+func writeFormat(ctx context.Context, store storage.KV, f format) error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encode the format of the database: %w", err)
+	}
+	if _, err := store.Put(ctx, formatKey, data, storage.Any); err != nil {
+		return fmt.Errorf("record the format of the database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"time"
+)
+
+// Times of the watchdog.
+const (
+	watchInterval = 5 * time.Second
+	// maxJump is how far the clock on the wall may run ahead of the one that counts: the
+	// machine slept for the difference, or somebody set the clock.
+	maxJump = 30 * time.Second
+)
+
+// errAwake is why a poll is given up after the machine slept: its connection is most
+// likely gone, and would be waited for until its timeout, which slept as well.
+var errAwake = errors.New("telegram: the machine slept: polling anew")
+
+// clocks returns the time on the wall and the time that runs while the machine does.
+type clocks func() (wall time.Time, running time.Duration)
+
+func newClocks() clocks {
+	begin := time.Now()
+	return func() (time.Time, time.Duration) {
+		now := time.Now()
+		return now.Round(0), now.Sub(begin)
+	}
+}
+
+// watch looks after the poll loop until ctx ends: it gives a poll up that was slept
+// through, and says in the log where the loop stands still and where it runs again.
+func (r *receiver) watch(ctx context.Context) {
+	wall, running := r.clocks()
+	ill := false
+	for sleep(ctx, watchInterval) {
+		w, n := r.clocks()
+		if ahead := w.Sub(wall) - (n - running); ahead > maxJump {
+			r.log.Info("the machine slept or its clock was set: connecting anew", "ahead", ahead.Round(time.Second))
+			r.api.renew()
+			r.interrupt(errAwake)
+		}
+		wall, running = w, n
+		err := r.Health()
+		switch {
+		case err != nil && !ill && ctx.Err() == nil:
+			r.log.Error("telegram is not ready", "err", err)
+		case err == nil && ill:
+			r.log.Info("telegram is ready again")
+		}
+		ill = err != nil
+	}
+}
+
+// interrupt ends the poll that runs.
+func (r *receiver) interrupt(why error) {
+	r.polling.Lock()
+	defer r.polling.Unlock()
+	if r.cancel != nil {
+		r.cancel(why)
+	}
+}
+
+// holder asks who gets the updates instead of this bot. It names no more of a webhook's
+// address than its host: the rest may be a secret.
+func (p *Platform) holder(ctx context.Context) string {
+	var info struct {
+		URL string `json:"url"`
+	}
+	if err := p.api.call(ctx, "getWebhookInfo", nil, &info); err == nil && info.URL != "" {
+		host := "an unknown host"
+		if u, err := url.Parse(info.URL); err == nil && u.Host != "" {
+			host = u.Host
+		}
+		return fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)
+	}
+	return "another program polls with this token: stop it, or give this bot a token of its own"
+}
+
+// jittered adds up to a quarter, so that two bots do not meet each time.
+func jittered(d time.Duration) time.Duration { return d + rand.N(d/4+1) }
