@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"oneclaw/bridge"
 )
@@ -31,7 +33,32 @@ var unreadable = []struct{ field, what string }{
 	{"rich_message", "a rich message"},
 	{"invoice", "an invoice"},
 	{"giveaway", "a giveaway"},
+	{"passport_data", "passport data"},
 }
+
+// silent are the objects in a message that are no content: those that go with one, and
+// what the chat itself tells (core.telegram.org/bots/api#message). Any other object is
+// content of a kind that is newer than this list.
+var silent = map[string]bool{
+	"business_connection_id": true, "caption_entities": true, "chat": true, "chat_background_set": true,
+	"chat_owner_changed": true, "chat_owner_left": true, "chat_shared": true, "checklist_tasks_added": true,
+	"checklist_tasks_done": true, "direct_message_price_changed": true, "direct_messages_topic": true,
+	"entities": true, "external_reply": true, "forum_topic_closed": true, "forum_topic_created": true,
+	"forum_topic_edited": true, "forum_topic_reopened": true, "from": true, "general_forum_topic_hidden": true,
+	"general_forum_topic_unhidden": true, "gift": true, "gift_upgrade_sent": true, "giveaway_completed": true,
+	"giveaway_created": true, "giveaway_winners": true, "boost_added": true, "left_chat_member": true,
+	"link_preview_options": true, "message_auto_delete_timer_changed": true, "new_chat_member": true,
+	"new_chat_members": true, "new_chat_participant": true, "new_chat_photo": true, "left_chat_participant": true,
+	"paid_message_price_changed": true, "pinned_message": true, "proximity_alert_triggered": true, "quote": true,
+	"refunded_payment": true, "reply_markup": true, "successful_payment": true, "suggested_post_info": true,
+	"unique_gift": true, "user_shared": true, "users_shared": true, "via_bot": true, "video_chat_ended": true,
+	"video_chat_participants_invited": true, "video_chat_scheduled": true, "video_chat_started": true,
+	"voice_chat_ended": true, "voice_chat_participants_invited": true, "voice_chat_scheduled": true,
+	"voice_chat_started": true, "web_app_data": true, "write_access_allowed": true,
+}
+
+// silentPrefixes begin the names of further such objects, also of those to come.
+var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_"}
 
 // attachments returns the files of a message, and what of it cannot be read.
 func (m *message) attachments(raw json.RawMessage) (files []bridge.Attachment, skipped []string) {
@@ -89,7 +116,20 @@ func unread(raw json.RawMessage) []string {
 			return []string{u.what + ": I can read text and files only"}
 		}
 	}
+	for field, v := range fields {
+		if isContent(field, v) {
+			return []string{"something of a kind that I do not know: I can read text and files only"}
+		}
+	}
 	return nil
+}
+
+// isContent reports whether a field may be what a message is about.
+func isContent(field string, v json.RawMessage) bool {
+	if silent[field] || len(v) == 0 || v[0] != '{' && v[0] != '[' {
+		return false
+	}
+	return !slices.ContainsFunc(silentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
 }
 
 func megabytes(n int64) string {

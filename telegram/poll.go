@@ -140,6 +140,8 @@ type receiver struct {
 	pause   pause
 	slots   chan struct{}
 	answers sync.WaitGroup
+	// editions belong to the loop alone.
+	editions editions
 
 	polling sync.Mutex // guards cancel
 	cancel  context.CancelCauseFunc
@@ -165,6 +167,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	if !known {
 		return r.pause.after(nil)
 	}
+	events = r.editions.changed(events)
 	r.health.hands()
 	err = r.hand(ctx, events)
 	if ctx.Err() != nil && err != nil {
@@ -176,6 +179,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
 		return wait
 	}
+	r.editions.keep(events)
 	// Ids count up, but may begin anew after a week of silence.
 	r.offset = last + 1
 	r.pause.steps.Reset()

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"html"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 
@@ -13,12 +14,19 @@ import (
 const maxText = 4096
 
 // Render turns Markdown into parts in Telegram's HTML. Where that fails, the parts
-// hold the text as it is.
+// hold the text as it is. Names like @someone are shown and call nobody: what a model
+// writes must not ring people's phones.
 func (p *Platform) Render(text string) []bridge.Part {
 	return render(text, func(text string, limit int) []markdown.Part {
-		return markdown.Parse(text).TelegramHTML(markdown.TelegramOptions{Limit: limit})
+		return markdown.Parse(text).TelegramHTML(markdown.TelegramOptions{Limit: limit, InertMentions: true})
 	})
 }
+
+// mention finds what Telegram takes for somebody's name in plain text.
+var mention = regexp.MustCompile(`(^|[^\pL\pN_])@([\pL\pN_])`)
+
+// inert breaks names in plain text with an invisible character.
+func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200b$2") }
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {
@@ -49,7 +57,7 @@ func render(text string, with func(string, int) []markdown.Part) (parts []bridge
 // lines where there are any in the second half of a part.
 func plainParts(text string, limit int) []bridge.Part {
 	var parts []bridge.Part
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = inert(strings.ToValidUTF8(text, "\uFFFD"))
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		n := prefixLen(text, limit)
 		if n < len(text) {

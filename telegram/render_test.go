@@ -51,7 +51,8 @@ func TestPlainPartsKeepTheLimit(t *testing.T) {
 			}
 			got += part.Plain
 		}
-		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		// Names are broken with an invisible character.
+		squeeze := func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), ""), "\u200b", "") }
 		if squeeze(got) != squeeze(text) {
 			t.Fatalf("lost something of %q: %q", text, got)
 		}

@@ -133,7 +133,7 @@ func (d delivery) address() tgbotapi.Params {
 // caption is plain text of at most the length that a caption may have, the lines that
 // go with it included.
 func (d delivery) caption(text string) string {
-	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
 	room := maxCaption - utf16Len(d.text("", plainLine))
 	if utf16Len(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"

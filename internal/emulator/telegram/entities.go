@@ -1,8 +1,10 @@
 package telegram
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -90,7 +92,27 @@ func formattedText(p *wire.Params, name, entities string) (formatted, *apiError)
 		return f, badRequest("unsupported parse_mode")
 	}
 	f.trim()
+	f.mark()
 	return f, nil
+}
+
+// mark adds what the service finds by itself in what a bot sends: names, links, commands
+// and the like, but nothing inside code or a link.
+func (f *formatted) mark() {
+	given := slices.Clone(f.entities)
+	for _, e := range detect(f.text) {
+		taken := slices.ContainsFunc(given, func(g Entity) bool {
+			switch g.Type {
+			case "code", "pre", "text_link", "text_mention", e.Type:
+				return e.Offset < g.Offset+g.Length && g.Offset < e.Offset+e.Length
+			}
+			return false
+		})
+		if !taken {
+			f.entities = append(f.entities, e)
+		}
+	}
+	slices.SortStableFunc(f.entities, func(a, b Entity) int { return cmp.Compare(a.Offset, b.Offset) })
 }
 
 // trim cuts the white space around a text, as the service does, and moves the

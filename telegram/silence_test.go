@@ -1,0 +1,225 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/telegram"
+)
+
+// TestC25EverythingUnreadIsNamed has people send each kind of thing that the bot cannot
+// read, and checks that what only goes with a message or is told by the chat is no such.
+func TestC25EverythingUnreadIsNamed(t *testing.T) {
+	for field, want := range map[string]string{
+		`"voice":{"file_id":"v"}`:                                         "a voice message",
+		`"voice":{"file_id":"v"},"caption":"listen"`:                      "a voice message",
+		`"video":{"file_id":"v"}`:                                         "a video",
+		`"video_note":{"file_id":"v"}`:                                    "a video message",
+		`"sticker":{"file_id":"s","emoji":"👍"}`:                           "a sticker",
+		`"location":{"latitude":1,"longitude":2}`:                         "a location",
+		`"venue":{"title":"V"},"location":{"latitude":1,"longitude":2}`:   "a place",
+		`"contact":{"phone_number":"1"}`:                                  "a contact",
+		`"poll":{"id":"1","question":"?"}`:                                "a poll",
+		`"checklist":{"title":"c"}`:                                       "a checklist",
+		`"dice":{"emoji":"🎲","value":1}`:                                  "a die",
+		`"game":{"title":"g"}`:                                            "a game",
+		`"story":{"id":1}`:                                                "a story",
+		`"paid_media":{"star_count":1}`:                                   "paid media",
+		`"rich_message":{"blocks":[]}`:                                    "a rich message",
+		`"invoice":{"title":"i"}`:                                         "an invoice",
+		`"giveaway":{"winner_count":1}`:                                   "a giveaway",
+		`"passport_data":{"data":[]}`:                                     "passport data",
+		`"hologram":{"file_id":"h"}`:                                      "something of a kind that I do not know",
+		`"holograms":[{"file_id":"h"}],"forward_origin":{},"caption":"x"`: "something of a kind that I do not know",
+		`"new_chat_members":[{"id":6}]`:                                   "",
+		`"pinned_message":{"message_id":1,"voice":{"file_id":"v"}}`:       "",
+		`"forum_topic_created":{"name":"T"}`:                              "",
+		`"gift":{"gift":{}}`:                                              "",
+		`"write_access_allowed":{},"quote":{"text":"x"}`:                  "",
+		`"suggested_post_something_new":{"state":"x"}`:                    "",
+		`"hologram_count":5,"is_hologram":true,"hologram_id":"h"`:         "",
+		`"text":"words","hologram":{"file_id":"h"}`:                       "",
+	} {
+		t.Run(field, func(t *testing.T) {
+			raw := `{"update_id":1,"message":{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":5,"type":"private"},` + field + `}}`
+			events, _, _ := newDecoder().batch([]json.RawMessage{json.RawMessage(raw)})
+			var got []string
+			for _, e := range events {
+				got = append(got, e.message.Skipped...)
+			}
+			if want == "" && len(got) != 0 || want != "" && !slices.Equal(got, []string{want + ": I can read text and files only"}) {
+				t.Errorf("said to be unread: %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestC25MetadataIsNoEdit has Telegram report as edits what changes no text, before and
+// after the message was accepted.
+func TestC25MetadataIsNoEdit(t *testing.T) {
+	s := newStage(t)
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	m := s.say(t, s.ann, "see https://a.test", nil)
+	in.wait(t, atLeast(1))
+	edit := func(text string) emulator.Sent {
+		t.Helper()
+		sent, err := s.Edit(s.ann, m.Message, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	preview := edit("see https://a.test")
+	s.until(t, func(st emulator.State) bool { return st.Confirmed(preview.Update) })
+	// Each of these changes the text, the last one back to what it was at first.
+	for i, text := range []string{"see https://b.test", "see https://a.test"} {
+		edit(text)
+		again := edit(text)
+		in.wait(t, atLeast(2+i))
+		s.until(t, func(st emulator.State) bool { return st.Confirmed(again.Update) })
+	}
+	// Both may have come in one batch, where the second is not known to change nothing.
+	got := slices.Compact(in.texts())
+	if want := []string{"see https://a.test", "see https://b.test", "see https://a.test"}; !slices.Equal(got, want) {
+		t.Errorf("accepted %q, want %q", got, want)
+	}
+	if got := in.texts(); got[0] == got[1] {
+		t.Errorf("the preview of a link counts as an edit: %q", got)
+	}
+}
+
+// TestEditThatWasNotKeptComesAgain checks that an edit which could not be accepted is
+// not taken for one that changes nothing when it comes again.
+func TestEditThatWasNotKeptComesAgain(t *testing.T) {
+	s := newStage(t)
+	m := s.say(t, s.ann, "first", nil)
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	in.wait(t, atLeast(1))
+	in.mu.Lock()
+	in.errs = []error{errors.New("disk full")}
+	in.mu.Unlock()
+	if _, err := s.Edit(s.ann, m.Message, "second"); err != nil {
+		t.Fatal(err)
+	}
+	if got := in.wait(t, atLeast(2)); got[1].Text != "second" || got[1].Kind != bridge.KindEdit {
+		t.Errorf("accepted %+v", got)
+	}
+}
+
+func TestEditionsForget(t *testing.T) {
+	var e editions
+	of := func(id int, kind bridge.Kind, text string) []event {
+		return []event{{message: &bridge.Message{Chat: private.Chat, ID: strconv.Itoa(id), Kind: kind, Text: text}}}
+	}
+	for i := range 3 * maxEditions {
+		e.keep(of(i, bridge.KindText, "text"))
+		if n := len(e.recent) + len(e.old); n > 2*maxEditions {
+			t.Fatalf("%d messages are remembered", n)
+		}
+	}
+	last := 3*maxEditions - 1
+	for id, want := range map[int]int{0: 1, last: 0, last - maxEditions/2: 0} {
+		if got := e.changed(of(id, bridge.KindEdit, "text")); len(got) != want {
+			t.Errorf("the edit of message %d that changes nothing gives %d events, want %d", id, len(got), want)
+		}
+		if got := e.changed(of(id, bridge.KindEdit, "new text")); len(got) != 1 {
+			t.Errorf("the edit of message %d is dropped", id)
+		}
+	}
+}
+
+// TestC14TopicThatIsGone answers in a topic that was deleted, of a group and of a private
+// chat: the answer stands in the chat, once, and says why.
+func TestC14TopicThatIsGone(t *testing.T) {
+	for _, kind := range []string{emulator.Supergroup, emulator.Private} {
+		t.Run(kind, func(t *testing.T) {
+			s := newStage(t)
+			user := s.AddUser(emulator.User{}).ID
+			chat := s.chat(t, emulator.ChatSpec{Kind: kind, Forum: true, User: user})
+			topic, err := s.AddTopic(chat, "T")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, err := s.Say(chat, user, "@oneclaw_bot hi", &emulator.SayOptions{Thread: topic})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := newInbox()
+			stop := run(t, s.p, in)
+			defer stop()
+			asked := in.wait(t, atLeast(1))[0]
+			if asked.Chat != to(chat, topic, 0).Chat || asked.Direct != (kind == emulator.Private) {
+				t.Fatalf("asked %+v", asked)
+			}
+			if err := s.CloseTopic(chat, topic); err != nil {
+				t.Fatal(err)
+			}
+			to := bridge.Address{Chat: asked.Chat, ReplyTo: strconv.FormatInt(sent.Message, 10)}
+			_ = s.p.Typing(t.Context(), to, true) // refused, and nothing follows from it
+			for i, part := range []bridge.Part{{Text: "<b>late</b>", Plain: "late", Buttons: oneButton("Yes", "x")}, {Text: "<broken", Plain: "plain"}} {
+				var c counted
+				if _, err := s.p.Send(t.Context(), to, part, c.commit); err != nil || c.n != 1 {
+					t.Fatalf("Send = %v after %d commits", err, c.n)
+				}
+				answers := s.answers(chat)
+				if len(answers) != i+1 {
+					t.Fatalf("%d messages of %d", len(answers), i+1)
+				}
+				a := answers[i]
+				if a.Thread != 0 || a.ReplyTo != 0 || a.Text != topicNotice+"\n\n"+part.Plain || len(a.Buttons) != len(part.Buttons) {
+					t.Errorf("there stands %+v", a)
+				}
+			}
+		})
+	}
+}
+
+// TestMentionsCallNobody checks that what a model writes calls nobody, and that what is
+// no mention looks as it should.
+func TestMentionsCallNobody(t *testing.T) {
+	s := newStage(t)
+	text := "@ann, ask @bob_2 (or *@carl*, [@dora](https://d.test)) or mail eve@example.com; run `@decorator` and\n\n```py\n@cached\ndef f(): pass\n```\n\n[Eve](tg://user?id=5) > @frank"
+	parts := s.p.Render(text)
+	plain := bridge.Part{Plain: parts[0].Plain}
+	for name, part := range map[string]bridge.Part{"html": parts[0], "plain": plain, "not rendered": plainParts(text, 4000)[0]} {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part, nothing); err != nil {
+			t.Fatal(err)
+		}
+		answers := s.answers(s.ann)
+		a := answers[len(answers)-1]
+		for _, e := range a.Entities {
+			if e.Type == "mention" || e.Type == "text_mention" || strings.HasPrefix(e.URL, "tg:") {
+				t.Errorf("%s: %+v calls somebody in %q", name, e, a.Text)
+			}
+		}
+		seen := strings.ReplaceAll(a.Text, "\u200b", "")
+		for _, want := range []string{"@ann, ask @bob_2", "@carl", "@dora", "mail eve@example.com;", "@decorator", "@cached\ndef f()", "@frank"} {
+			if !strings.Contains(seen, want) {
+				t.Errorf("%s: %q is not in %q", name, want, seen)
+			}
+		}
+		if !strings.Contains(a.Text, "eve@example.com") {
+			t.Errorf("%s: the address is broken in %q", name, a.Text)
+		}
+		if name == "html" && (!strings.Contains(a.Text, "@decorator") || !strings.Contains(a.Text, "@cached")) {
+			t.Errorf("code is broken in %q", a.Text)
+		}
+	}
+	f := out("a.txt", "for @ann and x@y.z", []byte("x"))
+	if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), f, nil); err != nil {
+		t.Fatal(err)
+	}
+	answers := s.answers(s.ann)
+	if a := answers[len(answers)-1]; a.Text != "for @\u200bann and x@y.z" || len(a.Entities) != 0 {
+		t.Errorf("caption %q with %+v", a.Text, a.Entities)
+	}
+}
