@@ -115,7 +115,7 @@ func TestEditFaults(t *testing.T) {
 	}
 }
 
-func TestD14RefusedMarkupIsEditedPlain(t *testing.T) {
+func TestC09D14RefusedMarkupIsEditedPlain(t *testing.T) {
 	s := newStage(t)
 	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 	for range 2 {

@@ -57,7 +57,7 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 	}
 }
 
-func TestD14RefusedMarkupGoesOutPlain(t *testing.T) {
+func TestC09D14RefusedMarkupGoesOutPlain(t *testing.T) {
 	s := newStage(t)
 	var c counted
 	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true}, c.commit)

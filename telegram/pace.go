@@ -29,7 +29,7 @@ const (
 	noRetryAfter = time.Second
 	// maxHold is how long a message waits inside a send. With more to wait the send ends,
 	// so that it can be given up in the meantime.
-	maxHold = 5 * time.Second
+	maxHold = 10 * time.Second
 	// Refusals in manyChats chats within manyWindow are about the bot and not about the
 	// chats. Then everything waits as long as asked, at most maxHoldAll, and goes on slower.
 	manyChats  = 3
