@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -147,8 +148,9 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	}
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
-		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, Commands: append(chatCommands(models), accountCommands(b.tools.google)...), DataDir: cfg.DataDir,
-		Router: router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
+		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
+		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
+		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
 		Refused: b.refused, Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, log),
 		Observe: func(chat bridge.Chat, e agent.Event) {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/budget"
+	"oneclaw/toolgroups"
+)
+
+// usageCommands are the commands in a chat that tell what was used.
+func usageCommands(l *budget.Ledger) []bridge.Command {
+	info := bridge.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
+	return []bridge.Command{{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+		r, err := l.Report(ctx, budget.Payer{User: call.User, Chat: call.Chat})
+		if err != nil {
+			return "", err
+		}
+		return usageText(r, call.Scope), nil
+	}}}
+}
+
+func usageText(r budget.Report, scope toolgroups.Scope) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "**Today**, until %s:\n\n", r.Until.Format("15:04 (MST)"))
+	line := func(who string, l budget.Line) { fmt.Fprintf(&text, "- %s: %s\n", who, usageLine(l)) }
+	line("you", r.User)
+	if !scope.Direct || r.Chat.Limit != (budget.Limit{}) {
+		line("this chat", r.Chat)
+	}
+	if scope.Role >= toolgroups.RoleAdmin {
+		line("everybody", r.Total)
+		line("everybody this month", r.Month)
+	}
+	ever := r.ChatEver
+	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", budget.Count(ever.Tokens()), calls(ever.Calls))
+	if ever.Money > 0 {
+		fmt.Fprintf(&text, ", %s", ever.Money)
+	}
+	text.WriteString(".")
+	if s := savings(ever); s != "" {
+		text.WriteString(" " + s)
+	}
+	return text.String()
+}
+
+// usageLine is what an account has used, and what is left of it.
+func usageLine(l budget.Line) string {
+	s := l.Spent
+	text := budget.Count(s.Tokens())
+	switch {
+	case l.Limit.Tokens > 0:
+		text += fmt.Sprintf(" of %s tokens (%s left)", budget.Count(l.Limit.Tokens), budget.Count(max(l.Limit.Tokens-s.Tokens(), 0)))
+	case s.Calls == 0:
+		text = "nothing"
+	default:
+		text += " tokens"
+	}
+	if s.Calls > 0 {
+		text += " in " + calls(s.Calls)
+	}
+	if s.Input > 0 && s.Cached > 0 {
+		text += fmt.Sprintf(", %d %% of the input from the cache", 100*s.Cached/s.Input)
+	}
+	switch {
+	case l.Limit.Money > 0:
+		text += fmt.Sprintf(", %s of %s (%s left)", s.Money, l.Limit.Money, max(l.Limit.Money-s.Money, 0))
+	case s.Money > 0:
+		text += ", " + s.Money.String()
+	}
+	if s.Unpriced > 0 {
+		text += fmt.Sprintf(", price not known of %s", calls(s.Unpriced))
+	}
+	return text
+}
+
+func calls(n int64) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return budget.Count(n) + " calls"
+}
+
+// savings says what loading tools when they are needed has saved; empty before the first
+// call.
+func savings(s budget.Sum) string {
+	if s.All == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Tools took about %s tokens of that; all of them with every call would have been about %s, so %s were saved (%d %%).",
+		budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All)
+}
