@@ -1,0 +1,43 @@
+package telegram
+
+// ParseHTML reads a text as sendMessage with parse_mode HTML does and returns what
+// people see, with the entities that the text asks for. The error is the service's.
+func ParseHTML(source string) (text string, entities []Entity, err error) { return parseHTML(source) }
+
+// Mentions returns the names in a text that notify their owners: those that stand outside
+// of code and those behind links to users.
+func Mentions(text string, entities []Entity) []string {
+	var names []string
+	inCode := func(e Entity) bool {
+		for _, c := range entities {
+			if (c.Type == "code" || c.Type == "pre") && c.Offset <= e.Offset && e.Offset+e.Length <= c.Offset+c.Length {
+				return true
+			}
+		}
+		return false
+	}
+	for _, e := range detect(text) {
+		if e.Type == "mention" && !inCode(e) {
+			names = append(names, cutUnits(text, e.Offset, e.Length))
+		}
+	}
+	for _, e := range entities {
+		if e.Type == "text_mention" {
+			names = append(names, cutUnits(text, e.Offset, e.Length))
+		}
+	}
+	return names
+}
+
+// cutUnits returns the part of a text that an entity is about.
+func cutUnits(text string, offset, length int) string {
+	var out []rune
+	at := 0
+	for _, r := range text {
+		if at >= offset && at < offset+length {
+			out = append(out, r)
+		}
+		at += runeUnits(r)
+	}
+	return string(out)
+}
