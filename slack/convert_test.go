@@ -171,7 +171,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.p.threads = cache[bridge.Chat, thread]{} // as after a restart
+	f.forget()
 	f.run()
 	for i, tt := range []struct {
 		root string
@@ -214,7 +214,7 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.p.threads = cache[bridge.Chat, thread]{}
+	f.forget()
 	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
 	f.run()
 	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))

@@ -29,11 +29,13 @@ func (h *health) stop() {
 	h.running = false
 }
 
-func (h *health) opened() {
+// opened counts a connection and reports whether it is the only one.
+func (h *health) opened() (alone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open++
 	h.link = nil
+	return h.open == 1
 }
 
 func (h *health) closed(err error) {

@@ -173,6 +173,12 @@ func (f *fixture) run() {
 	f.t.Cleanup(f.stop)
 }
 
+// forget has the platform know no more than after a restart.
+func (f *fixture) forget() {
+	f.p.threads = cache[bridge.Chat, thread]{}
+	f.p.reach = reach{wake: make(chan struct{}, 1)}
+}
+
 func (f *fixture) make(spec emulator.ChannelSpec) string {
 	f.t.Helper()
 	id, err := f.AddChannel(spec)

@@ -30,7 +30,7 @@ type receiver struct {
 	in      bridge.Inbox
 	self    self
 	lanes   *lanes
-	sockets sync.WaitGroup
+	running sync.WaitGroup // sockets, and what keeps and fills the marks
 }
 
 // frame is what a socket brings.
@@ -50,19 +50,31 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
-	defer p.sweep(ctx)
-	if p.secret != "" {
-		p.health.opened()
-		p.serveEvents(r)
-		<-ctx.Done()
-		p.serveEvents(nil)
-		return nil
-	}
+	p.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	defer r.lanes.wait()
-	defer r.sockets.Wait()
+	defer r.end(ctx)
+	defer r.running.Wait()
 	defer cancel()
-	return r.link(ctx)
+	r.running.Go(func() { r.fillGaps(ctx) })
+	r.running.Go(func() { r.keepMarks(ctx, p.secret == "") })
+	if p.secret == "" {
+		return r.link(ctx)
+	}
+	p.health.opened()
+	p.serveEvents(r)
+	defer p.serveEvents(nil)
+	p.reach.connected(true)
+	<-ctx.Done()
+	return nil
+}
+
+// end waits for what is being accepted, and leaves nothing behind.
+func (r *receiver) end(ctx context.Context) {
+	r.lanes.wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
+	defer cancel()
+	r.saveMarks(ctx)
+	r.sweep(ctx)
 }
 
 // identify learns who the bot is and what it may do.
@@ -172,9 +184,5 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	if err != nil || msg == nil {
 		return reply, err
 	}
-	err = r.in.Accept(ctx, *msg)
-	if ctx.Err() == nil {
-		r.health.accepted(err)
-	}
-	return reply, err
+	return reply, r.give(ctx, msg)
 }

@@ -38,6 +38,9 @@ type Config struct {
 	// AgentView says that the app has Slack's agent view: each top-level direct
 	// message begins a thread. Otherwise a direct chat is one conversation.
 	AgentView bool
+	// Marks keep up to when messages have arrived, so that those that came while the
+	// program did not run are fetched when it does. Nil means that they are not.
+	Marks Marks
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
@@ -63,6 +66,9 @@ type Platform struct {
 	people      cache[string, person]
 	threads     cache[bridge.Chat, thread]
 	responses   cache[string, string]
+	marks       Marks
+	reach       reach
+	told        sync.Map // reasons that the log has told
 
 	mu       sync.Mutex
 	receiver *receiver // of the Run that is under way
@@ -102,8 +108,10 @@ func New(cfg Config) (*Platform, error) {
 		log:         cfg.Logger,
 		secret:      secret,
 		agentView:   cfg.AgentView,
+		marks:       cfg.Marks,
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.reach.wake = make(chan struct{}, 1)
 	p.api.hide(secret)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

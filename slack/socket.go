@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -31,13 +32,15 @@ type socket struct {
 	leaving, done chan struct{}
 	err           error // why it ended; set before done is closed
 	greeted       bool  // Slack has said hello; for listen alone
+	replaces      bool  // it follows one that was asked to leave and lives on
 
 	mu      sync.Mutex // guards writing
+	helloBy time.Time  // when it ends unless Slack has said hello
 	retired time.Time  // when it is to end, where it was asked to go
 }
 
 // open connects one more socket.
-func (r *receiver) open(ctx context.Context) (*socket, error) {
+func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	var address string
 	err := r.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) (err error) {
 		_, address, err = api.StartSocketModeContext(ctx)
@@ -57,17 +60,25 @@ func (r *receiver) open(ctx context.Context) (*socket, error) {
 		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.clean(err))
 	}
 	s := &socket{
-		conn: conn, silent: r.pingTimeout, opened: time.Now(),
+		conn: conn, silent: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
 		leaving: make(chan struct{}), done: make(chan struct{}),
 	}
 	conn.SetReadLimit(maxFrame)
 	conn.SetPingHandler(func(data string) error {
 		// A failed write shows in the next read.
 		_ = conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
-		return s.extend()
+		return r.sign(s)
 	})
-	conn.SetPongHandler(func(string) error { return s.extend() })
+	conn.SetPongHandler(func(string) error { return r.sign(s) })
 	return s, nil
+}
+
+// sign takes a sign of life of a socket.
+func (r *receiver) sign(s *socket) error {
+	if s.greeted {
+		r.reach.sign()
+	}
+	return s.extend()
 }
 
 // extend lets the socket live on from a sign of life.
@@ -75,8 +86,10 @@ func (s *socket) extend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := time.Now().Add(s.silent)
-	if !s.retired.IsZero() && s.retired.Before(until) {
-		until = s.retired
+	for _, end := range []time.Time{s.helloBy, s.retired} {
+		if !end.IsZero() && end.Before(until) {
+			until = end
+		}
 	}
 	return s.conn.SetReadDeadline(until)
 }
@@ -98,7 +111,7 @@ func (s *socket) close() {
 
 // serve starts what runs on a socket; done is closed when all of it has ended.
 func (r *receiver) serve(ctx context.Context, s *socket) {
-	r.sockets.Go(func() {
+	r.running.Go(func() {
 		ctx, cancel := context.WithCancel(ctx)
 		var ping sync.WaitGroup
 		ping.Go(func() { s.ping(ctx) })
@@ -141,7 +154,10 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		var raw frame
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
-			return r.api.clean(err)
+			return r.silence(s, err)
+		}
+		if s.greeted {
+			r.reach.sign()
 		}
 		if err := raw.decode(data); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
@@ -149,10 +165,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		}
 		switch raw.Type {
 		case socketmode.RequestTypeHello:
-			if !s.greeted {
-				s.greeted = true
-				r.health.opened()
-			}
+			r.greet(s)
 			r.log.Info("slack connected", "sockets", raw.NumConnections)
 		case socketmode.RequestTypeDisconnect:
 			r.log.Info("slack asks for a new connection", "reason", raw.Reason)
@@ -166,6 +179,37 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 			}
 		}
 	}
+}
+
+// greet counts a socket once Slack has said hello on it. Unless it takes over from one
+// that still lives, messages may have been missed.
+func (r *receiver) greet(s *socket) {
+	if s.greeted {
+		return
+	}
+	s.greeted = true
+	s.mu.Lock()
+	s.helloBy = time.Time{}
+	s.mu.Unlock()
+	alone := r.health.opened()
+	r.reach.connected(alone || !s.replaces)
+}
+
+// silence says why a socket ended.
+func (r *receiver) silence(s *socket, err error) error {
+	var slow net.Error
+	if !errors.As(err, &slow) || !slow.Timeout() {
+		return r.api.clean(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.retired.IsZero():
+		return errors.New("slack: it was replaced")
+	case !s.helloBy.IsZero():
+		return fmt.Errorf("slack: no hello came within %s", s.silent)
+	}
+	return fmt.Errorf("slack: no sign of life for %s", s.silent)
 }
 
 // write sends an acknowledgement.
@@ -186,8 +230,9 @@ const stableAge = 10 * time.Second
 func (r *receiver) link(ctx context.Context) error {
 	pause := newPause()
 	var old *socket
+	replaces := false
 	for ctx.Err() == nil {
-		s, err := r.open(ctx)
+		s, err := r.open(ctx, replaces)
 		if err != nil {
 			if err := fatal(err); err != nil || ctx.Err() != nil {
 				return err
@@ -205,6 +250,7 @@ func (r *receiver) link(ctx context.Context) error {
 		r.serve(ctx, s)
 		select {
 		case <-s.done:
+			replaces = false
 			if ctx.Err() == nil {
 				r.log.Warn("socket lost", "err", s.err, "age", time.Since(s.opened).Round(time.Second))
 			}
@@ -213,7 +259,7 @@ func (r *receiver) link(ctx context.Context) error {
 				old.close()
 				<-old.done
 			}
-			old = s
+			old, replaces = s, true
 		}
 		if time.Since(s.opened) >= stableAge {
 			pause = newPause()

@@ -104,6 +104,56 @@ func TestD15NoticesDeadSockets(t *testing.T) {
 	})
 }
 
+func TestC03TroubleLeavesNoSocketsBehind(t *testing.T) {
+	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
+	for i := range 5 { // each quick end makes the next wait longer
+		opened := 0
+		f.View(func(s emulator.State) { opened = s.Opened() })
+		switch i % 3 {
+		case 0:
+			f.Freeze()
+		case 1:
+			f.Disconnect("warning")
+		case 2:
+			f.Disconnect("refresh_requested")
+		}
+		f.wait(func(s emulator.State) bool { return s.Opened() > opened && s.Sockets() > 0 && s.Connected() <= 2 })
+		f.acked(f.say(f.dm, "message "+strconv.Itoa(i), nil))
+	}
+	f.stop()
+	f.wait(func(s emulator.State) bool { return s.Connected() == 0 })
+}
+
+func TestC03ASocketWithoutHelloIsGivenUp(t *testing.T) {
+	f := setup(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
+	f.inject(emulator.Fault{Method: "hello", Times: 1, Effect: emulator.Hang})
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.Opened() == 1 })
+	if err := f.p.Health(); err == nil {
+		t.Error("healthy before Slack said hello")
+	}
+	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.acked(f.say(f.dm, "hello?", nil))
+	if log := f.log.String(); !strings.Contains(log, "no hello came within") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+}
+
+func TestC03HealthSaysWhy(t *testing.T) {
+	f := start(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
+	f.acked(f.say(f.dm, "x", nil))
+	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})
+	f.Freeze()
+	f.wait(func(s emulator.State) bool { return s.Calls("apps.connections.open") >= 2 })
+	if err := f.p.Health(); err == nil || !strings.Contains(err.Error(), "not connected since 2") {
+		t.Errorf("got %v", err)
+	}
+	f.stop()
+	if log := f.log.String(); !strings.Contains(log, "no sign of life for 200ms") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+}
+
 func TestOrderOfAChat(t *testing.T) {
 	cfg := quick()
 	cfg.AckTimeout = 10 * time.Second

@@ -44,6 +44,7 @@ func (p *Platform) join(chat bridge.Chat, opener string) {
 	if opener == "" {
 		opener = known.opener
 	}
+	p.reach.touch(chat)
 	p.threads.put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
 }
 

@@ -20,7 +20,7 @@ const (
 	statusRefresh = time.Minute
 	// maxStatuses bounds the statuses shown at once.
 	maxStatuses = 10_000
-	// sweepTimeout bounds the clearing of statuses at the end.
+	// sweepTimeout bounds what is still done at the end.
 	sweepTimeout = 5 * time.Second
 )
 
@@ -162,8 +162,6 @@ func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status strin
 
 // sweep clears what is still shown.
 func (p *Platform) sweep(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
-	defer cancel()
 	for _, chat := range p.statuses.list() {
 		if err := p.Typing(ctx, bridge.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)

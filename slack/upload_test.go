@@ -7,7 +7,6 @@ import (
 	"image"
 	"image/png"
 	"iter"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	emulator "oneclaw/internal/emulator/slack"
-	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
 
@@ -166,36 +164,6 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 	}
 }
 
-// serve runs a bridge with this agent over the platform.
-func (f *fixture) serve(s *sender) {
-	f.t.Helper()
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(f.t.TempDir(), "db"), NoSync: true})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: s, Tools: func() *toolgroups.Registry { return reg }, Platforms: []bridge.Platform{f.p},
-		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	f.t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, store.Close()); err != nil {
-			f.t.Error(err)
-		}
-	})
-	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
-}
-
 func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
 	f := setup(t, emulator.Config{}, nil)
 	picture := pngOf(t)
@@ -207,7 +175,7 @@ func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	f.serve(model)
+	f.bridged(model)
 	f.inject(emulator.Fault{Method: "files.completeUploadExternal", Times: 1, Effect: emulator.CutAfter})
 	root := f.say(f.channel, "<@U0BOT> page.png gone.png", &emulator.SayOptions{
 		Files: []emulator.Attachment{{Name: "mine.png", MIME: "image/png", Data: picture}},

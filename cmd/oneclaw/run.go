@@ -119,7 +119,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact, admins: cfg.Access.Admins,
 	}
-	platforms, err := b.platforms(cfg, log)
+	platforms, err := b.platforms(cfg, store, log)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func runAll(ctx context.Context, parts ...func(context.Context) error) error {
 }
 
 // platforms makes those that have a token.
-func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error) {
+func (b *bot) platforms(cfg Config, store storage.KV, log *slog.Logger) ([]bridge.Platform, error) {
 	var all []bridge.Platform
 	if cfg.Telegram.Token != "" {
 		tg, err := telegram.New(cfg.telegram(log))
@@ -189,7 +189,7 @@ func (b *bot) platforms(cfg Config, log *slog.Logger) ([]bridge.Platform, error)
 	if cfg.Slack.BotToken != "" {
 		sl, err := slack.New(slack.Config{
 			BotToken: string(cfg.Slack.BotToken), AppToken: string(cfg.Slack.AppToken),
-			SigningSecret: string(cfg.Slack.SigningSecret), APIURL: cfg.Slack.APIURL, Logger: log,
+			SigningSecret: string(cfg.Slack.SigningSecret), APIURL: cfg.Slack.APIURL, Marks: slackMarks{store}, Logger: log,
 		})
 		if err != nil {
 			return nil, err

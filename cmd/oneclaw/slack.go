@@ -1,12 +1,40 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"oneclaw/slack"
+	"oneclaw/storage"
 )
+
+// slackMarks keep in the store up to when Slack's messages have arrived.
+type slackMarks struct{ kv storage.KV }
+
+const slackMarksKey = "slack/marks"
+
+// Load implements [slack.Marks].
+func (m slackMarks) Load(ctx context.Context) ([]byte, error) {
+	entry, err := m.kv.Get(ctx, slackMarksKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the marks of slack: %w", err)
+	}
+	return entry.Value, nil
+}
+
+// Save implements [slack.Marks].
+func (m slackMarks) Save(ctx context.Context, state []byte) error {
+	if _, err := m.kv.Put(ctx, slackMarksKey, state, storage.Any); err != nil {
+		return fmt.Errorf("save the marks of slack: %w", err)
+	}
+	return nil
+}
 
 func slackCommand() *cobra.Command {
 	command := parent("slack", "Help with the Slack app")

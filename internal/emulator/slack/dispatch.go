@@ -39,6 +39,7 @@ func methods() map[string]method {
 		"reactions.add":                {run: addReaction, scope: "reactions:write"},
 		"reactions.remove":             {run: removeReaction, scope: "reactions:write"},
 		"team.info":                    {run: teamInfo, scope: "team:read"},
+		"users.conversations":          {run: userConversations},
 		"users.info":                   {run: userInfo, scope: "users:read"},
 	}
 }

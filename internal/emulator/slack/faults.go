@@ -42,8 +42,9 @@ const (
 // calls; handshakes and envelopes are matched by their names alone.
 type Fault struct {
 	// Method is the name of a method, "file" for downloads, "upload" for uploads,
-	// "response" for posts to a response_url, "socket" for handshakes, "envelope" for
-	// what is sent to the app.
+	// "response" for posts to a response_url, "socket" for handshakes, "hello" for the
+	// first word on a socket, which any effect drops, "envelope" for what is sent to the
+	// app.
 	Method string `json:"method"`
 	// Channel is the channel of the call or envelope.
 	Channel string `json:"channel"`
@@ -100,7 +101,7 @@ func (s *Server) fire(method, channel string) *Fault {
 
 // match is fire with Server.mu held.
 func (s *Server) match(method, channel string) *Fault {
-	special := method == "socket" || method == "envelope"
+	special := method == "socket" || method == "hello" || method == "envelope"
 	return s.faults.Fire(func(f *Fault) bool {
 		return (f.Method == method || f.Method == "" && !special) && (f.Channel == "" || f.Channel == channel)
 	})

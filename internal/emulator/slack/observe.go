@@ -240,6 +240,9 @@ func (st State) Sockets() int {
 	return n
 }
 
+// Connected counts the open sockets, frozen ones included.
+func (st State) Connected() int { return len(st.s.sockets) }
+
 // Opened counts the sockets that were ever open.
 func (st State) Opened() int { return st.s.nextSocket }
 

@@ -43,6 +43,44 @@ func channelInfo(c *call) (any, *apiError) {
 	return map[string]any{"channel": s.channelJSON(ch)}, nil
 }
 
+// userConversations lists where the bot is, by type.
+func userConversations(c *call) (any, *apiError) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	types := c.p.Text("types")
+	if types == "" {
+		types = "public_channel"
+	}
+	kinds := map[string]string{"public_channel": Public, "private_channel": Private, "mpim": GroupDM, "im": DM}
+	wanted := map[string]bool{}
+	for t := range strings.SplitSeq(types, ",") {
+		kind, known := kinds[t]
+		if !known {
+			return nil, refuse("invalid_types")
+		}
+		if scope := strings.Replace(historyScope(kind), ":history", ":read", 1); !s.hasScope(scope) {
+			return nil, s.missing(scope)
+		}
+		wanted[kind] = true
+	}
+	var list []*channel
+	for _, id := range s.order {
+		if ch := s.channels[id]; wanted[ch.kind] && ch.botIn && (!ch.archived || !c.p.Bool("exclude_archived")) {
+			list = append(list, ch)
+		}
+	}
+	list, next, err := cut(c, list, func(ch *channel) string { return ch.id })
+	if err != nil {
+		return nil, err
+	}
+	channels := make([]any, len(list))
+	for i, ch := range list {
+		channels[i] = s.channelJSON(ch)
+	}
+	return map[string]any{"channels": channels, "response_metadata": map[string]any{"next_cursor": next}}, nil
+}
+
 func openConversation(c *call) (any, *apiError) {
 	s := c.s
 	s.mu.Lock()
@@ -121,23 +159,9 @@ func (c *call) page(list []*message) (any, *apiError) {
 		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
 			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
 	})
-	if cursor := c.p.Text("cursor"); cursor != "" {
-		i := slices.IndexFunc(list, func(m *message) bool { return m.ts == cursor })
-		if i < 0 {
-			return nil, refuse("invalid_cursor")
-		}
-		list = list[i:]
-	}
-	limit := int(c.p.Int("limit"))
-	if limit < 0 || limit > 1000 {
-		return nil, refuse("invalid_limit")
-	}
-	if limit == 0 {
-		limit = 100
-	}
-	next := ""
-	if len(list) > limit {
-		next, list = list[limit].ts, list[:limit]
+	list, next, err := cut(c, list, func(m *message) string { return m.ts })
+	if err != nil {
+		return nil, err
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
@@ -146,4 +170,27 @@ func (c *call) page(list []*message) (any, *apiError) {
 	return map[string]any{
 		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},
 	}, nil
+}
+
+// cut is the page of a list that the cursor and the limit of a call name, and the
+// cursor of the next.
+func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, err *apiError) {
+	if cursor := c.p.Text("cursor"); cursor != "" {
+		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
+		if i < 0 {
+			return nil, "", refuse("invalid_cursor")
+		}
+		list = list[i:]
+	}
+	limit := int(c.p.Int("limit"))
+	if limit < 0 || limit > 1000 {
+		return nil, "", refuse("invalid_limit")
+	}
+	if limit == 0 {
+		limit = 100
+	}
+	if len(list) > limit {
+		return list[:limit], name(list[limit]), nil
+	}
+	return list, "", nil
 }

@@ -85,11 +85,16 @@ func (s *Server) open(conn *websocket.Conn) *socket {
 	s.nextSocket++
 	k := &socket{id: s.nextSocket, conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
 	s.sockets = append(s.sockets, k)
+	s.emit(Event{Kind: EventSocket, Text: "open"}, nil, nil)
+	if f := s.match("hello", ""); f != nil {
+		k.leaving = true // a connection that never comes to life
+		s.emit(Event{Kind: EventFault, Text: string(f.Effect)}, nil, nil)
+		return k
+	}
 	k.send(map[string]any{
 		"type": "hello", "num_connections": len(s.sockets), "connection_info": map[string]any{"app_id": AppID},
 		"debug_info": map[string]any{"host": "applink-emulator", "approximate_connection_time": 18060},
 	})
-	s.emit(Event{Kind: EventSocket, Text: "open"}, nil, nil)
 	waiting := s.waiting
 	s.waiting = nil
 	for _, e := range waiting {

@@ -1,0 +1,276 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"oneclaw/bridge"
+)
+
+// Slack delivers events for some minutes and then no more. So after a time without a
+// connection the messages of that time are fetched. What had arrived all the same is
+// known by its id and is dropped by the inbox.
+const (
+	// overlap is how far the search reaches back before the last sign of life: events
+	// may be on their way for that long, and clocks may differ.
+	overlap = 5 * time.Minute
+	// maxGap is how old a message may be that is still fetched.
+	maxGap = 24 * time.Hour
+	// A search looks at so many conversations, threads, and messages of each.
+	maxConversations = 200
+	maxThreads       = 100
+	maxMissed        = 500
+	// missedPage is how many messages are asked for at once.
+	missedPage = 100
+	// maxInsist is how often a call is made that Slack puts off.
+	maxInsist = 20
+)
+
+// conversation is a channel or direct chat that the bot is in.
+type conversation struct {
+	id, kind string // kind as channel_type has it
+}
+
+// fillGaps fetches what is missing, whenever something may be.
+func (r *receiver) fillGaps(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.reach.wake:
+		}
+		pause := newPause()
+		for since, number := r.reach.gap(); !since.IsZero() && ctx.Err() == nil; since, number = r.reach.gap() {
+			err := r.backfill(ctx, since)
+			if err == nil {
+				r.reach.filled(number)
+				continue
+			}
+			wait := pause.after(err)
+			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
+			sleep(ctx, wait)
+		}
+	}
+}
+
+// backfill gives the inbox what was said since a time. After an error it can be done
+// again from the beginning.
+func (r *receiver) backfill(ctx context.Context, since time.Time) error {
+	from := since.Add(-overlap)
+	if cut := time.Now().Add(-maxGap); from.Before(cut) {
+		r.log.Warn("messages older than a day are not fetched", "since", since.UTC())
+		from = cut
+	}
+	oldest := strconv.FormatInt(from.Unix(), 10) + ".000000"
+	live := r.reach.threads()
+	list, err := r.conversations(ctx, live)
+	if err != nil {
+		return fmt.Errorf("list conversations: %w", err)
+	}
+	found, threads := 0, 0
+	for _, c := range list {
+		roots, n, err := r.fillConversation(ctx, c, oldest, live[c.id])
+		if err != nil {
+			return fmt.Errorf("fetch messages of %s: %w", c.id, err)
+		}
+		found += n
+		for _, root := range roots {
+			if threads++; threads > maxThreads {
+				r.log.Warn("messages may stay missing: too many threads", "searched", maxThreads)
+				break
+			}
+			n, err := r.fillThread(ctx, c, root, oldest)
+			if err != nil {
+				return fmt.Errorf("fetch replies of %s %s: %w", c.id, root, err)
+			}
+			found += n
+		}
+	}
+	r.log.Info("missed messages fetched", "since", since.UTC(), "conversations", len(list), "messages", found)
+	return nil
+}
+
+// conversations lists what to search: direct chats, then where the bot takes part in a
+// thread, then the rest.
+func (r *receiver) conversations(ctx context.Context, live map[string][]string) ([]conversation, error) {
+	var list []conversation
+	for _, kind := range []struct{ event, list string }{
+		{"im", "im"}, {"mpim", "mpim"}, {"group", "private_channel"}, {"channel", "public_channel"},
+	} {
+		params := slack.GetConversationsForUserParameters{Types: []string{kind.list}, ExcludeArchived: true, Limit: maxConversations}
+		for more := true; more && len(list) <= maxConversations; more = params.Cursor != "" {
+			var page []slack.Channel
+			err := r.insist(ctx, "users.conversations", func(ctx context.Context, api *slack.Client) (err error) {
+				page, params.Cursor, err = api.GetConversationsForUserContext(ctx, &params)
+				return err
+			})
+			if err != nil && !r.unreadable(err, kind.list) {
+				return nil, err
+			}
+			for _, c := range page {
+				list = append(list, conversation{id: c.ID, kind: kind.event})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b conversation) int {
+		rank := func(c conversation) int {
+			switch {
+			case c.kind == "im":
+				return 0
+			case len(live[c.id]) > 0:
+				return 1
+			}
+			return 2
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	if len(list) > maxConversations {
+		r.log.Warn("messages may stay missing: too many conversations", "searched", maxConversations)
+		list = list[:maxConversations]
+	}
+	return list, nil
+}
+
+// fillConversation gives the inbox what was said outside of threads, and returns the
+// threads to search: those known, and those begun lately.
+func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
+	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Limit: missedPage}
+	var all []slack.Message
+	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
+		err := r.insist(ctx, "conversations.history", func(ctx context.Context, api *slack.Client) error {
+			page, err := api.GetConversationHistoryContext(ctx, &params)
+			if err == nil {
+				all, params.Cursor = append(all, page.Messages...), page.ResponseMetaData.NextCursor
+			}
+			return err
+		})
+		if err != nil {
+			if r.unreadable(err, c.id) {
+				return nil, n, nil
+			}
+			return nil, n, err
+		}
+	}
+	if params.Cursor != "" {
+		r.log.Warn("messages may stay missing: too many in one conversation", "conversation", c.id, "fetched", len(all))
+	}
+	roots = slices.Clone(known)
+	for _, m := range slices.Backward(all) { // the newest come first
+		if err := r.offer(ctx, c, m); err != nil {
+			return nil, n, err
+		}
+		n++
+		if m.LatestReply > oldest && !slices.Contains(roots, m.Timestamp) {
+			roots = append(roots, m.Timestamp)
+		}
+	}
+	return roots, n, nil
+}
+
+// fillThread gives the inbox the replies of a thread.
+func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
+	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPage}
+	for more := true; more && n < maxMissed; {
+		var page []slack.Message
+		err := r.insist(ctx, "conversations.replies", func(ctx context.Context, api *slack.Client) (err error) {
+			page, more, params.Cursor, err = api.GetConversationRepliesContext(ctx, &params)
+			return err
+		})
+		if err != nil {
+			if r.unreadable(err, c.id) {
+				return n, nil
+			}
+			return n, err
+		}
+		for _, m := range page {
+			if m.Timestamp <= oldest || m.Timestamp == root {
+				continue // the first message comes with every page
+			}
+			if err := r.offer(ctx, c, m); err != nil {
+				return n, err
+			}
+			n++
+		}
+		more = more && params.Cursor != ""
+	}
+	return n, nil
+}
+
+// insist makes a call until Slack does not put it off any more.
+func (r *receiver) insist(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
+	for i := 1; ; i++ {
+		err := r.api.call(ctx, method, with)
+		var ce *callError
+		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxInsist || !sleep(ctx, max(ce.retryAfter, minBackOff)) {
+			return err
+		}
+	}
+}
+
+// unreadable reports whether Slack refuses for good to tell what was said somewhere. The
+// log says so once for each reason.
+func (r *receiver) unreadable(err error, where string) bool {
+	var ce *callError
+	if !errors.As(err, &ce) || ce.code == "" || transient(ce) || wrongToken(err) {
+		return false
+	}
+	if _, told := r.told.LoadOrStore(ce.code+" "+ce.needed, true); !told {
+		r.log.Warn("messages that came without a connection stay missing where slack does not let the app read: "+
+			"add the scope under oauth & permissions and install it again", "first", where, "scope", ce.needed, "err", err)
+	}
+	return true
+}
+
+// offer gives the inbox a message as its event would have, in the order of its lane.
+func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
+	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind}
+	e.Type = "message"
+	done := make(chan error, 1)
+	ran := r.lanes.do(ctx, intake{event: e}.lane(), func() {
+		msg, err := r.convert(ctx, e)
+		// A command to stop was about what ran then.
+		if err == nil && msg != nil && strings.TrimSpace(msg.Text) != "/stop" {
+			err = r.give(ctx, msg)
+		}
+		done <- err
+	})
+	if !ran {
+		return context.Cause(ctx)
+	}
+	return <-done
+}
+
+// messageOf is a message of the library as events have it.
+func messageOf(m slack.Msg) message {
+	out := message{
+		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
+		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId,
+	}
+	for _, f := range m.Files {
+		out.Files = append(out.Files, file{
+			ID: f.ID, Name: f.Name, Title: f.Title, Type: f.Mimetype, Size: int64(f.Size), Mode: f.Mode,
+			External: f.IsExternal, URL: f.URLPrivate, Download: f.URLPrivateDownload,
+		})
+	}
+	return out
+}
+
+// give hands a message to the inbox.
+func (r *receiver) give(ctx context.Context, msg *bridge.Message) error {
+	err := r.in.Accept(ctx, *msg)
+	if ctx.Err() == nil {
+		r.health.accepted(err)
+	}
+	if err == nil {
+		r.reach.touch(msg.Chat)
+	}
+	return err
+}

@@ -1,0 +1,313 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+// notes keep the marks of one platform after another.
+type notes struct {
+	mu    sync.Mutex
+	state []byte
+	err   error
+}
+
+func (n *notes) Load(context.Context) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state, n.err
+}
+
+func (n *notes) Save(_ context.Context, state []byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state = slices.Clone(state)
+	return n.err
+}
+
+// deaf is a workspace that delivers nothing while it is, and never again.
+func deaf() emulator.Config {
+	cfg := quick()
+	cfg.Retry = []time.Duration{}
+	return cfg
+}
+
+// lose has the events of a workspace be lost, until the returned function is called.
+func (f *fixture) lose() (hear func()) {
+	f.t.Helper()
+	id, err := f.Inject(emulator.Fault{Method: "envelope", Effect: emulator.Hang})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return func() { f.Remove(id) }
+}
+
+// echo answers each message with its text.
+type echo struct{}
+
+func (echo) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		question := turn.History[len(turn.History)-1]
+		yield(agent.Message{Role: agent.RoleAssistant, Text: "re: " + question.Text, Final: true}, nil)
+	}
+}
+
+// answers are what the bot said everywhere, sorted.
+func (f *fixture) answers() []string {
+	var all []string
+	f.View(func(s emulator.State) {
+		for _, channel := range s.Channels() {
+			for _, m := range s.Answers(channel) {
+				all = append(all, m.Text)
+			}
+		}
+	})
+	slices.Sort(all)
+	return all
+}
+
+func TestC03WhatASocketMissedIsAnsweredOnce(t *testing.T) {
+	f := setup(t, deaf(), nil)
+	f.bridged(echo{})
+	root := f.say(f.channel, "<@U0BOT> one", nil)
+	f.wait(func(s emulator.State) bool { return s.CountAnswers("") == 1 })
+	f.acked(root)
+
+	hear := f.lose()
+	f.inject(emulator.Fault{Method: "apps.connections.open", Times: 2, Effect: emulator.ServerError})
+	f.Drop()
+	missed := []emulator.Sent{
+		f.say(f.dm, "two", nil),
+		f.say(f.channel, "three", &emulator.SayOptions{Thread: root.TS}),
+		f.say(f.channel, "<@U0BOT> four", nil),
+		f.say(f.channel, "lunch?", nil),
+	}
+	f.wait(func(s emulator.State) bool { return s.CountAnswers("") == 4 })
+	hear()
+	// Events that come late after all meet the same messages.
+	f.wait(func(s emulator.State) bool {
+		for _, sent := range missed {
+			for _, id := range sent.Envelopes {
+				if e, _ := s.Envelope(id); e.State != emulator.Lost {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	f.Redeliver()
+	f.acked(missed...)
+	f.acked(f.say(f.dm, "five", nil))
+	f.wait(func(s emulator.State) bool { return s.CountAnswers("") == 5 })
+	if diff := cmp.Diff([]string{"re: five", "re: four", "re: one", "re: three", "re: two"}, f.answers()); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
+func TestBackfillAfterARestart(t *testing.T) {
+	var back atomic.Int64
+	cfg := deaf()
+	cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
+	kept := &notes{}
+	back.Store(int64(2 * time.Hour))
+	f := start(t, cfg, func(c *Config) { c.Marks = kept })
+	root := f.say(f.channel, "<@U0BOT> an old thread", nil)
+	quiet := f.say(f.channel, "a thread without the bot", nil)
+	f.acked(root, quiet)
+	before := len(f.in.all())
+	f.stop()
+
+	back.Store(0)
+	f.lose()
+	var want []string
+	for i := range 3 * missedPage / 2 {
+		f.say(f.dm, "message "+strconv.Itoa(i), nil)
+		want = append(want, "message "+strconv.Itoa(i))
+	}
+	f.say(f.dm, "/stop", nil)
+	f.say(f.channel, "a reply", &emulator.SayOptions{Thread: root.TS})
+	f.say(f.channel, "not for the bot", &emulator.SayOptions{Thread: quiet.TS})
+	begun := f.say(f.channel, "lunch?", nil)
+	f.say(f.channel, "<@U0BOT> what do you say?", &emulator.SayOptions{Thread: begun.TS})
+	want = append(want, "a reply", "what do you say?")
+
+	p, err := New(Config{
+		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.p.api.http, Marks: kept,
+		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.p = p
+	f.run()
+	var got []string
+	for _, m := range f.in.wait(t, before+len(want))[before:] {
+		got = append(got, m.Text)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	f.stop()
+	if since, _ := p.reach.gap(); !since.IsZero() {
+		t.Errorf("the gap since %v is not filled", since)
+	}
+}
+
+func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
+	f := start(t, quick(), func(c *Config) { c.Marks = &notes{} })
+	f.acked(f.say(f.dm, "the first start", nil))
+	f.Disconnect("refresh_requested")
+	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.acked(f.say(f.dm, "a new socket takes over", nil))
+	f.stop()
+	f.View(func(s emulator.State) {
+		if n := s.Calls("users.conversations") + s.Calls("conversations.history"); n != 0 {
+			t.Errorf("%d calls for messages that are not missing", n)
+		}
+	})
+}
+
+func TestBackfillSurvivesTrouble(t *testing.T) {
+	f := start(t, deaf(), nil)
+	f.make(emulator.ChannelSpec{ID: "C7", Kind: emulator.Private, Members: []string{f.user}})
+	f.make(emulator.ChannelSpec{ID: "C8", Kind: emulator.Private, Members: []string{f.user}})
+	f.acked(f.say(f.dm, "one", nil))
+	f.lose()
+	f.Drop()
+	f.say("C7", "<@U0BOT> secret", nil)
+	f.say("C8", "<@U0BOT> secret", nil)
+	f.say(f.channel, "<@U0BOT> two", nil)
+	f.say(f.dm, "three", nil)
+	f.SetScopes(slices.DeleteFunc(emulator.DefaultScopes(), func(s string) bool {
+		return s == "groups:history" || s == "mpim:read"
+	})...)
+	f.in.errs = []error{errors.New("disk full")}
+	for _, fault := range []emulator.Fault{
+		{Method: "users.conversations", Times: 1, Effect: emulator.CutBefore},
+		{Method: "conversations.history", Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 1},
+		{Method: "conversations.history", Times: 1, Effect: emulator.ServerError},
+		{Method: "conversations.history", Times: 1, Effect: emulator.CutAfter},
+	} {
+		f.inject(fault)
+	}
+	seen := func() (texts []string) {
+		for _, m := range f.in.all() {
+			if !slices.Contains(texts, m.Text) {
+				texts = append(texts, m.Text)
+			}
+		}
+		return texts
+	}
+	for n := 2; len(seen()) < 3; n++ {
+		f.in.wait(t, n)
+	}
+	if diff := cmp.Diff([]string{"one", "three", "two"}, seen()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	f.stop()
+	for _, scope := range []string{"scope=mpim:read", "scope=groups:history"} {
+		if n := strings.Count(f.log.String(), scope); n != 1 {
+			t.Errorf("the log names %s %d times", scope, n)
+		}
+	}
+}
+
+func TestMarksThatCannotBeKept(t *testing.T) {
+	kept := &notes{err: errors.New("disk full")}
+	f := start(t, quick(), func(c *Config) { c.Marks = kept })
+	f.acked(f.say(f.dm, "one", nil))
+	f.stop()
+	if log := f.log.String(); !strings.Contains(log, "not known since when") || !strings.Contains(log, "not saved up to when") {
+		t.Errorf("the log does not say it:\n%s", log)
+	}
+}
+
+func TestReachIsBounded(t *testing.T) {
+	var r reach
+	for i := range maxLive + 50 {
+		r.touch(chatOf("C1", strconv.Itoa(i)))
+	}
+	if n := len(r.threads()["C1"]); n != maxLive {
+		t.Errorf("%d threads", n)
+	}
+	r.live[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
+	state, err := r.encode()
+	if err != nil || strings.Contains(string(state), "old") {
+		t.Errorf("%v: %s", err, state)
+	}
+	if state, err := r.encode(); err != nil || state != nil {
+		t.Errorf("nothing has changed: %v %s", err, state)
+	}
+	var again reach
+	if err := again.decode(state); err != nil || len(again.threads()["C1"]) != maxLive {
+		t.Errorf("%v, %d threads", err, len(again.threads()["C1"]))
+	}
+}
+
+func FuzzMarks(f *testing.F) {
+	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","threads":{"slack:C1:1.000001":"2026-11-01T10:00:00Z","telegram:1:2":"2026-11-01T10:00:00Z","x":"2026-11-01T10:00:00Z"}}`))
+	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, state []byte) {
+		var r reach
+		if r.decode(state) != nil {
+			return
+		}
+		if r.alive.After(time.Now()) || len(r.live) > maxLive {
+			t.Errorf("got %v, %d threads", r.alive, len(r.live))
+		}
+		for chat := range r.live {
+			if chat.Platform != Name || chat.ID == "" || chat.Thread == "" {
+				t.Errorf("got %+v", chat)
+			}
+		}
+	})
+}
+
+// bridged runs a bridge with an agent over the platform.
+func (f *fixture) bridged(a bridge.Agent) {
+	f.t.Helper()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(f.t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	b, err := bridge.New(bridge.Config{
+		Store: store, Agent: a, Tools: func() *toolgroups.Registry { return reg }, Platforms: []bridge.Platform{f.p},
+		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	f.t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, store.Close()); err != nil {
+			f.t.Error(err)
+		}
+	})
+	f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
+}

@@ -1,0 +1,218 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+// Marks keep one value of the platform across restarts: up to when it has received,
+// and in which threads it takes part.
+type Marks interface {
+	// Load returns what was saved last, or nil.
+	Load(ctx context.Context) ([]byte, error)
+	// Save replaces it.
+	Save(ctx context.Context, state []byte) error
+}
+
+const (
+	// saveInterval is how often the marks are saved while something changes.
+	saveInterval = 30 * time.Second
+	// maxLive bounds the threads that are remembered, maxIdle how long each is that
+	// nobody writes in.
+	maxLive = 500
+	maxIdle = 7 * 24 * time.Hour
+)
+
+// reach is how far what happened at Slack is known to have arrived. The zero value
+// knows nothing.
+type reach struct {
+	mu      sync.Mutex
+	alive   time.Time // the last sign of life of a connection
+	missing time.Time // since when something may be missing; zero where nothing is
+	gaps    int
+	live    map[bridge.Chat]time.Time // threads with the bot, and when somebody wrote
+	changed bool
+	wake    chan struct{} // tells who fills gaps; nil where nobody does
+}
+
+// sign notes a sign of life.
+func (r *reach) sign() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alive, r.changed = time.Now(), true
+}
+
+// connected notes a connection. Where it is new, nothing may have arrived since the
+// last sign of life.
+func (r *reach) connected(isNew bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if isNew && r.missing.IsZero() {
+		r.missing = r.alive
+	}
+	r.alive, r.changed = time.Now(), true
+	if isNew && !r.missing.IsZero() && r.wake != nil {
+		r.gaps++
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// gap returns since when something may be missing, and a number for filled.
+func (r *reach) gap() (since time.Time, number int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing, r.gaps
+}
+
+// filled notes that nothing is missing, unless there was another gap meanwhile.
+func (r *reach) filled(number int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gaps == number {
+		r.missing, r.changed = time.Time{}, true
+	}
+}
+
+// touch notes that somebody writes in a thread with the bot.
+func (r *reach) touch(chat bridge.Chat) {
+	if chat.Thread == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live == nil {
+		r.live = map[bridge.Chat]time.Time{}
+	}
+	r.live[chat], r.changed = time.Now(), true
+	for len(r.live) > maxLive {
+		oldest, when := chat, time.Now()
+		for c, at := range r.live {
+			if at.Before(when) {
+				oldest, when = c, at
+			}
+		}
+		delete(r.live, oldest)
+	}
+}
+
+// threads returns the threads with the bot, by channel.
+func (r *reach) threads() map[string][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string][]string{}
+	for chat := range r.live {
+		all[chat.ID] = append(all[chat.ID], chat.Thread)
+	}
+	return all
+}
+
+// saved is a reach as it is kept.
+type saved struct {
+	Seen    time.Time            `json:"seen"`
+	Threads map[string]time.Time `json:"threads,omitempty"`
+}
+
+// encode returns the state to save, or nil where it has not changed.
+func (r *reach) encode() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.changed {
+		return nil, nil
+	}
+	r.changed = false
+	s := saved{Seen: r.alive, Threads: map[string]time.Time{}}
+	if !r.missing.IsZero() {
+		s.Seen = r.missing
+	}
+	for chat, at := range r.live {
+		if time.Since(at) > maxIdle {
+			delete(r.live, chat)
+			continue
+		}
+		s.Threads[chat.String()] = at
+	}
+	return json.Marshal(s)
+}
+
+// decode restores what was saved.
+func (r *reach) decode(state []byte) error {
+	var s saved
+	if err := json.Unmarshal(state, &s); err != nil {
+		return fmt.Errorf("decode marks: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alive = s.Seen
+	if now := time.Now(); r.alive.After(now) {
+		r.alive = now // the clock went back
+	}
+	if r.live == nil {
+		r.live = map[bridge.Chat]time.Time{}
+	}
+	for name, at := range s.Threads {
+		if chat, err := bridge.ParseChat(name); err == nil && chat.Platform == Name && chat.Thread != "" && len(r.live) < maxLive {
+			r.live[chat] = at
+		}
+	}
+	return nil
+}
+
+// loadMarks takes up where the last Run ended. What cannot be loaded is no reason not
+// to receive.
+func (p *Platform) loadMarks(ctx context.Context) {
+	if p.marks == nil {
+		return
+	}
+	state, err := p.marks.Load(ctx)
+	if err == nil && len(state) > 0 {
+		err = p.reach.decode(state)
+	}
+	if err != nil {
+		p.log.Error("not known since when messages are missing: those of the time without a connection are not fetched", "err", err)
+		return
+	}
+	for channel, roots := range p.reach.threads() {
+		for _, root := range roots {
+			p.threads.put(bridge.Chat{Platform: Name, ID: channel, Thread: root}, thread{joined: true}, joinedAge)
+		}
+	}
+}
+
+func (p *Platform) saveMarks(ctx context.Context) {
+	if p.marks == nil {
+		return
+	}
+	state, err := p.reach.encode()
+	if err == nil && state != nil {
+		err = p.marks.Save(ctx, state)
+	}
+	if err != nil {
+		p.log.Warn("not saved up to when messages have arrived: more than needed may be fetched after a restart", "err", err)
+	}
+}
+
+// keepMarks saves the marks now and then. Where no socket shows signs of life, as with
+// posted events, that the program runs is one.
+func (p *Platform) keepMarks(ctx context.Context, sockets bool) {
+	tick := time.NewTicker(saveInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !sockets {
+				p.reach.sign()
+			}
+			p.saveMarks(ctx)
+		}
+	}
+}
