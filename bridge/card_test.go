@@ -166,6 +166,7 @@ func TestC17CardSurvivesRestart(t *testing.T) {
 	r := newRig(t, echo, voting(v))
 	r.post("a", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
+	r.receipts(1) // else it is sent again, and says so
 	r.restart()
 	r.post("a", chatOne, vote())
 	r.accept(pressOn(shown, "p", "1", shown.button(t, "Later")))
