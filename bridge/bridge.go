@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -308,10 +309,14 @@ func (b *Bridge) resume(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
-	for _, j := range open {
-		b.lastSeq = max(b.lastSeq, j.Seq)
+	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
+		return fmt.Errorf("resume: %w", err)
 	}
 	for _, j := range open {
+		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
+			j.Waited = late
+			b.tell(j.Message.Chat)
+		}
 		b.queue(j)
 	}
 	if len(open) > 0 {
@@ -320,33 +325,26 @@ func (b *Bridge) resume(ctx context.Context) error {
 	return nil
 }
 
-// pruneInterval is how often receipts and cards that are too old are looked for, after
-// a first time at the start.
-const pruneInterval = time.Hour
-
-func (b *Bridge) prune(ctx context.Context) {
-	tick := time.NewTicker(pruneInterval)
-	defer tick.Stop()
-	for {
-		before := b.cfg.Now().Add(-ReceiptAge)
-		if err := b.people.prune(ctx, b.cfg.Now()); err != nil && ctx.Err() == nil {
-			b.log.Warn("people could not be pruned", "err", err)
-		}
-		n, err := b.jobs.prune(ctx, before)
-		if err == nil {
-			err = b.cards.prune(ctx, before)
-		}
-		if err != nil && ctx.Err() == nil {
-			b.log.Warn("receipts and cards could not be pruned", "err", err)
-		} else if n > 0 {
-			b.log.Debug("receipts pruned", "count", n)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// newestSeq returns the highest number that is on record. The clock may have been set
+// back since: a message with a lower number than the /clear before it would be taken for
+// an older one.
+func (b *Bridge) newestSeq(ctx context.Context, open []*Job) (int64, error) {
+	var newest int64
+	for _, j := range open {
+		newest = max(newest, j.Seq)
 	}
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessionPrefix}) {
+		if err != nil {
+			return 0, fmt.Errorf("list sessions: %w", err)
+		}
+		var s Session
+		if err := json.Unmarshal(entry.Value, &s); err != nil {
+			b.log.Error("session can not be read and is left alone", "key", entry.Key, "err", err)
+			continue
+		}
+		newest = max(newest, s.ClearedAt, s.StoppedAt)
+	}
+	return newest, nil
 }
 
 func (b *Bridge) announce(ctx context.Context, p Platform) {

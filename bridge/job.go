@@ -288,24 +288,3 @@ func (s jobs) find(ctx context.Context, key string) (*Job, error) {
 	}
 	return j, nil
 }
-
-// prune removes receipts that were closed before the given time.
-func (s jobs) prune(ctx context.Context, before time.Time) (int, error) {
-	removed := 0
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: receiptPrefix}) {
-		if err != nil {
-			return removed, fmt.Errorf("list receipts: %w", err)
-		}
-		var receipt struct {
-			Closed time.Time `json:"closed"`
-		}
-		if err := json.Unmarshal(entry.Value, &receipt); err == nil && !receipt.Closed.Before(before) {
-			continue
-		}
-		if err := s.kv.Delete(ctx, entry.Key, storage.Any); err != nil {
-			return removed, fmt.Errorf("remove receipt: %w", err)
-		}
-		removed++
-	}
-	return removed, nil
-}

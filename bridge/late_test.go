@@ -126,3 +126,20 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 		t.Errorf("%d conversations (%v) with %v, want two with both messages", len(all), err, said)
 	}
 }
+
+// TestC05WhatWaitedForARestartSaysSo lets the bot go down with messages it had accepted.
+func TestC05WhatWaitedForARestartSaysSo(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	s := newSlow()
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
+	r.accept(sentAt(direct("1", "slow one"), now), sentAt(direct("2", "two"), now))
+	<-s.asked
+	r.stop()
+	now = now.Add(3 * time.Hour)
+	close(s.free)
+	r.start()
+	got := texts(r.platform.wait(t, 2))
+	if want := []string{"_I was away: this waited for 3 hours._\n\nre: slow one", "re: two"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("answers: %q, want %q", got, want)
+	}
+}

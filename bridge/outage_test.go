@@ -1,0 +1,227 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+// disk is one that is full for a while, from a write on, or slow all the time.
+type disk struct {
+	storage.Store
+	slow time.Duration
+
+	mu     sync.Mutex
+	writes int
+	fullAt int // the write at which it is full; 0 for never
+	lasts  time.Duration
+	until  time.Time
+}
+
+func (d *disk) write() error {
+	if d.slow > 0 {
+		<-time.NewTimer(d.slow).C
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writes++; d.writes == d.fullAt {
+		d.until = time.Now().Add(d.lasts)
+	}
+	if time.Now().Before(d.until) {
+		return fmt.Errorf("write: %w", syscall.ENOSPC)
+	}
+	return nil
+}
+
+func (d *disk) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+	if err := d.write(); err != nil {
+		return 0, err
+	}
+	return d.Store.Append(ctx, log, after, records...)
+}
+
+func (d *disk) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if err := d.write(); err != nil {
+		return 0, err
+	}
+	return d.Store.Put(ctx, key, value, rev)
+}
+
+func (d *disk) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	if err := d.write(); err != nil {
+		return err
+	}
+	return d.Store.Delete(ctx, key, rev)
+}
+
+// deliverAll hands over messages as a platform does that gives again what was not
+// accepted, and counts how often it had to.
+func (r *rig) deliverAll(messages ...bridge.Message) (again int) {
+	for _, m := range messages {
+		for {
+			err := r.bridge.Accept(r.t.Context(), m)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				r.t.Fatal(err)
+			}
+			again++
+			pass(r.t, 1)
+		}
+	}
+	return again
+}
+
+// careful is twoRounds with a record of the start of its call, as the agent has for calls
+// with effects: one that was started is not run again.
+func careful(effects *sync.Map) thinker {
+	return func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			last, question := turn.History[len(turn.History)-1], ""
+			for _, m := range turn.History {
+				if m.Role == agent.RoleUser {
+					question = m.Text
+				}
+			}
+			next := func(m agent.Message) bool {
+				last = m
+				return yield(m, nil)
+			}
+			if last.Role == agent.RoleUser && !next(agent.Message{Role: agent.RoleAssistant, Text: "planning", Calls: []agent.Call{{ID: "0", Name: "x"}}}) {
+				return
+			}
+			result := agent.Message{Role: agent.RoleTool, CallID: "0", Status: agent.StatusOK, Text: "done"}
+			if last.Role == agent.RoleStarted {
+				result.Status, result.Text = agent.StatusError, agent.TextInterrupted
+			}
+			if last.Role == agent.RoleAssistant {
+				if !next(agent.Message{Role: agent.RoleStarted, CallID: "0"}) {
+					return
+				}
+				n, _ := effects.LoadOrStore(question, new(int))
+				*n.(*int)++
+			}
+			if last.Role == agent.RoleStarted && !next(result) {
+				return
+			}
+			next(agent.Message{Role: agent.RoleAssistant, Text: "re: " + question, Final: true})
+		}
+	}
+}
+
+// TestAFullDiskLosesNothing has the disk full for five minutes, from each write of three
+// messages on. What is not accepted is not acknowledged; all else waits.
+func TestAFullDiskLosesNothing(t *testing.T) {
+	refused := 0
+	for full := 1; ; full++ {
+		writes := 0
+		t.Run(fmt.Sprint("write ", full), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var effects sync.Map
+				r := newRig(t, careful(&effects))
+				r.stop()
+				store := r.cfg.Store
+				d := &disk{Store: store, fullAt: full, lasts: 5 * time.Minute}
+				r.cfg.Store = d
+				r.start()
+				refused += r.deliverAll(direct("1", "one"), direct("2", "two"), direct("3", "three"))
+				r.waitLong(3)
+				pass(t, 10*60)
+				r.stop()
+				checkAnswers(t, r.platform)
+				if n := len(r.platform.texts()); n != 3 {
+					t.Errorf("%d answers: %q", n, r.platform.texts())
+				}
+				for _, question := range []string{"one", "two", "three"} {
+					if n, _ := effects.Load(question); n == nil || *n.(*int) != 1 {
+						t.Errorf("the tool of %q did not run once", question)
+					}
+				}
+				if open, done := keys(t, store, "job/open/"), keys(t, store, "job/done/"); open != 0 || done != 3 {
+					t.Errorf("%d open jobs and %d receipts, want 0 and 3", open, done)
+				}
+				if n := countHistory(t, r, 1); n != 15 {
+					t.Errorf("the log has %d messages, want three questions with four each", n)
+				}
+				writes = d.writes
+			})
+		})
+		if full > writes || t.Failed() {
+			break
+		}
+	}
+	if refused == 0 {
+		t.Error("no message was refused: the test does not see the writes of Accept")
+	}
+}
+
+// TestASlowDiskKeepsTheOrder has every write take seconds.
+func TestASlowDiskKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo)
+		r.stop()
+		r.cfg.Store = &disk{Store: r.cfg.Store, slow: 3 * time.Second}
+		r.start()
+		var want []string
+		for n := range 10 {
+			r.accept(direct(fmt.Sprint(n), fmt.Sprint("message ", n)))
+			want = append(want, fmt.Sprint("re: message ", n))
+		}
+		r.waitLong(len(want))
+		pass(t, 60)
+		if got := r.platform.texts(); strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("answers: %q", got)
+		}
+		r.stop()
+	})
+}
+
+// waitLong waits in a synctest bubble for as many messages, for up to an hour.
+func (r *rig) waitLong(n int) {
+	r.t.Helper()
+	for range 360 {
+		if len(r.platform.texts()) >= n {
+			return
+		}
+		pass(r.t, 10)
+	}
+	r.t.Fatalf("%d of %d messages were sent", len(r.platform.texts()), n)
+}
+
+// TestAFullDiskAtARestartLosesNothing restarts while the disk is full: what was
+// accepted before is answered when there is room again.
+func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow()
+		r := newRig(t, s.think)
+		r.accept(direct("1", "slow one"), direct("2", "two"))
+		<-s.asked
+		r.stop()
+		store := r.cfg.Store
+		r.cfg.Store = &disk{Store: store, fullAt: 1, lasts: 5 * time.Minute}
+		close(s.free)
+		r.start()
+		pass(t, 60)
+		if got := r.platform.texts(); len(got) != 0 {
+			t.Errorf("while the disk is full the chat got %q", got)
+		}
+		again := r.deliverAll(direct("3", "three"))
+		r.waitLong(3)
+		got := strings.Join(r.platform.texts(), ", ")
+		if got != "re: slow one, re: two, re: three" || again == 0 {
+			t.Errorf("answers: %s; %d times refused", got, again)
+		}
+	})
+}
