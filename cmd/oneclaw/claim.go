@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge"
+	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/telegram"
 )
@@ -26,6 +27,13 @@ func (c Config) access() bridge.Access {
 
 func (c Config) telegram(log *slog.Logger) telegram.Config {
 	return telegram.Config{Token: string(c.Telegram.Token), APIURL: c.Telegram.APIURL, Logger: log}
+}
+
+func (c Config) slack(log *slog.Logger) slack.Config {
+	return slack.Config{
+		BotToken: string(c.Slack.BotToken), AppToken: string(c.Slack.AppToken),
+		SigningSecret: string(c.Slack.SigningSecret), APIURL: c.Slack.APIURL, Logger: log,
+	}
 }
 
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,

@@ -60,6 +60,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 
 	bot = w.run()
 	wantIn(t, w.ask(bot, ann, "/people add telegram:"+fmt.Sprint(bob), nil), "may talk to me now")
+	w.shownTo(bot, bob, "You have been let in") // he had knocked
 	before := w.model.Count()
 	w.ask(bot, bob, "hello", nil)
 	if w.model.Count() == before {

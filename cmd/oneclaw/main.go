@@ -77,7 +77,7 @@ func rootCommand(known func(*redact.Redactor)) *cobra.Command {
 		return cfg, err
 	}
 	root.AddCommand(
-		runCommand(load), demoCommand(load), claimCommand(load), slackCommand(), providerCommand(load),
+		runCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
 		googleCommand(load), evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
 		backupCommand(load), restoreCommand(load),
 		healthCommand(load), versionCommand(),

@@ -187,10 +187,9 @@ func (b *bot) platforms(cfg Config, store storage.KV, log *slog.Logger) ([]bridg
 		all = append(all, tg)
 	}
 	if cfg.Slack.BotToken != "" {
-		sl, err := slack.New(slack.Config{
-			BotToken: string(cfg.Slack.BotToken), AppToken: string(cfg.Slack.AppToken),
-			SigningSecret: string(cfg.Slack.SigningSecret), APIURL: cfg.Slack.APIURL, Marks: slackMarks{store}, Logger: log,
-		})
+		config := cfg.slack(log)
+		config.Marks = slackMarks{store}
+		sl, err := slack.New(config)
 		if err != nil {
 			return nil, err
 		}

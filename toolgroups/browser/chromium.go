@@ -35,6 +35,9 @@ type chromium struct {
 	home       string
 }
 
+// Find returns the path of the Chromium that a browser of this configuration starts.
+func Find(cfg Config) (string, error) { return find(cfg.Path) }
+
 // find returns the path of the executable.
 func find(path string) (string, error) {
 	if path != "" {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -103,6 +104,26 @@ func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
 	args = append(args, "--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
 		"--bind", workspace, workspace, "--chdir", dir, "--")
 	return append(args, shell...), nil
+}
+
+// Check runs a command that does nothing, in an empty folder: what this host does not let
+// the sandbox do shows now.
+func (c ExecConfig) Check(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "oneclaw-exec-")
+	if err != nil {
+		return fmt.Errorf("core: make a folder to try exec in: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	argv, err := c.argv("true", dir, dir)
+	if err != nil {
+		return errors.New("core: the sandbox (bubblewrap) is not installed")
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = environment(dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("core: the sandbox does not run: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // environment is all that a command gets to see.

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+)
+
+// examined runs oneclaw doctor --json and returns what it finds by check, and whether it
+// says that all is in order.
+func examined(t *testing.T, env map[string]string) (map[string]finding, bool) {
+	t.Helper()
+	cmd := command(t.Context(), t, env, "doctor", "--json")
+	out, err := cmd.Output()
+	var all []finding
+	if err := json.Unmarshal(out, &all); err != nil {
+		t.Fatalf("doctor prints %s: %v", out, err)
+	}
+	byName := map[string]finding{}
+	for _, f := range all {
+		if f.Text == "" || f.Check == "" {
+			t.Errorf("a finding without words: %+v", f)
+		}
+		byName[f.Check] = f
+	}
+	return byName, err == nil
+}
+
+func TestDoctorFindsAHealthyBot(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	w.env["ONECLAW_ALLOW"] = "telegram:1"
+	for _, life := range []string{"before the first start", "while it runs", "after it ended"} {
+		t.Run(life, func(t *testing.T) {
+			if life == "while it runs" {
+				bot := w.run()
+				defer bot.kill(syscall.SIGTERM)
+			}
+			all, ok := examined(t, w.env)
+			if !ok {
+				t.Errorf("not in order: %+v", all)
+			}
+			for _, name := range []string{"settings", "files", "database", "access", "telegram", "model", "google", "listen", "cluster"} {
+				if all[name].Status != verdictOK {
+					t.Errorf("%s: %+v", name, all[name])
+				}
+			}
+			if _, there := all["slack"]; there {
+				t.Errorf("slack is not configured: %+v", all["slack"])
+			}
+		})
+	}
+	out, err := command(t.Context(), t, w.env, "doctor").CombinedOutput()
+	if err != nil {
+		t.Errorf("doctor: %v", err)
+	}
+	wantIn(t, string(out), "ok    settings", "ok    telegram        @oneclaw_bot")
+}
+
+func TestDoctorSaysWhatIsWrong(t *testing.T) {
+	tests := map[string]struct {
+		change func(w *town)
+		check  string
+		status verdict
+		says   string
+	}{
+		"no platform":     {func(w *town) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", verdictFail, "TELEGRAM_BOT_TOKEN"},
+		"mistyped":        {func(w *town) { w.env["ONECLAW_ALOW"] = "x" }, "settings", verdictFail, "ONECLAW_ALOW"},
+		"wrong token":     {func(w *town) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", verdictFail, "TELEGRAM_BOT_TOKEN"},
+		"nobody there":    {func(w *town) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", verdictFail, "TELEGRAM_API_URL"},
+		"wrong key":       {func(w *town) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", verdictFail, "OPENAI_API_KEY"},
+		"no model there":  {func(w *town) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", verdictFail, "OPENAI_BASE_URL"},
+		"unknown model":   {func(w *town) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", verdictWarn, "OPENAI_MODEL"},
+		"open to all":     {func(w *town) { w.env["ONECLAW_ALLOW"] = "*" }, "access", verdictWarn, "ONECLAW_ALLOW"},
+		"nobody yet":      {func(w *town) { delete(w.env, "ONECLAW_ALLOW") }, "access", verdictOK, "link"},
+		"half of google":  {func(w *town) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", verdictFail, "GOOGLE_CLIENT_SECRET"},
+		"unsafe commands": {func(w *town) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", verdictWarn, "sandbox"},
+		"no programs":     {func(w *town) { w.env["PATH"] = "/nonexistent" }, "browser", verdictWarn, "Chromium"},
+		"a folder for all": {func(w *town) {
+			if err := os.Chmod(w.env["ONECLAW_DATA_DIR"], 0o755); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "data directory", verdictWarn, "chmod 700"},
+		"a damaged database": {func(w *town) {
+			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName), []byte("no database"), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "database", verdictFail, "restore"},
+		"a key for all to read": {func(w *town) {
+			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], secretName), []byte("0123456789abcdef"), 0o644); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "files", verdictWarn, secretName},
+	}
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(t, openai.Offline{})
+			c.change(w)
+			all, ok := examined(t, w.env)
+			f := all[c.check]
+			if f.Status != c.status {
+				t.Errorf("%s: %+v", c.check, f)
+			}
+			wantIn(t, f.Text, c.says)
+			failed := slices.ContainsFunc(slices.Collect(maps.Values(all)), func(f finding) bool { return f.Status == verdictFail })
+			if ok == failed {
+				t.Errorf("in order: %t with %+v", ok, all)
+			}
+		})
+	}
+}
+
+func TestDoctorComparesScopesOfSlack(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	server, _, _ := w.withSlack(t, "ann")
+	all, ok := examined(t, w.env)
+	if f := all["slack"]; f.Status != verdictOK || !ok {
+		t.Errorf("%+v", all)
+	}
+	w.env["SLACK_APP_TOKEN"] = "xapp-wrong"
+	all, ok = examined(t, w.env)
+	if f := all["slack"]; f.Status != verdictFail || ok {
+		t.Errorf("a wrong app token: %+v", f)
+	}
+	wantIn(t, all["slack"].Text, "SLACK_APP_TOKEN")
+	w.env["SLACK_APP_TOKEN"] = server.AppToken()
+	for _, c := range []struct {
+		scopes []string
+		status verdict
+	}{{[]string{"chat:write", "im:history"}, verdictWarn}, {[]string{"im:history"}, verdictFail}} {
+		poor, err := slack.New(slack.Config{Scopes: c.scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, err := poor.Start(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.env["SLACK_API_URL"], w.env["SLACK_BOT_TOKEN"], w.env["SLACK_APP_TOKEN"] = url, poor.BotToken(), poor.AppToken()
+		all, _ = examined(t, w.env)
+		if f := all["slack"]; f.Status != c.status {
+			t.Errorf("with %v: %+v", c.scopes, f)
+		}
+		wantIn(t, all["slack"].Text, "users:read", "install it again")
+		_ = poor.Close()
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/term"
+
+	"oneclaw/telegram"
+)
+
+// maxTries bounds how often setup asks for the same thing.
+const maxTries = 3
+
+func setupCommand(load func() (Config, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "setup",
+		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
+		Long: "Ask for the token of a Telegram bot and the key of the language model, check both, and write them to " +
+			configName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
+			"and the key the second. What the environment sets already is not asked for.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return setup(cmd, cfg)
+		},
+	}
+}
+
+// written are the settings that setup writes.
+type written struct {
+	Telegram struct {
+		Token string `yaml:"token,omitempty"`
+	} `yaml:"telegram,omitempty"`
+	Model struct {
+		APIKey string `yaml:"api_key,omitempty"`
+	} `yaml:"model,omitempty"`
+}
+
+func setup(cmd *cobra.Command, cfg Config) error {
+	path := filepath.Join(cfg.DataDir, configName)
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("there are settings in %s already: change them there, or move the file away", path)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("settings file: %w", err)
+	}
+	if cfg.Telegram.Token != "" && cfg.Model.APIKey != "" {
+		return errors.New("the environment sets the Telegram token and the model key already: oneclaw doctor checks them, oneclaw run starts the bot")
+	}
+	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
+	var file written
+	if cfg.Telegram.Token == "" {
+		q.say("Write to @BotFather in Telegram, send /newbot, and copy the token that it gives you.\n")
+		if err := q.ask(cmd.Context(), "Telegram token", func(ctx context.Context, token string) (string, error) {
+			cfg.Telegram.Token = Secret(token)
+			self, err := telegram.Check(ctx, cfg.telegram(slog.New(slog.DiscardHandler)))
+			return "This is @" + self.Username + ".", err
+		}); err != nil {
+			return err
+		}
+		file.Telegram.Token = string(cfg.Telegram.Token)
+	}
+	if cfg.Model.APIKey == "" {
+		q.say("The language model is %s at %s (OPENAI_MODEL and OPENAI_BASE_URL change that).\n", cfg.Model.Name, cfg.Model.BaseURL)
+		if err := q.ask(cmd.Context(), "Key of the model", func(ctx context.Context, key string) (string, error) {
+			cfg.Model.APIKey = Secret(key)
+			f := checkModel(ctx, &doctor{cfg: cfg})
+			if f.Status == verdictFail || key == "" && f.Status != verdictOK {
+				return "", errors.New(f.Text)
+			}
+			return "The model: " + f.Text, nil
+		}); err != nil {
+			return err
+		}
+		file.Model.APIKey = string(cfg.Model.APIKey)
+	}
+	if err := writeSettings(path, file); err != nil {
+		return err
+	}
+	q.say("\nWritten to %s, readable by you alone. Now start the bot:\n\n  oneclaw run\n\n"+
+		"Its log shows a link: open it, and the bot is yours.\n", path)
+	return q.err
+}
+
+// writeSettings makes a file that nobody else can read.
+func writeSettings(path string, file written) error {
+	data, err := yaml.Marshal(file)
+	if err != nil {
+		return fmt.Errorf("encode settings: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write settings: %w", errors.Join(err, os.Remove(path)))
+	}
+	return nil
+}
+
+// questioner asks on a terminal, without showing what is typed, or reads lines from a
+// pipe.
+type questioner struct {
+	lines    *bufio.Reader
+	terminal *os.File // nil for a pipe
+	out      io.Writer
+	err      error // the first of out
+}
+
+func newQuestioner(in io.Reader, out io.Writer) *questioner {
+	q := &questioner{lines: bufio.NewReader(io.LimitReader(in, 64<<10)), out: out}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		q.terminal = f
+	}
+	return q
+}
+
+func (q *questioner) say(format string, args ...any) {
+	_, err := fmt.Fprintf(q.out, format, args...)
+	q.err = cmp.Or(q.err, err)
+}
+
+// ask asks until the answer is good; what comes from a pipe has one try.
+func (q *questioner) ask(ctx context.Context, what string, check func(context.Context, string) (string, error)) error {
+	for try := 1; ; try++ {
+		q.say("%s: ", what)
+		answer, err := q.read(ctx)
+		if q.say("\n"); err != nil {
+			return fmt.Errorf("read the answer to %q: %w", what, err)
+		}
+		limited, cancel := context.WithTimeout(ctx, checkPatience)
+		news, err := check(limited, answer)
+		cancel()
+		if err == nil {
+			q.say("%s\n\n", news)
+			return q.err
+		}
+		if q.terminal == nil || try == maxTries || ctx.Err() != nil {
+			return err
+		}
+		q.say("%v\nPlease try again.\n", err)
+	}
+}
+
+func (q *questioner) read(ctx context.Context) (string, error) {
+	if q.terminal != nil {
+		return readHidden(ctx, int(q.terminal.Fd()))
+	}
+	line, err := q.lines.ReadString('\n')
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimSpace(line), err
+}
+
+// readHidden reads a line from a terminal that does not show it. Where ctx ends first,
+// the terminal shows again what is typed, and the read is left behind: the program ends.
+func readHidden(ctx context.Context, terminal int) (string, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return "", err
+	}
+	type read struct {
+		line []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		line, err := term.ReadPassword(terminal)
+		done <- read{line, err}
+	}()
+	select {
+	case r := <-done:
+		return strings.TrimSpace(string(r.line)), r.err
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(terminal, before))
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// TestSetupMakesABot goes the way of a newcomer: setup, run, the link, a first answer.
+func TestSetupMakesABot(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	dir := filepath.Join(t.TempDir(), "made", "by setup")
+	token, key := w.env["TELEGRAM_BOT_TOKEN"], w.env["OPENAI_API_KEY"]
+	for _, name := range []string{"TELEGRAM_BOT_TOKEN", "OPENAI_API_KEY", "ONECLAW_ALLOW"} {
+		delete(w.env, name)
+	}
+	w.env["ONECLAW_DATA_DIR"] = dir
+	set := func(input string) (string, error) {
+		cmd := command(t.Context(), t, w.env, "setup")
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), token) || strings.Contains(string(out), key) {
+			t.Errorf("a secret is shown: %s", out)
+		}
+		return string(out), err
+	}
+	for name, c := range map[string]struct{ input, says string }{
+		"nothing":       {"", "Telegram token"},
+		"no token":      {"hello\n", "not a token"},
+		"a wrong token": {"12345:wrong\n" + key + "\n", "token is refused"},
+		"a wrong key":   {token + "\nsk-wrong\n", "refuses the key"},
+		"no key":        {token + "\n\n", "refuses the key"},
+	} {
+		out, err := set(c.input)
+		if err == nil {
+			t.Errorf("%s: is taken", name)
+		}
+		wantIn(t, out, c.says)
+		if _, err := os.Stat(filepath.Join(dir, configName)); !os.IsNotExist(err) {
+			t.Fatalf("%s: settings are written (%v)", name, err)
+		}
+	}
+	out, err := set(token + "\n" + key)
+	if err != nil {
+		t.Fatalf("setup: %v: %s", err, out)
+	}
+	wantIn(t, out, "@oneclaw_bot", "oneclaw run")
+	info, err := os.Stat(filepath.Join(dir, configName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the settings file: %v, %v", info, err)
+	}
+	if info, err = os.Stat(dir); err != nil || info.Mode().Perm() != fs.FileMode(0o700) {
+		t.Errorf("the data directory: %v, %v", info, err)
+	}
+	if out, err := set(token + "\n" + key); err == nil || !strings.Contains(out, "already") {
+		t.Errorf("setup again: %v: %s", err, out)
+	}
+
+	ann := w.person("Ann")
+	bot := w.run()
+	_, code := offered(t, bot)
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "Welcome, Ann")
+	w.ask(bot, ann, "hello", nil)
+	if w.model.Count() == 0 {
+		t.Error("the model was not asked")
+	}
+}
