@@ -84,6 +84,8 @@ type Client struct {
 	cfg    Config
 	log    *slog.Logger
 	hosted bool // by OpenAI itself
+	// keeps says that the server caches prompts only when it is told to.
+	keeps bool
 	// responses says that the Responses API is spoken.
 	responses bool
 	// origin stands in what is carried back to the server, so that it gets only its own.
@@ -131,7 +133,7 @@ func New(cfg Config) (*Client, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{cfg: cfg, log: log, hosted: hostedByOpenAI(u), origin: originOf(cfg)}
+	c := &Client{cfg: cfg, log: log, hosted: hostedByOpenAI(u), keeps: cachesOnDemand(u, cfg.Model), origin: originOf(cfg)}
 	c.responses = c.wantsResponses()
 	return c, nil
 }

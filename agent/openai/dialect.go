@@ -104,6 +104,15 @@ func hostedByOpenAI(u *url.URL) bool {
 	return host == "openai.com" || strings.HasSuffix(host, ".openai.com")
 }
 
+// cachesOnDemand reports whether a server caches prompts only when a request asks for it.
+// OpenRouter does for Claude: it then marks the end of the request. Anthropic's own address
+// for OpenAI's clients has no cache, and the others need not be asked.
+func cachesOnDemand(u *url.URL, model string) bool {
+	host := strings.ToLower(u.Hostname())
+	return (host == "openrouter.ai" || strings.HasSuffix(host, ".openrouter.ai")) &&
+		strings.HasPrefix(strings.ToLower(strings.TrimPrefix(model, "~")), "anthropic/")
+}
+
 var (
 	// sixth are the generations of models that refuse tools beside reasoning over Chat
 	// Completions.

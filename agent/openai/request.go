@@ -26,6 +26,8 @@ type payload struct {
 	messages []byte
 	tools    []byte
 	cacheKey string
+	// keep says that the server has to be told to cache the prompt.
+	keep bool
 	// pictures says that there are some among the messages.
 	pictures bool
 	// temperature, if not nil, is sent.
@@ -34,7 +36,7 @@ type payload struct {
 
 func (c *Client) payload(req agent.Request) payload {
 	to := dialogue{origin: c.origin, signed: c.signs(), show: c.look(req)}
-	p := payload{list: "messages", pictures: len(to.show.pictures) > 0}
+	p := payload{list: "messages", pictures: len(to.show.pictures) > 0, keep: c.keeps}
 	if c.responses {
 		p.list, p.messages = "input", encodeInput(to, req.System, req.Messages)
 	} else {
@@ -67,6 +69,9 @@ func (p payload) fill(skeleton []byte) ([][]byte, error) {
 	delete(fields, "tools")
 	if p.cacheKey != "" {
 		fields["prompt_cache_key"] = json.RawMessage(`"` + p.cacheKey + `"`)
+	}
+	if p.keep {
+		fields["cache_control"] = json.RawMessage(`{"type":"ephemeral"}`)
 	}
 	if p.temperature != nil {
 		fields["temperature"] = json.RawMessage(strconv.FormatFloat(*p.temperature, 'g', -1, 64))

@@ -173,6 +173,27 @@ func TestPromptCacheKey(t *testing.T) {
 	}
 }
 
+// Who caches only on demand is asked to; nobody else is sent a field that may be unknown.
+func TestCacheOnDemand(t *testing.T) {
+	router := "https://openrouter.ai/api/v1"
+	for _, tc := range []struct {
+		cfg  openai.Config
+		want bool
+	}{
+		{openai.Config{BaseURL: router, Model: "anthropic/claude-sonnet-5"}, true},
+		{openai.Config{BaseURL: "https://eu.openrouter.ai/api/v1", Model: "Anthropic/claude-haiku-4.5"}, true},
+		{openai.Config{BaseURL: router, Model: "openai/gpt-5-mini"}, false},
+		{openai.Config{BaseURL: "https://notopenrouter.ai/v1", Model: "anthropic/claude-sonnet-5"}, false},
+		{openai.Config{BaseURL: "https://api.anthropic.com/v1", Model: "claude-sonnet-5"}, false},
+		{openai.Config{BaseURL: "http://127.0.0.1:1/v1", Model: "anthropic/claude-sonnet-5"}, false},
+	} {
+		body := sent(t, tc.cfg, question())
+		if got := strings.Contains(body, `"cache_control":{"type":"ephemeral"}`); got != tc.want {
+			t.Errorf("%s at %s: %s", tc.cfg.Model, tc.cfg.BaseURL, body)
+		}
+	}
+}
+
 // Models that the library refuses to send tools to over this API.
 func TestModelsThatNeedAnotherAPI(t *testing.T) {
 	c, p := client(t, openai.Config{Model: "gpt-6-sol", API: openai.APIChat}, stream(hello, stop))
