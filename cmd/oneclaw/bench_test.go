@@ -187,21 +187,7 @@ func BenchmarkLongChat(b *testing.B) {
 // BenchmarkStart measures from the start of the process to its first poll, and what it
 // holds in memory when it has nothing to do.
 func BenchmarkStart(b *testing.B) {
-	w := newTown(b, openai.Offline{})
-	var took time.Duration
-	var idle float64
-	n := 0
-	for b.Loop() {
-		begun := time.Now()
-		bot := w.run()
-		took += time.Since(begun)
-		idle += bot.resident(b)
-		n++
-		bot.kill(9)
-	}
-	b.ReportMetric(float64(took.Microseconds())/1000/float64(n), "ms-to-first-poll")
-	b.ReportMetric(idle/float64(n)/(1<<20), "idle-MiB")
-	b.ReportMetric(0, "ns/op")
+	newTown(b, openai.Offline{}).measureStart(b)
 }
 
 // runaways are calls of tools that would never end, or take everything, if nobody

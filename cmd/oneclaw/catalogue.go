@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -230,22 +231,37 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 		return err
 	}
 	cfg := toolgroups.RegistryConfig{Core: c.core, Groups: builtin, DisabledTools: tools, DisabledGroups: groups}
-	registry, err := toolgroups.NewRegistry(cfg)
+	registry, err := c.extend(cfg, append(c.user.Groups(), c.mcp.Groups()...))
 	if err != nil {
 		return err
 	}
-	for _, outside := range append(c.user.Groups(), c.mcp.Groups()...) {
+	c.registry.Store(registry)
+	return nil
+}
+
+// extend makes a registry with groups from outside: with all of them, or, because to make
+// one takes its time, only where they do not fit with one more after the other.
+func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.Group) (*toolgroups.Registry, error) {
+	all := cfg
+	all.Groups = slices.Concat(cfg.Groups, outside)
+	if registry, err := toolgroups.NewRegistry(all); err == nil {
+		return registry, nil
+	}
+	registry, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range outside {
 		more := cfg
-		more.Groups = append(append([]toolgroups.Group{}, cfg.Groups...), outside)
+		more.Groups = append(slices.Clone(cfg.Groups), group)
 		extended, err := toolgroups.NewRegistry(more)
 		if err != nil {
-			c.log.Error("tool group left out", "group", outside.Name, "source", outside.Source, "err", err)
+			c.log.Error("tool group left out", "group", group.Name, "source", group.Source, "err", err)
 			continue
 		}
 		cfg, registry = more, extended
 	}
-	c.registry.Store(registry)
-	return nil
+	return registry, nil
 }
 
 // run follows what changes tools from outside until ctx ends. A change that can not be

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if isScriptChild(os.Args) {
 		os.Exit(scriptChild())
 	}
+	if name := os.Getenv(serverVariable); name != "" {
+		os.Exit(serveTools(name))
+	}
 	testscript.Main(m, map[string]func(){
 		programName: func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
