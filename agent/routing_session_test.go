@@ -42,14 +42,43 @@ func TestAutoIsDecidedOncePerSession(t *testing.T) {
 	}
 }
 
+// served is the registry with the groups of two MCP servers, as the catalogue makes it
+// anew from the same lists.
+func served(t testing.TB, w *world) *toolgroups.Registry {
+	t.Helper()
+	cfg := toolgroups.RegistryConfig{Groups: w.registry.Groups()}
+	for _, tool := range w.registry.Core() {
+		if tool.Name != toolgroups.LoadToolGroup {
+			cfg.Core = append(cfg.Core, tool)
+		}
+	}
+	for _, server := range []string{"hub", "wiki"} {
+		g := toolgroups.Group{Name: "mcp_" + server, Source: "mcp:" + server}
+		for _, verb := range []string{"create", "get", "list"} {
+			g.Tools = append(g.Tools, w.tool(server+"_"+verb, toolgroups.ReadOnly))
+		}
+		cfg.Groups = append(cfg.Groups, g)
+	}
+	reg, err := toolgroups.NewRegistry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
 // The tools array of a request begins with that of the one before, byte for byte,
-// whatever is loaded, restored or summed up in between.
+// whatever is loaded, restored or summed up in between, and although the registry is made
+// anew. Behind a bridge it does not change at all.
 func TestToolsArrayOnlyGrows(t *testing.T) {
-	groups := []string{"config", "pdf", "google_gmail", "google_drive", "google_calendar", "empty", "unknown"}
+	plain := newWorld(t).registry
+	groups := []string{"mcp_hub", "mcp_wiki", "config", "pdf", "google_gmail", "google_drive", "google_calendar", "empty", "unknown"}
 	rapid.Check(t, func(rt *rapid.T) {
 		routing := rapid.SampledFrom(search.Routings()).Draw(rt, "routing")
-		limit := rapid.SampledFrom([]int{0, 0, 4, 7, 8, 9, 10, 11, 12, 200}).Draw(rt, "limit")
-		c, _ := routed(t, routing)
+		limit := rapid.SampledFrom([]int{0, 0, 4, 7, 8, 9, 10, 11, 12, 15, 200}).Draw(rt, "limit")
+		c, _ := routed(t, routing, func(cfg *search.RouterConfig) {
+			cfg.Prices = search.PriceTable{"": rapid.SampledFrom([]search.Prices{{Write: 1, Read: 1}, {Write: 1.25, Read: 0.1}}).Draw(rt, "prices")}
+		})
+		c.registry = served(t, c.world)
 		c.turn.ContextTokens = rapid.SampledFrom([]int{0, 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")
 		var whole []agent.Message
 		var before []byte
@@ -73,6 +102,9 @@ func TestToolsArrayOnlyGrows(t *testing.T) {
 				if len(before) > 0 && !bytes.HasPrefix(array, before[:len(before)-1]) {
 					rt.Fatalf("%s\ncame after\n%s", array, before)
 				}
+				if len(before) > 0 && c.last().Routing == string(search.RoutingBridge) && !bytes.Equal(array, before) {
+					rt.Fatalf("behind a bridge %s\ncame after\n%s", array, before)
+				}
 				before = array
 			}
 			if rapid.Bool().Draw(rt, "summed up") {
@@ -81,6 +113,8 @@ func TestToolsArrayOnlyGrows(t *testing.T) {
 			if rapid.Bool().Draw(rt, "restarted") {
 				again, _ := routed(t, routing)
 				c.turn.Router = again.turn.Router
+				c.registry = plain
+				c.registry = served(t, c.world)
 			}
 		}
 	})

@@ -268,6 +268,34 @@ func TestWhatIsPrinted(t *testing.T) {
 	}
 }
 
+// What goes over the wire: each tools array begins with the one before, and those of
+// bridge and all never change.
+func TestArraysOnTheWireOnlyGrow(t *testing.T) {
+	c := trip(t)
+	c.Servers = true
+	c.Turns = append(c.Turns, bill.Turn{User: "Open issues?", Answer: "None.", Steps: []bill.Step{{Calls: []bill.Call{
+		{Tool: "tracker_list_issues", Result: "[]"}, {Tool: "wiki_list_pages", Result: "[]"},
+	}}}})
+	for _, routing := range search.Routings() {
+		arrays, err := calculator(t, town(t)).Arrays(t.Context(), c, routing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(arrays); i++ {
+			if !strings.HasPrefix(arrays[i], arrays[i-1]) {
+				t.Errorf("%s: request %d does not begin with the tools of the one before", routing, i)
+			}
+			fixed := routing == search.RoutingBridge || routing == search.RoutingAll
+			if fixed && arrays[i] != arrays[i-1] {
+				t.Errorf("%s: request %d has other tools than the one before", routing, i)
+			}
+		}
+		if routing == search.RoutingGroups && arrays[0] == arrays[len(arrays)-1] {
+			t.Errorf("%s: nothing was loaded", routing)
+		}
+	}
+}
+
 func TestServersAreTenWithFiftyTools(t *testing.T) {
 	groups, err := bill.Servers()
 	if err != nil || len(groups) != 10 {

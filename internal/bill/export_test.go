@@ -2,6 +2,7 @@ package bill
 
 import (
 	"context"
+	"strings"
 
 	"oneclaw/agent"
 	"oneclaw/toolgroups/search"
@@ -24,4 +25,23 @@ func Simulate(cache Cache, requests ...[]string) (Cost, error) {
 		all = append(all, request{segments: segments})
 	}
 	return m.cost(all, cache)
+}
+
+// Arrays plays a conversation and returns the tools of each request as they were sent.
+func (b *Bill) Arrays(ctx context.Context, c Conversation, mode search.Routing) ([]string, error) {
+	rec, err := b.play(ctx, c, mode, Table{Model: "gpt-5"})
+	if err != nil {
+		return nil, err
+	}
+	var arrays []string
+	for _, r := range rec.requests {
+		array := ""
+		for _, segment := range r.segments {
+			if strings.HasPrefix(segment, `{"type":"function"`) {
+				array += segment
+			}
+		}
+		arrays = append(arrays, array)
+	}
+	return arrays, nil
 }
