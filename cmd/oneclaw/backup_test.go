@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,12 +83,91 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "and on", nil), "offline demo")
 	bot.kill(syscall.SIGTERM)
 
+	wantDocumented(t, filepath.Join(dir, databaseName))
+
 	// What was kept is a whole database.
 	wantOK(t, "restore", kept[0])
 	wantIn(t, wantOK(t, "history", chat), "after the backup")
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left over: %q (%v)", left, err)
+	}
+}
+
+// wantDocumented wants each key of a database to be among those of which the comment of
+// formatKey says what bounds them.
+func wantDocumented(t *testing.T, database string) {
+	t.Helper()
+	source, err := os.ReadFile("format.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := bolt.Open(bolt.Config{Path: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	n := 0
+	for entry, err := range store.List(t.Context(), storage.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		family, _, below := strings.Cut(entry.Key, "/")
+		if below {
+			family += "/"
+		}
+		if !bytes.Contains(source, []byte("\n//\t"+family)) {
+			t.Errorf("key %s: say in format.go what keeps it from growing for ever", entry.Key)
+		}
+	}
+	if n < 3 {
+		t.Errorf("only %d keys: the test does not see what the bot wrote", n)
+	}
+}
+
+// TestTheControlSocketOfALongPath is about a data directory whose name is longer than
+// that of a socket may be.
+func TestTheControlSocketOfALongPath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no way round the limit here")
+	}
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, databaseName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if asked, err := askForBackup(t.Context(), dir, io.Discard); asked || err != nil {
+		t.Fatalf("a bot that does not run was asked: %v", err)
+	}
+	b := &bot{store: store, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	l, err := listenControl(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, controlName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v (%v), want mode 0600", info.Mode(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, l, controlHandler(b.store, dir, b.log)) }()
+	var copied bytes.Buffer
+	asked, err := askForBackup(t.Context(), dir, &copied)
+	file := filepath.Join(t.TempDir(), "b")
+	if err := errors.Join(err, os.WriteFile(file, copied.Bytes(), 0o600)); err != nil || !asked {
+		t.Fatalf("asked %v: %v", asked, err)
+	}
+	if err := bolt.Verify(t.Context(), file); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := errors.Join(<-done, l.Close()); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
 	}
 }
 

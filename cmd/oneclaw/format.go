@@ -14,20 +14,22 @@ import (
 // formatKey is where the store says which format the data in it has. What lies where,
 // and what keeps it from growing for ever:
 //
-//	format                 this record; one
-//	job/open/…             messages to be answered; bounded for each chat
-//	job/done/…             receipts; a week, looked through each hour
-//	session/<chat>         the present conversation; one for each chat
-//	conversation/<owner>/… a line for each conversation, those of tasks for 90 days
-//	memory/<owner>         one for each owner, of a bounded size
-//	schedule/task/…        bounded for each owner; schedule/due/… two for each task
-//	settings/…             what administrators and chats chose; each kind is bounded
-//	google/account/<user>, one for each user
-//	google/wanted/<user>
-//	google/pending/…       sign-ins that have begun; they expire
+//	format        this record; one
+//	job/open/     messages to be answered; bounded for each chat
+//	job/done/     receipts; a week, looked through each hour
+//	card/         cards with buttons; they expire, and go a week after they were closed
+//	access/       who was let in, one for each; a refusal goes when its time is over
+//	session/      the present conversation; one for each chat
+//	conversation/ a line for each conversation; those of tasks go after 90 days
+//	memory/       one for each owner, of a bounded size
+//	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
+//	              the index for each
+//	settings/     what administrators and chats chose; each kind is bounded
+//	google/       an account, what it may do, and a sign-in; one each for a user
+//	budget/       today's state, and a bounded sum for each of the last 400 days
 //
 // The logs hold the conversations, which people search: they stay, but for those of
-// tasks, which go with their lines.
+// tasks, which go with their lines. The log of a day's budget goes with the day.
 const formatKey = "format"
 
 // format is the record.
