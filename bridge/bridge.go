@@ -71,6 +71,9 @@ type Config struct {
 	// no budget; its text has to say so. The error is that of the turn. Tasks and
 	// platforms without buttons get the notice of the error alone.
 	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (Card, error)
+	// Savings, if not nil, says in a sentence for /tools what loading tools when they are
+	// needed has saved in a chat so far.
+	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// TaskDone, if not nil, is told what became of a submission before that is closed.
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -72,6 +73,8 @@ type CardPress struct {
 	// closed whatever the handler returns.
 	Expired bool
 	Card    Card
+
+	token string // of the card
 }
 
 // CardResult is what becomes of a card and what its presser is told.
@@ -101,7 +104,7 @@ var ErrNoButtons = errors.New("bridge: the platform has no buttons")
 
 // addCards puts the bridge's own handlers beside the others.
 func (b *Bridge) addCards(more map[string]CardHandler) {
-	b.handlers = map[string]CardHandler{cardAdmit: b.admit, cardPeople: b.peoplePressed}
+	b.handlers = map[string]CardHandler{cardAdmit: b.admit, cardPeople: b.peoplePressed, cardTools: b.pressTools}
 	maps.Copy(b.handlers, more)
 	b.handlers[kindApproval] = b.pressApproval
 }
@@ -116,6 +119,12 @@ func (b *Bridge) Post(ctx context.Context, key string, to Chat, card Card) error
 	return err
 }
 
+// hashed makes an id of what may be long or hold characters that ids must not.
+func hashed(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
 // post returns the token of the card that stands under the key.
 func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (string, error) {
 	select {
@@ -123,8 +132,7 @@ func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (stri
 	case <-ctx.Done():
 		return "", fmt.Errorf("post card: %w", context.Cause(ctx))
 	}
-	sum := sha256.Sum256([]byte(key))
-	m := Message{Chat: to, ID: hex.EncodeToString(sum[:16]), Kind: kindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
+	m := Message{Chat: to, ID: hashed(key), Kind: kindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}

@@ -211,7 +211,7 @@ func (b *Bridge) choose(ctx context.Context, j *Job, kept *keptCard, choice stri
 		return "", err
 	}
 	result, err := b.handlers[kept.Kind](ctx, CardPress{
-		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card,
+		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, token: kept.Token,
 	})
 	if err != nil {
 		return "", fmt.Errorf("handle a press of %s: %w", kept.Kind, err)

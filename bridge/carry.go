@@ -92,6 +92,9 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 	if j.ofCard() && j.Message.Kind != kindCard {
 		return b.attemptCard(ctx, j)
 	}
+	if j.Message.Kind == kindLoad {
+		return b.attemptLoad(ctx, j)
+	}
 	if j.Parts == nil {
 		if b.barred(j) {
 			return b.settle(j, StateBarred)

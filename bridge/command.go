@@ -255,34 +255,6 @@ func listOr(names []string, none string) string {
 	return strings.Join(names, ", ")
 }
 
-func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
-	if err != nil {
-		return "", err
-	}
-	loaded, err := LoadedGroups(ctx, b.store, session.Log())
-	if err != nil {
-		return "", err
-	}
-	registry := b.cfg.Tools()
-	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
-		Scope: toolgroups.Scope{Role: b.role(j.Message)}, Recorded: b.recordedRouting(ctx, session.Log()),
-	}).Tools()
-	all := toolgroups.NewSet(b.cfg.Tools, registry.GroupNames()).Round().Tools()
-	var text strings.Builder
-	fmt.Fprintf(&text, "The model is offered %d of %d tools here: about %d tokens a request instead of %d.\n\n",
-		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
-	for _, g := range registry.Groups() {
-		mark := "○"
-		if slices.Contains(loaded, g.Name) {
-			mark = "●"
-		}
-		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), g.Description)
-	}
-	text.WriteString("● loaded in this conversation, ○ loaded when needed. /clear unloads them.")
-	return text.String(), nil
-}
-
 // recordedRouting is the mode that the newest reply of a conversation was made in; empty
 // where it has none.
 func (b *Bridge) recordedRouting(ctx context.Context, log string) string {

@@ -73,14 +73,7 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 		}
 	}
 	if h.last == 0 {
-		entry := Conversation{
-			Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-			Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
-		}
-		if j.isTask() {
-			entry.Task = j.Message.ID
-		}
-		if err := entry.enter(ctx, b.store); err != nil {
+		if err := b.list(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
@@ -93,6 +86,18 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	message.Recalled = b.recall(ctx, j, scope)
 	h.stage(message)
 	return "", false, nil
+}
+
+// list enters the conversation that a job begins into those of its owner.
+func (b *Bridge) list(ctx context.Context, j *Job, scope toolgroups.Scope) error {
+	entry := Conversation{
+		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
+		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
+	}
+	if j.isTask() {
+		entry.Task = j.Message.ID
+	}
+	return entry.enter(ctx, b.store)
 }
 
 // continued looks at a turn that an earlier try or a former run of the program began: it

@@ -83,6 +83,19 @@ func calls(n int64) string {
 	return budget.Count(n) + " calls"
 }
 
+// savedIn implements bridge.Config.Savings.
+func savedIn(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, error) {
+	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
+		r, err := l.Report(ctx, budget.Payer{User: scope.User, Chat: scope.Chat})
+		if err != nil || r.ChatEver.All == 0 {
+			return "", err
+		}
+		s := r.ChatEver
+		return fmt.Sprintf("So far in this chat: about %s tokens of tools instead of %s, so %s were saved (%d %%).",
+			budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All), nil
+	}
+}
+
 // savings says what loading tools when they are needed has saved; empty before the first
 // call.
 func savings(s budget.Sum) string {

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"oneclaw/toolgroups"
+)
+
+// LoadByHand loads a group for somebody who asked for that outside of the conversation. It
+// returns the messages that put it on record there: a whole turn with a call of
+// load_tool_group and its result, so that the group is restored like any other and the
+// model sees what happened. A fault is what load_tool_group answers where it refuses.
+func LoadByHand(ctx context.Context, set *toolgroups.Set, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
+	arguments, err := json.Marshal(map[string]string{"group_name": group})
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeUnknownGroup, "%v", err)
+	}
+	call := Call{ID: "call_by_hand", Name: toolgroups.LoadToolGroup, Arguments: string(arguments)}
+	tool, fault := set.Round().Lookup(call.Name, scope)
+	if fault != nil {
+		return nil, fault
+	}
+	result, err := tool.Run(ctx, toolgroups.Call{ID: call.ID, Name: call.Name, Arguments: arguments, Scope: scope})
+	if errors.As(err, &fault) {
+		return nil, fault
+	}
+	if err != nil {
+		return nil, toolgroups.Errorf(toolgroups.CodeNotAvailable, "%v", err)
+	}
+	return []Message{
+		{Role: RoleUser, Text: fmt.Sprintf("[I have loaded the tool group %s with a button.]", group)},
+		{Role: RoleAssistant, Calls: []Call{call}},
+		{Role: RoleTool, CallID: call.ID, Tool: call.Name, Status: StatusOK, Text: result.Text},
+		{Role: RoleAssistant, Text: fmt.Sprintf("The tool group %s is loaded.", group), Final: true},
+	}, nil
+}

@@ -1,0 +1,204 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+// cupboard has groups g1 to gn with a tool each; gn is for administrators.
+func cupboard(t *testing.T, n int) func(*bridge.Config) {
+	t.Helper()
+	var groups []toolgroups.Group
+	for i := 1; i <= n; i++ {
+		g := toolgroups.Group{
+			Name: fmt.Sprint("g", i), DisplayName: fmt.Sprint("Group ", i), Description: "Does things",
+			Tools: []toolgroups.Tool{{
+				Name: fmt.Sprint("tool_", i), Description: "Does a thing", Parameters: json.RawMessage(`{"type":"object"}`),
+				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("done") },
+			}},
+		}
+		if i == n {
+			g.Role = toolgroups.RoleAdmin
+		}
+		groups = append(groups, g)
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *bridge.Config) { c.Tools = func() *toolgroups.Registry { return reg } }
+}
+
+// armed answers with the groups that a turn has loaded.
+func armed(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		yield(agent.Message{Role: agent.RoleAssistant, Text: "armed with " + strings.Join(turn.Set.Loaded(), " "), Final: true}, nil)
+	}
+}
+
+func labels(s sent) []string {
+	var all []string
+	for _, b := range slices.Concat(s.buttons...) {
+		all = append(all, b.Label)
+	}
+	return all
+}
+
+// loadedIn checks that the labelled records tell the same groups as all of them.
+func (r *rig) loadedIn(log string) []string {
+	r.t.Helper()
+	groups, err := bridge.LoadedGroups(r.t.Context(), r.cfg.Store, log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all := agent.RestoreGroups(func(yield func(agent.Message) bool) {
+		for m, err := range bridge.Messages(r.t.Context(), r.cfg.Store, log) {
+			if err != nil || !yield(m) {
+				return
+			}
+		}
+	})
+	if !slices.Equal(groups, all) {
+		r.t.Errorf("the labelled records tell %v, all records %v", groups, all)
+	}
+	return groups
+}
+
+// The panel shows what tools cost and loads groups by hand, for the next request and
+// beyond a restart.
+func TestC22PanelLoadsAGroup(t *testing.T) {
+	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
+		c.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
+			return "Saved in " + scope.Chat + ".", nil
+		}
+	})
+	r.accept(direct("1", "/tools"))
+	panel := r.platform.wait(t, 1)[0]
+	for _, want := range []string{"The model is offered 1 of 5 tools here: about ", "Saved in fake:1.", "○ **g2** (1) – Does things", "Loaded in this conversation: none yet."} {
+		if !strings.Contains(panel.text, want) {
+			t.Errorf("%q is not in %q", want, panel.text)
+		}
+	}
+	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3"}) {
+		t.Errorf("buttons %v", got)
+	}
+	press := pressOn(panel, "p1", "1", panel.button(t, "Group 2"))
+	r.accept(press, press)
+	if got := r.platform.toast(t, "p1"); got != "Loading Group 2." {
+		t.Errorf("told %q", got)
+	}
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g2.") })[0]
+	if got := labels(shown); !slices.Equal(got, []string{"Group 1", "Group 3"}) || !strings.Contains(shown.text, "offered 2 of 5 tools") {
+		t.Errorf("buttons %v under %q", got, shown.text)
+	}
+	r.accept(press)
+	r.accept(direct("2", "hello"))
+	r.restart()
+	r.accept(direct("3", "hello"))
+	got := texts(r.platform.wait(t, 3))
+	if got[1] != "armed with g2" || got[2] != "armed with g2" {
+		t.Errorf("answers %q", got[1:])
+	}
+	if groups := r.loadedIn("fake:1/1"); !slices.Equal(groups, []string{"g2"}) {
+		t.Errorf("loaded %v", groups)
+	}
+	var history []agent.Message
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		history = append(history, m)
+	}
+	if len(history) != 8 || len(agent.Arrange(history)) != 8 || history[2].Status != agent.StatusOK || !history[3].Final {
+		t.Errorf("on record: %+v", history)
+	}
+	if all, err := bridge.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
+		t.Errorf("conversations %v, %v", all, err)
+	}
+}
+
+// A group is loaded when it is its turn: never in the middle of an answer, and not at all
+// where the conversation was cleared before.
+func TestC22PanelWaitsForItsTurn(t *testing.T) {
+	s := newSlow()
+	r := newRig(t, s.think, cupboard(t, 4))
+	r.accept(direct("1", "/tools"))
+	panel := r.platform.wait(t, 1)[0]
+	r.accept(direct("2", "slow"))
+	<-s.asked
+	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Group 1")))
+	if got := r.platform.toast(t, "p1"); got != "I load Group 1 when I am done with the present answer." {
+		t.Errorf("told %q", got)
+	}
+	r.restart() // the press is on disk
+	if again := <-s.asked; again != "slow" {
+		t.Fatalf("asked %q", again)
+	}
+	if groups := r.loadedIn("fake:1/1"); len(groups) != 0 {
+		t.Errorf("loaded in the middle of a turn: %v", groups)
+	}
+	s.free <- struct{}{}
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g1.") })[0]
+	var roles []agent.Role
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles = append(roles, m.Role)
+	}
+	if want := []agent.Role{"user", "assistant", "user", "assistant", "tool", "assistant"}; !slices.Equal(roles, want) {
+		t.Errorf("on record: %v", roles)
+	}
+	r.accept(direct("3", "slow"))
+	<-s.asked
+	r.accept(pressOn(shown, "p2", "1", shown.button(t, "Group 2")))
+	r.platform.toast(t, "p2")
+	r.accept(direct("4", "/clear"))
+	r.platform.until(t, "cleared", func(all []sent) bool { return strings.Contains(all[len(all)-1].text, "cleared") })
+	r.accept(direct("5", "hello"))
+	r.platform.until(t, "answer", func(all []sent) bool { return all[len(all)-1].text == "re: hello" })
+	for _, log := range []string{"fake:1/1", "fake:1/2"} {
+		if groups := r.loadedIn(log); slices.Contains(groups, "g2") {
+			t.Errorf("%s has loaded %v", log, groups)
+		}
+	}
+}
+
+// Whoever may not load a group has no button for it, and can not press that of another.
+func TestC16PanelLooksWhoPresses(t *testing.T) {
+	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = bridge.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
+	r.accept(group("1", "9", "/tools"))
+	panel := r.platform.wait(t, 1)[0]
+	if got := labels(panel); len(got) != 9 || got[8] != "More ›" {
+		t.Fatalf("buttons %v", got)
+	}
+	page := func(id, label string, first string) sent {
+		r.accept(pressOn(panel, id, "9", panel.button(t, label)))
+		return r.platform.until(t, "page with "+first, func(all []sent) bool { return slices.Contains(labels(all[0]), first) })[0]
+	}
+	panel = page("p1", "More ›", "Group 9")
+	panel = page("p2", "More ›", "Group 17")
+	if got := labels(panel); !slices.Equal(got, []string{"Group 17", "Group 18", "Group 19", "Group 20", "‹ Back"}) {
+		t.Errorf("the last page has %v", got)
+	}
+	admins := panel.button(t, "Group 20")
+	r.accept(pressOn(panel, "p3", "2", admins))
+	if got := r.platform.toast(t, "p3"); got != "Sorry, this tool group is for administrators." {
+		t.Errorf("told %q", got)
+	}
+	r.accept(pressOn(panel, "p4", "9", admins))
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g20.") })
+	r.accept(group("2", "2", "/tools"))
+	if got := labels(r.platform.wait(t, 2)[1]); slices.Contains(got, "Group 20") {
+		t.Errorf("a user has the buttons %v", got)
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// TestC22ThePanelLoadsAGroup: the panel says what tools cost and have saved, and a button
+// loads a group, whose tools the next request offers, after a restart, too.
+func TestC22ThePanelLoadsAGroup(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	bot := w.run()
+	w.ask(bot, ann, "hello", nil)
+	panel := w.ask(bot, ann, "/tools", nil)
+	wantIn(t, panel, "The model is offered 13 of 154 tools here", "So far in this chat: about ", "were saved", "Loaded in this conversation: none yet.")
+	wantIn(t, w.tap(bot, ann, "PDF Tools"), "Loading PDF Tools.")
+	w.shows(bot, ann, "Loaded in this conversation: pdf.")
+	w.ask(bot, ann, "hello", nil)
+	if !slices.Contains(w.lastTools(), "pdf_info") {
+		t.Errorf("the next request offers %v", w.lastTools())
+	}
+	bot.kill(syscall.SIGTERM)
+	bot = w.run()
+	w.ask(bot, ann, "hello", nil)
+	if !slices.Contains(w.lastTools(), "pdf_info") {
+		t.Errorf("after a restart a request offers %v", w.lastTools())
+	}
+	wantIn(t, w.ask(bot, ann, "/tools", nil), "Loaded in this conversation: pdf.")
+}
