@@ -11,7 +11,7 @@ import (
 // nobody in.
 //
 // Each entry is platform:id for one user, platform:* for everybody on a platform, or
-// * for everybody.
+// * for everybody; those from another workspace (see [Message.User]) are not among them.
 type Access struct {
 	// Allow lists who may talk to the bot.
 	Allow []string
@@ -48,9 +48,13 @@ func (a Access) Role(platform, user string) toolgroups.Role {
 	return toolgroups.RoleStranger
 }
 
+// matches reports whether one of the entries names a user. Those from outside of the
+// platform's workspace are let in by their own entry alone.
 func matches(list []string, platform, user string) bool {
+	outsider := strings.Contains(user, "@")
 	for _, entry := range list {
-		if entry == "*" || entry == platform+":*" || entry == platform+":"+user {
+		everybody := entry == "*" || entry == platform+":*"
+		if everybody && !outsider || entry == platform+":"+user {
 			return true
 		}
 	}

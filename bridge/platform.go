@@ -65,7 +65,8 @@ type Message struct {
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind"`
 	// User is who sent it: the platform's id without colons or slashes, and a name
-	// to show.
+	// to show. The id of somebody who is not of the bot's own workspace, where the platform
+	// has such, is followed by "@" and that of theirs.
 	User     string `json:"user"`
 	UserName string `json:"user_name,omitempty"`
 	// Direct is true in a chat with this user alone.

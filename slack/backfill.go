@@ -37,6 +37,7 @@ const (
 // conversation is a channel or direct chat that the bot is in.
 type conversation struct {
 	id, kind string // kind as channel_type has it
+	shared   bool   // with other workspaces
 }
 
 // fillGaps fetches what is missing, whenever something may be.
@@ -116,7 +117,9 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 				return nil, err
 			}
 			for _, c := range page {
-				list = append(list, conversation{id: c.ID, kind: kind.event})
+				if r.works(c.ID, kind.event == "im") {
+					list = append(list, conversation{id: c.ID, kind: kind.event, shared: c.IsExtShared})
+				}
 			}
 		}
 	}
@@ -231,7 +234,7 @@ func (r *receiver) unreadable(err error, where string) bool {
 
 // offer gives the inbox a message as its event would have, in the order of its lane.
 func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
-	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind}
+	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared}
 	e.Type = "message"
 	done := make(chan error, 1)
 	ran := r.lanes.do(ctx, intake{event: e}.lane(), func() {
@@ -252,7 +255,7 @@ func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) e
 func messageOf(m slack.Msg) message {
 	out := message{
 		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
-		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId,
+		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, Parent: m.ParentUserId, Team: m.Team,
 	}
 	for _, f := range m.Files {
 		out.Files = append(out.Files, file{

@@ -54,7 +54,7 @@ func (s self) decode(kind string, payload []byte) (intake, error) {
 
 func (s self) decodeEvent(o outer) (intake, error) {
 	var kind kindOf
-	if !s.isOurs(o.TeamID) || len(o.Event) == 0 {
+	if !s.isOurs(o.TeamID) && !s.isOurs(o.Context) || len(o.Event) == 0 {
 		return intake{}, nil
 	}
 	if err := json.Unmarshal(o.Event, &kind); err != nil {
@@ -70,6 +70,7 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if e.Channel == "" {
 		return intake{}, nil
 	}
+	e.shared = o.Shared || !s.isOurs(o.TeamID)
 	return intake{event: &e}, nil
 }
 
@@ -141,7 +142,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, erro
 			r.join(e.chat(m, r.agentView), m.Parent)
 		}
 		return nil, nil
-	case !m.fromPerson():
+	case !m.fromPerson() || !r.works(e.Channel, e.isDirect()):
 		return nil, nil
 	case e.Subtype == "message_changed":
 		return r.convertEdit(ctx, e)
@@ -170,7 +171,7 @@ func (r *receiver) compose(e *event, m *message, name names) (*bridge.Message, w
 		Chat:   e.chat(m, r.agentView),
 		ID:     m.TS,
 		Kind:   bridge.KindText,
-		User:   m.User,
+		User:   r.self.userID(m.User, m.team(), e.shared),
 		Direct: direct,
 		Text:   asCommand(w.text, direct || w.called),
 		Time:   stamp(m.TS),
@@ -187,12 +188,12 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, 
 	msg.Opener = m.Parent
 	switch {
 	case e.isDirect():
-		msg.Opener = m.User
+		msg.Opener = msg.User
 	case !inThread && !mentioned:
 		return false, nil
 	case !inThread:
-		msg.Opener = m.User
-		r.join(msg.Chat, m.User)
+		msg.Opener = msg.User
+		r.join(msg.Chat, msg.User)
 	default:
 		if m.Parent != "" && m.Parent == r.self.user {
 			r.join(msg.Chat, m.Parent)
@@ -253,6 +254,8 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Mess
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	switch {
+	case !r.works(c.ChannelID, direct):
+		return nil, "I do not work in this channel. Write to me in a direct message."
 	case isCommand(word) && ofThread(word) && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)

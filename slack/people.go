@@ -44,7 +44,7 @@ func (p *Platform) person(ctx context.Context, id string) (person, error) {
 	}
 	found := person{
 		name:  strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
-		admin: (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted,
+		admin: (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
 		asked: time.Now(),
 	}
 	p.people.put(id, found, personAge)
@@ -79,8 +79,12 @@ func (p *Platform) name(ctx context.Context, id string, within time.Duration) st
 	return cmp.Or(found.name, id)
 }
 
-// IsAdmin reports whether the user is an administrator or owner of the workspace.
+// IsAdmin reports whether the user is an administrator or owner of the workspace. Those
+// of another workspace are not, whatever they are there.
 func (p *Platform) IsAdmin(ctx context.Context, _ bridge.Chat, user string) (bool, error) {
+	if _, outsider := slackID(user); outsider {
+		return false, nil
+	}
 	if known, ok := p.people.get(user); ok && time.Since(known.asked) < adminAge {
 		return known.admin, nil
 	}

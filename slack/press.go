@@ -99,9 +99,14 @@ func (p *interaction) chat() bridge.Chat {
 	return bridge.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
 }
 
-// convertPress makes a message of a press.
+// convertPress makes a message of a press, or none where the bot does not work.
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Message {
 	id, chat := p.id(), p.chat()
+	direct := p.Channel.Name == "directmessage" || strings.HasPrefix(chat.ID, "D")
+	if !r.works(chat.ID, direct) {
+		return nil
+	}
+	user := r.self.userID(p.User.ID, p.User.TeamID, false)
 	if p.ResponseURL != "" {
 		r.responses.put(chat.ID+"/"+id, p.ResponseURL, responseAge)
 		if p.Container.Ephemeral {
@@ -109,17 +114,16 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Mes
 			r.responses.put(chat.ID+"/"+p.Container.MessageTS, p.ResponseURL, responseAge)
 		}
 	}
-	direct := p.Channel.Name == "directmessage" || strings.HasPrefix(chat.ID, "D")
 	known, _ := r.threads.get(chat)
 	if direct {
-		known.opener = p.User.ID
+		known.opener = user
 	}
 	at := stamp(p.Actions[0].TS)
 	if at.IsZero() {
 		at = time.Now().UTC()
 	}
 	return &bridge.Message{
-		Chat: chat, ID: id, Kind: bridge.KindPress, User: p.User.ID, UserName: r.names(ctx)(p.User.ID),
+		Chat: chat, ID: id, Kind: bridge.KindPress, User: user, UserName: r.names(ctx)(p.User.ID),
 		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.Container.MessageTS, Time: at,
 	}
 }
@@ -181,12 +185,13 @@ func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text s
 	if err != nil {
 		return fmt.Errorf("answer press: %w", err)
 	}
+	user, _ := slackID(press.User)
 	err = p.api.call(ctx, "chat.postEphemeral", func(ctx context.Context, api *slack.Client) error {
 		options := []slack.MsgOption{slack.MsgOptionText(escape(text), false), slack.MsgOptionBlocks(laid...)}
 		if press.Chat.Thread != "" {
 			options = append(options, slack.MsgOptionTS(press.Chat.Thread))
 		}
-		_, err := api.PostEphemeralContext(ctx, press.Chat.ID, press.User, options...)
+		_, err := api.PostEphemeralContext(ctx, press.Chat.ID, user, options...)
 		return err
 	})
 	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {

@@ -38,6 +38,9 @@ type Config struct {
 	// AgentView says that the app has Slack's agent view: each top-level direct
 	// message begins a thread. Otherwise a direct chat is one conversation.
 	AgentView bool
+	// Channels are the ids of the channels that the bot works in; direct chats stay. Empty
+	// means every channel it is in.
+	Channels []string
 	// Marks keep up to when messages have arrived, so that those that came while the
 	// program did not run are fetched when it does. Nil means that they are not.
 	Marks Marks
@@ -66,6 +69,7 @@ type Platform struct {
 	people      cache[string, person]
 	threads     cache[bridge.Chat, thread]
 	responses   cache[string, string]
+	channels    []string
 	marks       Marks
 	reach       reach
 	told        sync.Map // reasons that the log has told
@@ -103,7 +107,12 @@ func New(cfg Config) (*Platform, error) {
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, errors.New("slack: SLACK_API_URL is no address: want one such as " + DefaultAPIURL)
 	}
+	channels, err := checkChannels(cfg.Channels)
+	if err != nil {
+		return nil, err
+	}
 	p := &Platform{
+		channels:    channels,
 		api:         newClient(bot, app, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cfg.Logger,
 		secret:      secret,

@@ -9,6 +9,8 @@ import "encoding/json"
 type outer struct {
 	Type      string          `json:"type"`
 	TeamID    string          `json:"team_id"`
+	Context   string          `json:"context_team_id"`
+	Shared    bool            `json:"is_ext_shared_channel"`
 	EventID   string          `json:"event_id"`
 	Challenge string          `json:"challenge"`
 	Event     json.RawMessage `json:"event"`
@@ -21,6 +23,8 @@ type event struct {
 	ChannelType string   `json:"channel_type"`
 	Message     *message `json:"message"`
 	Previous    *message `json:"previous_message"`
+
+	shared bool // with other workspaces
 }
 
 type message struct {
@@ -33,6 +37,10 @@ type message struct {
 	ThreadTS string `json:"thread_ts"`
 	Parent   string `json:"parent_user_id"`
 	Files    []file `json:"files"`
+	// Workspaces of who wrote it.
+	Team       string `json:"team"`
+	UserTeam   string `json:"user_team"`
+	SourceTeam string `json:"source_team"`
 }
 
 type file struct {

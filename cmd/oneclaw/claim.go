@@ -32,7 +32,7 @@ func (c Config) telegram(log *slog.Logger) telegram.Config {
 func (c Config) slack(log *slog.Logger) slack.Config {
 	return slack.Config{
 		BotToken: string(c.Slack.BotToken), AppToken: string(c.Slack.AppToken),
-		SigningSecret: string(c.Slack.SigningSecret), APIURL: c.Slack.APIURL, Logger: log,
+		SigningSecret: string(c.Slack.SigningSecret), APIURL: c.Slack.APIURL, Channels: c.Slack.Channels, Logger: log,
 	}
 }
 

@@ -68,6 +68,9 @@ type SlackConfig struct {
 	AppToken      Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
 	SigningSecret Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
 	APIURL        string `yaml:"api_url" env:"SLACK_API_URL"`
+	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
+	// means every channel it is invited to; direct messages stay in any case.
+	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
 }
 
 // ModelConfig names the language model: any server that speaks OpenAI's API.

@@ -123,7 +123,7 @@ func (s *Server) event(c *channel, team string, inner any, sent Sent) Sent {
 	sent.Events = append(sent.Events, id)
 	return s.push(c, kindEvent, wireOuter{
 		Token: "verification", TeamID: team, APIAppID: AppID, Event: inner, Type: "event_callback", EventID: id,
-		EventTime: s.cfg.Now().Unix(), EventContext: "4-" + id,
+		EventTime: s.cfg.Now().Unix(), EventContext: "4-" + id, IsExtShared: s.isShared(c),
 		Authorizations: []map[string]any{{"team_id": team, "user_id": s.cfg.BotUser, "is_bot": true}},
 	}, sent)
 }

@@ -31,7 +31,7 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	payload := map[string]any{
 		"type": "block_actions", "team": map[string]any{"id": s.cfg.Team, "domain": strings.ToLower(s.cfg.TeamName)},
 		"enterprise": nil, "is_enterprise_install": false, "api_app_id": AppID, "token": "verification",
-		"user":      map[string]any{"id": userID, "username": s.users[userID].Name, "name": s.users[userID].Name, "team_id": s.cfg.Team},
+		"user":      map[string]any{"id": userID, "username": s.users[userID].Name, "name": s.users[userID].Name, "team_id": s.teamOf(userID)},
 		"channel":   map[string]any{"id": c.id, "name": c.nameForApps()},
 		"container": container,
 		"actions": []any{map[string]any{

@@ -17,6 +17,8 @@ type wireMessage struct {
 	Text         string          `json:"text"`
 	TS           string          `json:"ts"`
 	Team         string          `json:"team,omitempty"`
+	UserTeam     string          `json:"user_team,omitempty"`
+	SourceTeam   string          `json:"source_team,omitempty"`
 	ClientMsgID  string          `json:"client_msg_id,omitempty"`
 	ThreadTS     string          `json:"thread_ts,omitempty"`
 	ParentUserID string          `json:"parent_user_id,omitempty"`
@@ -90,7 +92,7 @@ type wireEnvelope struct {
 // wire builds the JSON of a message as it is now.
 func (s *Server) wire(m *message) *wireMessage {
 	w := &wireMessage{
-		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: s.cfg.Team, ThreadTS: m.thread(),
+		Type: "message", Subtype: m.subtype, User: m.user, Text: m.text, TS: m.ts, Team: s.teamOf(m.user), ThreadTS: m.thread(),
 		ReplyCount: len(m.replies), ReplyUsers: m.replyFrom, Blocks: m.blocks,
 	}
 	switch {
@@ -100,6 +102,9 @@ func (s *Server) wire(m *message) *wireMessage {
 		w.BotID, w.Subtype, w.User, w.Username = m.otherBot, "bot_message", "", m.user
 	default:
 		w.ClientMsgID = "c-" + m.ts
+	}
+	if w.Team != s.cfg.Team {
+		w.UserTeam, w.SourceTeam = w.Team, w.Team
 	}
 	if n := len(m.replies); n > 0 {
 		w.LatestReply = m.replies[n-1]
@@ -125,6 +130,7 @@ func (s *Server) channelJSON(c *channel) map[string]any {
 		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
 		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
 		"is_archived": c.archived, "is_member": c.botIn, "num_members": len(c.members), "context_team_id": s.cfg.Team,
+		"is_ext_shared": s.isShared(c),
 	}
 	if c.kind == DM && len(c.members) > 0 {
 		out["user"] = c.members[0]
@@ -136,7 +142,7 @@ func (s *Server) channelJSON(c *channel) map[string]any {
 // userJSON is a user as users.info has it.
 func (s *Server) userJSON(u *User) map[string]any {
 	return map[string]any{
-		"id": u.ID, "team_id": s.cfg.Team, "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
+		"id": u.ID, "team_id": s.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
 		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot,
 		"profile": map[string]any{"real_name": u.RealName, "display_name": u.DisplayName},
 	}

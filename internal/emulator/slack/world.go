@@ -27,6 +27,9 @@ type User struct {
 	Bot         bool   `json:"bot"`
 	// Deleted marks a deactivated account.
 	Deleted bool `json:"deleted"`
+	// Team is another workspace that the person is of; a channel they are in is shared
+	// with it.
+	Team string `json:"team"`
 }
 
 // world is what the service knows: people, channels, files. Guarded by Server.mu.
@@ -86,6 +89,19 @@ type message struct {
 	cut       int
 	unfurled  bool
 	loose     bool // plain words may be mentions
+}
+
+// teamOf is the workspace of a user.
+func (s *Server) teamOf(user string) string {
+	if u := s.users[user]; u != nil && u.Team != "" {
+		return u.Team
+	}
+	return s.cfg.Team
+}
+
+// isShared says whether people of other workspaces are in a channel.
+func (s *Server) isShared(c *channel) bool {
+	return c != nil && slices.ContainsFunc(c.members, func(user string) bool { return s.teamOf(user) != s.cfg.Team })
 }
 
 func (m *message) thread() string {
