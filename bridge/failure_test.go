@@ -48,7 +48,7 @@ func TestC19FailuresAreSentencesOfAClosedSet(t *testing.T) {
 		kind := rapid.SampledFrom([]agent.Kind{
 			agent.KindAuth, agent.KindRateLimit, agent.KindUnavailable, agent.KindOverflow, agent.KindRejected, agent.KindRounds, agent.KindBudget, "other",
 		}).Draw(rt, "kind")
-		var err error = errors.New(text)
+		err := errors.New(text)
 		switch rapid.IntRange(0, 4).Draw(rt, "wrapping") {
 		case 0:
 			err = &agent.ModelError{Kind: kind, Err: err, RetryAfter: time.Duration(rapid.IntRange(0, 1e6).Draw(rt, "seconds")) * time.Second}
