@@ -169,6 +169,8 @@ func (w why) outcome() string {
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Incident != "":
 		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
+	case j.State == StateWaiting:
+		return "It waits for somebody to approve what I want to do: see the card with the buttons."
 	case j.State == StateOpen && len(j.Parts) > 0:
 		return "The answer is being delivered."
 	case j.State == StateOpen && w.running:
@@ -232,7 +234,7 @@ func (w why) answering() []string {
 func (w why) tools() []string {
 	var ran, loaded []string
 	asked := time.Time{}
-	loads := map[string]string{}
+	loads, approved := map[string]string{}, map[string]string{}
 	for _, m := range w.turn {
 		switch m.Role {
 		case agent.RoleAssistant:
@@ -241,6 +243,10 @@ func (w why) tools() []string {
 				if group := groupOf(call); group != "" {
 					loads[call.ID] = group
 				}
+			}
+		case agent.RoleStarted:
+			if m.Approved != "" {
+				approved[m.CallID] = ", approved by " + m.Approved
 			}
 		case agent.RoleTool:
 			if group := loads[m.CallID]; group != "" && m.Tool == toolgroups.LoadToolGroup && m.Status == agent.StatusOK {
@@ -251,7 +257,8 @@ func (w why) tools() []string {
 			if m.Status != agent.StatusOK {
 				outcome = "failed: " + m.Code
 			}
-			ran = append(ran, fmt.Sprintf("`%s` (%s, %s)", m.Tool, outcome, short(m.Time.Sub(asked))))
+			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, short(m.Time.Sub(asked)), approved[m.CallID]))
+			delete(approved, m.CallID)
 		}
 	}
 	var lines []string

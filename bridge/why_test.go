@@ -2,8 +2,11 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,21 +25,31 @@ func clockAt(c *bridge.Config) {
 // receipts waits until as many jobs are closed: a /why that comes before finds them open.
 func (r *rig) receipts(n int) {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		closed := 0
-		for _, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: "job/done/"}) {
+	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) >= n })
+}
+
+// jobs waits for what the store has under a prefix.
+func (r *rig) jobs(prefix string, enough func([]bridge.Job) bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		var all []bridge.Job
+		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
+			var j bridge.Job
+			if err == nil {
+				err = json.Unmarshal(entry.Value, &j)
+			}
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			closed++
+			all = append(all, j)
 		}
-		if closed >= n {
+		if enough(all) {
 			return
 		}
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%d of %d jobs are closed", closed, n)
+			r.t.Fatalf("the store has only %v", all)
 		}
+		runtime.Gosched()
 	}
 }
 
@@ -202,6 +215,27 @@ func TestWhyTellsOfLostAnswers(t *testing.T) {
 	r.receipts(1)
 	r.accept(direct("2", "/why"))
 	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "sent as `2`, marked as a possible repeat") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run rm -rf x"))
+	card := r.platform.wait(t, 1)[0]
+	r.jobs("job/open/", func(all []bridge.Job) bool {
+		return slices.ContainsFunc(all, func(j bridge.Job) bool { return j.Message.ID == "1" && j.State == bridge.StateWaiting })
+	})
+	r.accept(direct("2", "/why"))
+	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for somebody to approve") {
+		t.Errorf("got %q", got)
+	}
+	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
+	r.platform.wait(t, 3)
+	r.receipts(3)
+	r.accept(direct("3", "/why"))
+	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, ", approved by fake:1)") || strings.Contains(strings.TrimPrefix(got, "**Your message** “run rm -rf x”"), "rm -rf") {
 		t.Errorf("got %q", got)
 	}
 }

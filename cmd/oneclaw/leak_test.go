@@ -211,3 +211,41 @@ func get(t *testing.T, address string) string {
 	}
 	return fmt.Sprint(response.Header, string(body))
 }
+
+// TestFilesOfTheBotAreForItsUserAlone looks at what a run leaves on the disk.
+func TestFilesOfTheBotAreForItsUserAlone(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		if req.Messages[len(req.Messages)-1].Role == "user" {
+			return openai.Reply{Calls: []openai.ToolCall{
+				{ID: "1", Name: "write_file", Arguments: `{"path":"deep/note.txt","content":"x"}`},
+				{ID: "2", Name: "save_memory", Arguments: `{"content":"x"}`},
+			}}, nil
+		}
+		return openai.Reply{Text: "done"}, nil
+	}))
+	dir := filepath.Join(t.TempDir(), "data")
+	w.env["ONECLAW_DATA_DIR"] = dir
+	bot := w.run()
+	w.ask(bot, w.person("Ann"), "write", nil)
+	seen := 0
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		seen++
+		// The folders keep others out; in them only the secret has to.
+		if name == dir || d.Name() == "secret.key" || d.Name() == databaseName || d.Name() == "workspaces" {
+			if info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s is %s", name, info.Mode())
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 5 {
+		t.Errorf("%d files: %v", seen, err)
+	}
+}

@@ -32,6 +32,7 @@ var checks = []check{
 	{"contextfields", checkContextFields},
 	{"foreignwords", checkForeignWords},
 	{"links", checkLinks},
+	{"claims", checkClaims},
 }
 
 type check struct {
