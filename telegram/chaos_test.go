@@ -20,18 +20,37 @@ import (
 func TestC04C06FaultsEverywhere(t *testing.T) {
 	for seed := range 5 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { faultsEverywhere(t, seed) })
+			synctest.Test(t, func(t *testing.T) {
+				const each = 25
+				s := flooded(t, nil)
+				s.faultsEverywhere(t, seed)
+				p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := runBridge(t, p)
+				defer stop()
+				chats := []int64{s.ann}
+				for range 3 {
+					chats = append(chats, s.chat(t, emulator.ChatSpec{Kind: emulator.Group, User: s.ann}))
+				}
+				for i := range each {
+					for _, chat := range chats {
+						s.say(t, chat, fmt.Sprintf("@oneclaw_bot question %02d", i), nil)
+					}
+					time.Sleep(time.Duration(i%5) * 3 * time.Second)
+				}
+				time.Sleep(2 * time.Hour)
+				for _, chat := range chats {
+					checkCopies(t, s.answers(chat), each)
+				}
+			})
 		})
 	}
 }
 
-func faultsEverywhere(t *testing.T, seed int) {
-	const each = 25
-	s := flooded(t, nil)
-	p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *stage) faultsEverywhere(t *testing.T, seed int) {
+	t.Helper()
 	inject := func(method string, every, count int, effects ...emulator.Effect) {
 		for i := range count {
 			s.inject(t, emulator.Fault{Method: method, Nth: 1 + seed + every*i, Effect: effects[(seed+i)%len(effects)], RetryAfter: 1 + i%4})
@@ -40,22 +59,6 @@ func faultsEverywhere(t *testing.T, seed int) {
 	inject("sendMessage", 3, 30, emulator.CutAfter, emulator.ServerError, emulator.TooManyRequests, emulator.CutBefore, emulator.BadJSON)
 	inject("getUpdates", 2, 30, emulator.Duplicate, emulator.Conflict, emulator.CutAfter, emulator.TooManyRequests, emulator.BadJSON, emulator.ServerError, emulator.CutBefore)
 	inject("sendChatAction", 2, 10, emulator.ServerError, emulator.CutAfter, emulator.TooManyRequests)
-	stop := runBridge(t, p)
-	defer stop()
-	chats := []int64{s.ann}
-	for range 3 {
-		chats = append(chats, s.chat(t, emulator.ChatSpec{Kind: emulator.Group, User: s.ann}))
-	}
-	for i := range each {
-		for _, chat := range chats {
-			s.say(t, chat, fmt.Sprintf("@oneclaw_bot question %02d", i), nil)
-		}
-		time.Sleep(time.Duration(i%5) * 3 * time.Second)
-	}
-	time.Sleep(2 * time.Hour)
-	for _, chat := range chats {
-		checkCopies(t, s.answers(chat), each)
-	}
 }
 
 // checkCopies checks the answers of one chat, those that may be repeats among them.
