@@ -21,6 +21,7 @@ import (
 type disk struct {
 	storage.Store
 	slow time.Duration
+	gone bool // where it is full it can not be read either
 
 	mu     sync.Mutex
 	writes int
@@ -63,6 +64,36 @@ func (d *disk) Delete(ctx context.Context, key string, rev storage.Revision) err
 		return err
 	}
 	return d.Store.Delete(ctx, key, rev)
+}
+
+func (d *disk) read() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone && time.Now().Before(d.until) {
+		return fmt.Errorf("read: %w", syscall.ENOSPC)
+	}
+	return nil
+}
+
+func (d *disk) Get(ctx context.Context, key string) (storage.Entry, error) {
+	if err := d.read(); err != nil {
+		return storage.Entry{}, err
+	}
+	return d.Store.Get(ctx, key)
+}
+
+func (d *disk) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+	if err := d.read(); err != nil {
+		return func(yield func(storage.Entry, error) bool) { yield(storage.Entry{}, err) }
+	}
+	return d.Store.List(ctx, r)
+}
+
+func (d *disk) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+	if err := d.read(); err != nil {
+		return func(yield func(storage.Record, error) bool) { yield(storage.Record{}, err) }
+	}
+	return d.Store.Records(ctx, log, q)
 }
 
 // deliverAll hands over messages as a platform does that gives again what was not
@@ -122,49 +153,68 @@ func careful(effects *sync.Map) thinker {
 }
 
 // TestAFullDiskLosesNothing has the disk full for five minutes, from each write of three
-// messages on. What is not accepted is not acknowledged; all else waits.
+// messages on, or gone altogether. What is not accepted is not acknowledged; all else
+// waits.
 func TestAFullDiskLosesNothing(t *testing.T) {
-	refused := 0
-	for full := 1; ; full++ {
-		writes := 0
-		t.Run(fmt.Sprint("write ", full), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var effects sync.Map
-				r := newRig(t, careful(&effects))
-				r.stop()
-				store := r.cfg.Store
-				d := &disk{Store: store, fullAt: full, lasts: 5 * time.Minute}
-				r.cfg.Store = d
-				r.start()
-				refused += r.deliverAll(direct("1", "one"), direct("2", "two"), direct("3", "three"))
-				r.waitLong(3)
-				pass(t, 10*60)
-				r.stop()
-				checkAnswers(t, r.platform)
-				if n := len(r.platform.texts()); n != 3 {
-					t.Errorf("%d answers: %q", n, r.platform.texts())
-				}
-				for _, question := range []string{"one", "two", "three"} {
-					if n, _ := effects.Load(question); n == nil || *n.(*int) != 1 {
-						t.Errorf("the tool of %q did not run once", question)
-					}
-				}
-				if open, done := keys(t, store, "job/open/"), keys(t, store, "job/done/"); open != 0 || done != 3 {
-					t.Errorf("%d open jobs and %d receipts, want 0 and 3", open, done)
-				}
-				if n := countHistory(t, r, 1); n != 15 {
-					t.Errorf("the log has %d messages, want three questions with four each", n)
-				}
-				writes = d.writes
+	for _, gone := range []bool{false, true} {
+		refused := 0
+		for full, writes := 1, 1; full <= writes && !t.Failed(); full++ {
+			t.Run(fmt.Sprintf("write %d, gone %v", full, gone), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d := &disk{gone: gone, fullAt: full, lasts: 5 * time.Minute}
+					refused += outlast(t, d)
+					writes = d.writes
+				})
 			})
-		})
-		if full > writes || t.Failed() {
-			break
+		}
+		if refused == 0 {
+			t.Error("no message was refused: the test does not see the writes of Accept")
 		}
 	}
-	if refused == 0 {
-		t.Error("no message was refused: the test does not see the writes of Accept")
+}
+
+// outlast has three messages answered on a disk and returns how often one was refused.
+func outlast(t *testing.T, d *disk) (refused int) {
+	t.Helper()
+	var effects sync.Map
+	r := newRig(t, careful(&effects))
+	r.stop()
+	store := r.cfg.Store
+	d.Store, r.cfg.Store = store, d
+	r.start()
+	refused = r.deliverAll(direct("1", "one"), direct("2", "two"), direct("3", "three"))
+	r.waitLong(3)
+	pass(t, 10*60)
+	r.stop()
+	checkAnswers(t, r.platform)
+	if n := len(r.platform.texts()); n != 3 {
+		t.Errorf("%d answers: %q", n, r.platform.texts())
 	}
+	for _, question := range []string{"one", "two", "three"} {
+		if n, _ := effects.Load(question); n == nil || *n.(*int) != 1 {
+			t.Errorf("the tool of %q did not run once", question)
+		}
+	}
+	if open, done := keys(t, store, "job/open/"), keys(t, store, "job/done/"); open != 0 || done != 3 {
+		t.Errorf("%d open jobs and %d receipts, want 0 and 3", open, done)
+	}
+	if n := countLog(t, store); n != 15 {
+		t.Errorf("the log has %d messages, want three questions with four each", n)
+	}
+	return refused
+}
+
+// countLog counts the messages of the first chat in its first session.
+func countLog(t *testing.T, store storage.Store) int {
+	t.Helper()
+	c, n := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: 1}, 0
+	for _, err := range bridge.Messages(t.Context(), store, c.Log()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }
 
 // TestASlowDiskKeepsTheOrder has every write take seconds.
