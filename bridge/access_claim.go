@@ -71,8 +71,7 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("look for the owner: %w", err)
 		}
-		var one person
-		if json.Unmarshal(entry.Value, &one) == nil && one.Standing == isOwner {
+		if one, err := decodePerson(entry); err == nil && one.Standing == isOwner {
 			return true, nil
 		}
 	}

@@ -91,6 +91,18 @@ type people struct {
 	byID map[string]person
 }
 
+// decodePerson reads a record; one that is not whole stands for nobody.
+func decodePerson(entry storage.Entry) (person, error) {
+	var one person
+	if err := json.Unmarshal(entry.Value, &one); err != nil {
+		return person{}, fmt.Errorf("decode person: %w", err)
+	}
+	if one.User == "" || accessPrefix+one.User != entry.Key {
+		return person{}, errors.New("decode person: the record is of somebody else")
+	}
+	return one, nil
+}
+
 // load reads all. A record that can not be read lets nobody in.
 func (p *people) load(ctx context.Context, log *slog.Logger) error {
 	byID := make(map[string]person)
@@ -98,8 +110,8 @@ func (p *people) load(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return fmt.Errorf("read who may talk to the bot: %w", err)
 		}
-		var one person
-		if err := json.Unmarshal(entry.Value, &one); err != nil || accessPrefix+one.User != entry.Key {
+		one, err := decodePerson(entry)
+		if err != nil {
 			log.Error("record of a person can not be read and counts as none", "key", entry.Key, "err", err)
 			continue
 		}
@@ -224,8 +236,8 @@ func (b *Bridge) AdminChats() []Chat {
 var errBarred = errors.New("bridge: its user was removed")
 
 // barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted. Notices are for everybody, and so
-// is a claim; cards look by themselves who presses.
+// counts now, not when it was accepted. Notices are for everybody, and so is a claim;
+// cards look by themselves who presses.
 func (b *Bridge) barred(j *Job) bool {
 	if j.Notice != "" || j.ofCard() || b.role(j.Message) > toolgroups.RoleStranger {
 		return false

@@ -92,13 +92,18 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 		return nil
 	}
 	_, owned := b.people.owner()
-	j.Notice, j.Knock = strangerNotice(m), owned && m.Direct
-	if owned && !m.Direct {
+	j.Knock = owned && m.Direct
+	switch {
+	case claims:
+		j.Notice = "That code does not count any more. If I am yours, start me again: my log then shows a new one."
+	case owned && !m.Direct:
 		j.Notice = "Sorry, I only talk to people I have been introduced to. " +
 			"Write to me in a direct chat, and I will ask my owner to let you in."
-	}
-	if claims {
-		j.Notice = "That code does not count any more. If I am yours, start me again: my log then shows a new one."
+	case !owned && b.cfg.Access.Empty():
+		j.Notice = fmt.Sprintf("I talk to nobody yet. If I am yours, open the link that my log shows, or send me the code that "+
+			"stands there in a direct chat. Or allow `%s` in my settings (ONECLAW_ALLOW).", who)
+	default:
+		j.Notice = strangerNotice(m)
 	}
 	if err := b.enqueue(ctx, j); err != nil {
 		b.strangers.forget(who)

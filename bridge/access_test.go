@@ -73,11 +73,12 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 	for _, form := range []string{"/claim %s", "/start %s", "claim %s", "!claim %s", "/claim  %s ", "Claim %s"} {
 		t.Run(form, func(t *testing.T) {
 			u := newUnclaimed(t)
-			wantText(t, u.say(from("1", "1", fmt.Sprintf(form, u.code)), 1), "Welcome, user 1!")
-			wantText(t, u.say(from("1", "2", "/whoami"), 2), "You are my owner.")
-			wantText(t, u.say(from("1", "3", "hello"), 3), "re: hello")
+			wantText(t, u.say(from("1", "0", "hello"), 1), "open the link that my log shows")
+			wantText(t, u.say(from("1", "1", fmt.Sprintf(form, u.code)), 2), "Welcome, user 1!")
+			wantText(t, u.say(from("1", "2", "/whoami"), 3), "You are my owner.")
+			wantText(t, u.say(from("1", "3", "hello"), 4), "re: hello")
 			u.restart()
-			wantText(t, u.say(from("1", "4", "/whoami"), 4), "You are my owner.")
+			wantText(t, u.say(from("1", "4", "/whoami"), 5), "You are my owner.")
 			u.accept(from("2", "5", "/claim "+u.code))
 			wantText(t, u.untilTold("2", 1)[0], "only talk to people")
 			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, bridge.ErrOwned) {
@@ -157,8 +158,8 @@ func TestOfTwoWhoClaimOneWins(t *testing.T) {
 	}
 	all.Wait()
 	won := 0
-	for _, s := range u.platform.wait(t, people) {
-		if strings.Contains(s.text, "Welcome") {
+	for n := range people {
+		if strings.Contains(u.untilTold(fmt.Sprint(n), 1)[0], "Welcome") {
 			won++
 		}
 	}
@@ -251,9 +252,9 @@ func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
 	u.accept(all...)
 	u.platform.wait(t, 200)
 	u.now.advance(time.Hour)
-	wantText(t, u.say(from("299", "3", "and now?"), 201), "only talk to people")
+	wantText(t, u.say(from("299", "3", "and now?"), 201), "fake:299")
 	u.now.advance(24 * time.Hour)
-	wantText(t, u.say(from("299", "4", "another day"), 202), "only talk to people")
+	wantText(t, u.say(from("299", "4", "another day"), 202), "fake:299")
 	if told := len(u.platform.texts()); told != 202 {
 		t.Errorf("strangers were told %d lines", told)
 	}
@@ -317,7 +318,9 @@ func TestC16RemovalHoldsAtOnce(t *testing.T) {
 		t.Fatalf("a turn for %s", who)
 	}
 	wantText(t, u.say(from("1", "5", "/people remove fake:2"), 3), "may not talk")
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the turn ended without a cause")
+	}
 	u.restart()
 	wantText(t, u.say(from("2", "6", "hello?"), 4), "only talk to people")
 	if len(begun) > 0 {
@@ -353,4 +356,27 @@ func TestC16RolesAreThoseOfTheMoment(t *testing.T) {
 	if before, after := <-verdicts, <-verdicts; before != agent.Allow || after != agent.Deny {
 		t.Errorf("verdicts: %v before, %v after", before, after)
 	}
+}
+
+// TestD03DamagedRecordsLetNobodyIn starts on records of people that nobody could have
+// written.
+func TestD03DamagedRecordsLetNobodyIn(t *testing.T) {
+	u := newUnclaimed(t)
+	u.stop()
+	for key, value := range map[string]string{
+		"access/fake:1": `{"user":"fake:1","standing":"own`, "access/fake:2": `{"user":"fake:1","standing":"owner"}`,
+		"access/fake:3": `{"user":"fake:3","standing":"king"}`, "access/fake:4": ``, "access/": `{"standing":"owner"}`, "claim": `{`,
+	} {
+		if _, err := u.cfg.Store.Put(t.Context(), key, []byte(value), storage.Any); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.start()
+	for n, user := range []string{"1", "2", "3", "4"} {
+		wantText(t, u.say(from(user, "1", "hello"), n+1), "`fake:"+user+"`")
+	}
+	u.accept(from("5", "1", "/claim x"), from("5", "2", "/claim "+u.code))
+	wantText(t, u.untilTold("5", 1)[0], "`fake:5`")
+	u.offer()
+	wantText(t, u.say(from("6", "1", "/claim "+u.code), 6), "Welcome")
 }

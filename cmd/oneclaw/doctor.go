@@ -31,19 +31,19 @@ type finding struct {
 	Text   string  `json:"text"`
 }
 
-func good(format string, args ...any) finding {
-	return finding{Status: verdictOK, Text: fmt.Sprintf(format, args...)}
+func good(format string, args ...any) *finding {
+	return &finding{Status: verdictOK, Text: fmt.Sprintf(format, args...)}
 }
 
-func warn(format string, args ...any) finding {
-	return finding{Status: verdictWarn, Text: fmt.Sprintf(format, args...)}
+func warn(format string, args ...any) *finding {
+	return &finding{Status: verdictWarn, Text: fmt.Sprintf(format, args...)}
 }
 
-func fail(format string, args ...any) finding {
-	return finding{Status: verdictFail, Text: fmt.Sprintf(format, args...)}
+func fail(format string, args ...any) *finding {
+	return &finding{Status: verdictFail, Text: fmt.Sprintf(format, args...)}
 }
 
-// checkup is a check of doctor; nil findings say that it does not apply.
+// checkup is a check of doctor; no finding says that it does not apply.
 type checkup struct {
 	name string
 	run  func(ctx context.Context, d *doctor) *finding
@@ -92,9 +92,9 @@ func doctorCommand(load func() (Config, error)) *cobra.Command {
 // examine prints a line for each check as it ends.
 func examine(ctx context.Context, load func() (Config, error), asJSON bool, w io.Writer) error {
 	all := []finding{}
-	report := func(name string, f finding) error {
+	report := func(name string, f *finding) error {
 		f.Check, f.Text = name, strings.ReplaceAll(strings.TrimSpace(f.Text), "\n", "; ")
-		all = append(all, f)
+		all = append(all, *f)
 		if asJSON {
 			return nil
 		}
@@ -118,7 +118,7 @@ func examine(ctx context.Context, load func() (Config, error), asJSON bool, w io
 			}
 			limited, cancel := context.WithTimeout(ctx, checkPatience)
 			if f := c.run(limited, d); f != nil {
-				failed = report(c.name, *f)
+				failed = report(c.name, f)
 			}
 			cancel()
 		}

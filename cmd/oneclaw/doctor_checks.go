@@ -22,18 +22,16 @@ import (
 	"oneclaw/toolgroups/core"
 )
 
-func found(f finding) *finding { return &f }
-
 func checkDataDir(_ context.Context, d *doctor) *finding {
 	dir := d.cfg.DataDir
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return found(good("%s is made at the first start", dir))
+		return good("%s is made at the first start", dir)
 	case err != nil:
-		return found(fail("%v: set ONECLAW_DATA_DIR to a folder of the bot", err))
+		return fail("%v: set ONECLAW_DATA_DIR to a folder of the bot", err)
 	case !info.IsDir():
-		return found(fail("%s is no folder: set ONECLAW_DATA_DIR to one", dir))
+		return fail("%s is no folder: set ONECLAW_DATA_DIR to one", dir)
 	}
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err == nil {
@@ -41,12 +39,12 @@ func checkDataDir(_ context.Context, d *doctor) *finding {
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
-		return found(fail("nothing can be written to %s: %v", dir, err))
+		return fail("nothing can be written to %s: %v", dir, err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return found(warn("others on this machine can look into %s: chmod 700 %s", dir, dir))
+		return warn("others on this machine can look into %s: chmod 700 %s", dir, dir)
 	}
-	return found(good("%s", dir))
+	return good("%s", dir)
 }
 
 // checkFiles looks who can read the files with secrets.
@@ -59,9 +57,9 @@ func checkFiles(_ context.Context, d *doctor) *finding {
 		}
 	}
 	if len(open) > 0 {
-		return found(warn("others on this machine can read secrets: chmod 600 %s", strings.Join(open, " ")))
+		return warn("others on this machine can read secrets: chmod 600 %s", strings.Join(open, " "))
 	}
-	return found(good("nobody else can read the settings, the secret key and the database"))
+	return good("nobody else can read the settings, the secret key and the database")
 }
 
 func checkDatabase(ctx context.Context, d *doctor) *finding {
@@ -69,37 +67,37 @@ func checkDatabase(ctx context.Context, d *doctor) *finding {
 	err := bolt.Verify(ctx, path)
 	switch {
 	case err == nil:
-		return found(good("whole"))
+		return good("whole")
 	case errors.Is(err, fs.ErrNotExist):
-		return found(good("made at the first start"))
+		return good("made at the first start")
 	case errors.Is(err, storage.ErrLocked):
 		d.running = true
-		return found(good("in use by a running bot; stop it for a full check"))
+		return good("in use by a running bot; stop it for a full check")
 	case errors.Is(err, context.DeadlineExceeded):
-		return found(warn("too large to be checked within %s", checkPatience))
+		return warn("too large to be checked within %s", checkPatience)
 	}
-	return found(fail("%v", damagedDatabase(err)))
+	return fail("%v", damagedDatabase(err))
 }
 
 func checkAccess(ctx context.Context, d *doctor) *finding {
 	access := d.cfg.access()
 	if slices.ContainsFunc(slices.Concat(access.Allow, access.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
-		return found(warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS"))
+		return warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS")
 	}
 	if !access.Empty() {
-		return found(good("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(access.Allow), len(access.Admins)))
+		return good("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(access.Allow), len(access.Admins))
 	}
 	if d.running {
-		return found(good("nobody in the settings; /people shows who may talk to the bot"))
+		return good("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned, err := ownedIn(ctx, filepath.Join(d.cfg.DataDir, databaseName))
 	switch {
 	case err != nil:
-		return found(warn("nobody in the settings, and the database does not tell more: %v", err))
+		return warn("nobody in the settings, and the database does not tell more: %v", err)
 	case !owned:
-		return found(good("nobody yet: oneclaw run logs a link that makes you the owner"))
+		return good("nobody yet: oneclaw run logs a link that makes you the owner")
 	}
-	return found(good("the bot has an owner; /people shows who else may talk to it"))
+	return good("the bot has an owner; /people shows who else may talk to it")
 }
 
 // ownedIn reports whether a database knows an owner; without a file there is none.
@@ -122,11 +120,11 @@ func checkTelegram(ctx context.Context, d *doctor) *finding {
 	self, err := telegram.Check(ctx, d.cfg.telegram(slog.New(slog.DiscardHandler)))
 	switch {
 	case err != nil:
-		return found(fail("%v", err))
+		return fail("%v", err)
 	case self.Webhook:
-		return found(warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username))
+		return warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username)
 	}
-	return found(good("@%s", self.Username))
+	return good("@%s", self.Username)
 }
 
 func checkSlack(ctx context.Context, d *doctor) *finding {
@@ -135,96 +133,96 @@ func checkSlack(ctx context.Context, d *doctor) *finding {
 	}
 	app, err := slack.Check(ctx, d.cfg.slack(slog.New(slog.DiscardHandler)))
 	if err != nil {
-		return found(fail("%v", err))
+		return fail("%v", err)
 	}
 	if len(app.Missing) > 0 {
 		missing := warn
 		if slices.Contains(app.Missing, "chat:write") {
 			missing = fail
 		}
-		return found(missing("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(app.Missing, ", ")))
+		return missing("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(app.Missing, ", "))
 	}
-	return found(good("@%s in %s, with all scopes of the manifest", app.Name, app.Team))
+	return good("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
 }
 
 // checkModel asks for the list of models, which costs nothing.
 func checkModel(ctx context.Context, d *doctor) *finding {
 	m := d.cfg.Model
 	if m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
-		return found(warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none"))
+		return warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
 	models, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})
 	var refusal *agent.ModelError
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Kind == agent.KindAuth:
-		return found(fail("the server refuses the key: check OPENAI_API_KEY: %v", err))
+		return fail("the server refuses the key: check OPENAI_API_KEY: %v", err)
 	case refusal != nil && refusal.Status != 0:
-		return found(warn("the server answers and lists no models, so the rest shows in use: %v", err))
+		return warn("the server answers and lists no models, so the rest shows in use: %v", err)
 	default:
-		return found(fail("the server can not be reached: check OPENAI_BASE_URL: %v", err))
+		return fail("the server can not be reached: check OPENAI_BASE_URL: %v", err)
 	}
 	if !slices.ContainsFunc(models, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
-		return found(warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models)))
+		return warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models))
 	}
-	return found(good("%s", m.Name))
+	return good("%s", m.Name)
 }
 
 func checkBrowser(context.Context, *doctor) *finding {
 	path, err := browser.Find(browser.Config{})
 	if err != nil {
-		return found(warn("pages can not be shown in a browser: %v", err))
+		return warn("pages can not be shown in a browser: %v", err)
 	}
-	return found(good("%s", path))
+	return good("%s", path)
 }
 
 func checkExec(ctx context.Context, d *doctor) *finding {
 	if d.cfg.Tools.UnsafeExec {
-		return found(warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets"))
+		return warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets")
 	}
 	if err := (core.ExecConfig{Network: d.cfg.Tools.ExecNetwork}).Check(ctx); err != nil {
-		return found(warn("commands can not be run: %v; install bubblewrap, and let it make user namespaces", err))
+		return warn("commands can not be run: %v; install bubblewrap, and let it make user namespaces", err)
 	}
-	return found(good("commands run in the sandbox"))
+	return good("commands run in the sandbox")
 }
 
 func checkGoogle(_ context.Context, d *doctor) *finding {
 	g := d.cfg.Google
 	if g.ServiceAccount != "" {
 		if _, err := os.Stat(g.ServiceAccount); err != nil {
-			return found(fail("setting google.service_account (GOOGLE_SERVICE_ACCOUNT): %v", err))
+			return fail("setting google.service_account (GOOGLE_SERVICE_ACCOUNT): %v", err)
 		}
 	}
 	switch {
 	case (g.ClientID == "") != (g.ClientSecret == ""):
-		return found(fail("set both GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET, or neither"))
+		return fail("set both GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET, or neither")
 	case g.ClientID == "" && g.ServiceAccount == "":
-		return found(good("not set up (optional): GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET give tools for mail, calendar and documents"))
+		return good("not set up (optional): GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET give tools for mail, calendar and documents")
 	case g.ClientID != "" && d.cfg.PublicURL == "":
-		return found(good("set up; accounts are connected on this machine, or from anywhere with ONECLAW_PUBLIC_URL"))
+		return good("set up; accounts are connected on this machine, or from anywhere with ONECLAW_PUBLIC_URL")
 	}
-	return found(good("set up"))
+	return good("set up")
 }
 
 func checkListen(ctx context.Context, d *doctor) *finding {
 	if d.running {
-		return found(good("%s, if that is where the running bot listens", d.cfg.Listen))
+		return good("%s, if that is where the running bot listens", d.cfg.Listen)
 	}
 	l, err := listen(ctx, d.cfg.Listen, "ONECLAW_LISTEN")
 	if err != nil {
-		return found(fail("%v", err))
+		return fail("%v", err)
 	}
 	_ = l.Close()
 	host, _, _ := net.SplitHostPort(d.cfg.Listen)
 	if ip := net.ParseIP(host); host == "" || ip != nil && !ip.IsLoopback() {
-		return found(good("%s, open to the network", d.cfg.Listen))
+		return good("%s, open to the network", d.cfg.Listen)
 	}
-	return found(good("%s is free", d.cfg.Listen))
+	return good("%s is free", d.cfg.Listen)
 }
 
 func checkCluster(_ context.Context, d *doctor) *finding {
 	if d.cfg.Store == "bolt" {
-		return found(good("one process: nothing else may use the data directory"))
+		return good("one process: nothing else may use the data directory")
 	}
-	return found(warn("workspaces, skills and tools are files: every process needs the same %s, on a shared file system", d.cfg.DataDir))
+	return warn("workspaces, skills and tools are files: every process needs the same %s, on a shared file system", d.cfg.DataDir)
 }
