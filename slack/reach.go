@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -114,6 +115,13 @@ func (r *reach) threads() map[string][]string {
 	return all
 }
 
+// all returns the threads with the bot, and when somebody wrote there.
+func (r *reach) all() map[bridge.Chat]time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.live)
+}
+
 // saved is a reach as it is kept.
 type saved struct {
 	Seen    time.Time            `json:"seen"`
@@ -179,9 +187,10 @@ func (p *Platform) loadMarks(ctx context.Context) {
 		p.log.Error("not known since when messages are missing: those of the time without a connection are not fetched", "err", err)
 		return
 	}
-	for channel, roots := range p.reach.threads() {
-		for _, root := range roots {
-			p.threads.put(bridge.Chat{Platform: Name, ID: channel, Thread: root}, thread{joined: true}, joinedAge)
+	for chat, at := range p.reach.all() {
+		p.threads.put(chat, thread{joined: true}, joinedAge)
+		if time.Since(at) < statusAge {
+			p.statuses.remember(chat) // a process that was killed has cleared nothing
 		}
 	}
 }
@@ -199,12 +208,13 @@ func (p *Platform) saveMarks(ctx context.Context) {
 	}
 }
 
-// keepMarks saves the marks now and then. Where no socket shows signs of life, as with
-// posted events, that the program runs is one.
-func (p *Platform) keepMarks(ctx context.Context, sockets bool) {
+// upkeep saves the marks now and then, and clears statuses that should not stand. Where no
+// socket shows signs of life, as with posted events, that the program runs is one.
+func (p *Platform) upkeep(ctx context.Context, sockets bool) {
 	tick := time.NewTicker(saveInterval)
 	defer tick.Stop()
 	for {
+		p.sweep(ctx, true)
 		select {
 		case <-ctx.Done():
 			return

@@ -56,7 +56,7 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 	defer r.running.Wait()
 	defer cancel()
 	r.running.Go(func() { r.fillGaps(ctx) })
-	r.running.Go(func() { r.keepMarks(ctx, p.secret == "") })
+	r.running.Go(func() { r.upkeep(ctx, p.secret == "") })
 	if p.secret == "" {
 		return r.link(ctx)
 	}
@@ -74,7 +74,7 @@ func (r *receiver) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)
-	r.sweep(ctx)
+	r.sweep(ctx, false)
 }
 
 // identify learns who the bot is and what it may do.

@@ -12,7 +12,7 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-func TestD16AnswersStandInTheThread(t *testing.T) {
+func TestC13D16AnswersStandInTheThread(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> hi", nil)
 	msg := f.in.wait(t, 1)[0]
@@ -113,7 +113,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestPlainWhereFormattingIsRefused(t *testing.T) {
+func TestC09PlainWhereFormattingIsRefused(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
 	_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
@@ -153,10 +153,10 @@ func TestRendering(t *testing.T) {
 		name, markdown string
 		want           string // of a single part
 	}{
-		{"B11 mrkdwn", "# Title\n\n**bold** _it_ ~~gone~~ [a](https://a.test)\n\n- one\n- two", "*Title*\n\n*bold* _it_ ~gone~ <https://a.test|a>\n\n• one\n• two"},
+		{"B11 C11 mrkdwn", "# Title\n\n**bold** _it_ ~~gone~~ [a](https://a.test)\n\n- one\n- two", "*Title*\n\n*bold* _it_ ~gone~ <https://a.test|a>\n\n• one\n• two"},
 		{"D08 escapes", "a < b & c `x < y & z`", "a &lt; b &amp; c `x &lt; y &amp; z`"},
 		{"D09 split", long, ""},
-		{"no calls", "<!channel> <!here|x> <@U1> @channel @here `<!everyone>`\n\n```\n<!channel>\n```", ""},
+		{"C11 no calls", "<!channel> <!here|x> <@U1> @channel @here `<!everyone>`\n\n```\n<!channel>\n```", ""},
 		{"nothing", " \n ", ""},
 	}
 	for _, tt := range tests {
@@ -208,7 +208,7 @@ func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	}
 }
 
-func TestStatusesAreCleared(t *testing.T) {
+func TestC12StatusesAreCleared(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	to := bridge.Address{Chat: chatOf(f.channel, root.TS)}

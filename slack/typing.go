@@ -18,6 +18,8 @@ const (
 	// statusRefresh is how often a status is set again: Slack drops it after two
 	// minutes.
 	statusRefresh = time.Minute
+	// statusAge is how long one may stand that a former process has set.
+	statusAge = 2*time.Minute + saveInterval
 	// maxStatuses bounds the statuses shown at once.
 	maxStatuses = 10_000
 	// sweepTimeout bounds what is still done at the end.
@@ -37,6 +39,7 @@ type shown struct {
 	at    time.Time // when it is due to be set again: statusRefresh later
 	busy  int       // calls that set it and have not ended
 	ended time.Time // when the last of them ended
+	left  bool      // it should be cleared and may not be
 }
 
 // begin notes that a status is about to be set, and reports whether to.
@@ -54,7 +57,7 @@ func (s *statuses) begin(chat bridge.Chat) bool {
 		}
 		s.shown[chat] = st
 	}
-	st.at = time.Now()
+	st.at, st.left = time.Now(), false
 	st.busy++
 	return true
 }
@@ -93,13 +96,17 @@ func (s *statuses) forget(chat bridge.Chat) bool {
 	return known
 }
 
-// remember notes that a status could not be cleared.
+// remember notes that a status may stand that should not.
 func (s *statuses) remember(chat bridge.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown != nil && s.shown[chat] == nil && !s.off {
-		s.shown[chat] = &shown{ended: time.Now()}
+	if s.shown[chat] != nil || s.off || len(s.shown) >= maxStatuses {
+		return
 	}
+	if s.shown == nil {
+		s.shown = map[bridge.Chat]*shown{}
+	}
+	s.shown[chat] = &shown{ended: time.Now(), left: true}
 }
 
 func (s *statuses) turnOff() {
@@ -109,12 +116,15 @@ func (s *statuses) turnOff() {
 	clear(s.shown)
 }
 
-func (s *statuses) list() []bridge.Chat {
+// list returns where a status may stand: everywhere, or where it should not.
+func (s *statuses) list(leftAlone bool) []bridge.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var chats []bridge.Chat
-	for chat := range s.shown {
-		chats = append(chats, chat)
+	for chat, st := range s.shown {
+		if st.left || !leftAlone {
+			chats = append(chats, chat)
+		}
 	}
 	return chats
 }
@@ -155,14 +165,14 @@ func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status strin
 	case refused(err, "invalid_thread_ts", "channel_not_found", "not_in_channel"):
 		p.statuses.forget(chat) // none is shown where there is no such thread
 	case err != nil && status == "":
-		p.statuses.remember(chat) // the sweep at the end tries once more
+		p.statuses.remember(chat) // the next sweep tries once more
 	}
 	return err
 }
 
-// sweep clears what is still shown.
-func (p *Platform) sweep(ctx context.Context) {
-	for _, chat := range p.statuses.list() {
+// sweep clears what is still shown, or only what should not be.
+func (p *Platform) sweep(ctx context.Context, leftAlone bool) {
+	for _, chat := range p.statuses.list(leftAlone) {
 		if err := p.Typing(ctx, bridge.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)
 		}
