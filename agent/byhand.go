@@ -9,17 +9,17 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// LoadByHand loads a group for somebody who asked for that outside of the conversation. It
-// returns the messages that put it on record there: a whole turn with a call of
-// load_tool_group and its result, so that the group is restored like any other and the
-// model sees what happened. A fault is what load_tool_group answers where it refuses.
-func LoadByHand(ctx context.Context, set *toolgroups.Set, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
+// LoadByHand loads a group in a round of a conversation, for somebody who asked for that
+// outside of it. It returns the messages that put it on record there: a whole turn with a
+// call of load_tool_group and its result, so that the group is restored like any other
+// and the model sees what happened. A fault is what load_tool_group answers where it refuses.
+func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
 	arguments, err := json.Marshal(map[string]string{"group_name": group})
 	if err != nil {
 		return nil, toolgroups.Errorf(toolgroups.CodeUnknownGroup, "%v", err)
 	}
 	call := Call{ID: "call_by_hand", Name: toolgroups.LoadToolGroup, Arguments: string(arguments)}
-	tool, fault := set.Round().Lookup(call.Name, scope)
+	tool, fault := round.Lookup(call.Name, scope)
 	if fault != nil {
 		return nil, fault
 	}

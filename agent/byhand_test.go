@@ -20,7 +20,7 @@ func TestC22LoadByHandIsRestored(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(rt, "loads") {
 			name := rapid.SampledFrom(append(w.registry.GroupNames(), "nothing", "")).Draw(rt, "group")
 			set := toolgroups.NewSet(func() *toolgroups.Registry { return w.registry }, agent.RestoreGroups(slices.Values(history)))
-			messages, fault := agent.LoadByHand(t.Context(), set, toolgroups.Scope{Role: toolgroups.RoleOwner}, name)
+			messages, fault := agent.LoadByHand(t.Context(), set.Round(), toolgroups.Scope{Role: toolgroups.RoleOwner}, name)
 			if fault != nil {
 				if len(messages) > 0 || slices.Contains(w.registry.GroupNames(), name) && fault.Code != toolgroups.CodeEmptyGroup {
 					rt.Fatalf("%s: %v with %d messages", name, fault, len(messages))

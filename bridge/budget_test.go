@@ -38,19 +38,24 @@ func asking(c *bridge.Config) {
 // stays on record.
 func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	r := newRig(t, broke, asking)
-	r.accept(direct("1", "hello"))
+	r.accept(direct("1", "hello"), direct("1", "hello")) // the second is a repeated delivery
 	got := r.platform.wait(t, 1)[0]
 	if got.text != "Today's budget is used up, fake:1" || len(got.buttons) != 2 {
 		t.Errorf("answered %+v", got)
 	}
 	r.accept(pressOn(got, "p1", "1", got.button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "chose yes") })
+	r.accept(direct("1", "hello"))
 	said := 0
 	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil || m.Text != "hello" {
 			t.Errorf("on record: %+v, %v", m, err)
 		}
 		said++
+	}
+	r.stop()
+	if all := r.platform.texts(); len(all) != 1 {
+		t.Errorf("answered %q", all)
 	}
 	if said != 1 {
 		t.Errorf("%d messages on record", said)

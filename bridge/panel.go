@@ -263,7 +263,10 @@ func (b *Bridge) loadByHand(ctx context.Context, j *Job, scope toolgroups.Scope)
 	if err != nil || slices.Contains(loaded, j.Message.Text) {
 		return "", err
 	}
-	messages, fault := agent.LoadByHand(ctx, toolgroups.NewSet(b.cfg.Tools, loaded), scope, j.Message.Text)
+	round := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+		Scope: scope, Recorded: b.recordedRouting(ctx, h.log),
+	})
+	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
 	if fault != nil {
 		return fault.Message, nil
 	}

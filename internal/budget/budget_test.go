@@ -28,11 +28,15 @@ func prices() price.Table { return price.Table{"m": {Input: 1000, CachedInput: 1
 type fake struct {
 	usage agent.Usage
 	err   error
+	says  string        // streamed before the end
 	began chan struct{} // if not nil, told when a call begins
 	goOn  chan struct{} // if not nil, waited for in a call
 }
 
-func (f *fake) Complete(ctx context.Context, _ agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+func (f *fake) Complete(ctx context.Context, _ agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	if f.says != "" {
+		onDelta(agent.Delta{Text: f.says})
+	}
 	if f.began != nil {
 		f.began <- struct{}{}
 	}

@@ -166,6 +166,52 @@ func TestNoUsage(t *testing.T) {
 	}
 }
 
+// What was broken off is billed by the provider, and is charged at an estimate: else
+// whoever stops each answer would use models for nothing. What never began costs nothing.
+func TestC20BrokenOff(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
+	broken := errors.New("connection reset")
+	if err := ask(t, b.Ledger, ann(), &fake{err: broken}, request(100)); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got != (budget.Sum{}) {
+		t.Errorf("for nothing: %+v", got)
+	}
+	if err := ask(t, b.Ledger, ann(), &fake{err: broken, says: strings.Repeat("word ", 80)}, request(100)); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 100 || got.Output != 100 || got.Calls != 1 {
+		t.Errorf("for a stream that broke: %+v", got)
+	}
+	stopped := &fake{began: make(chan struct{}), goOn: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Model(stopped, ann(), "OPENAI", "m").Complete(ctx, request(100), nil)
+		done <- err
+	}()
+	<-stopped.began
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Spent; got.Input != 200 || got.Calls != 2 {
+		t.Errorf("for a call that was stopped: %+v", got)
+	}
+}
+
+// What is still to be written when the ledger is closed is written.
+func TestC20CloseWrites(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	b.spend(5, ann())
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, b.another(), ann()).User.Spent; got.Input != 5 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The model that took over pays; a refusal is no reason to ask another.
 func TestC20Failover(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 100}})

@@ -53,6 +53,7 @@ type Ledger struct {
 	log *slog.Logger
 
 	ending chan struct{} // closed by Close
+	hurry  chan struct{} // has one for an operation that is not lazy
 
 	mu      sync.Mutex // guards what follows
 	queue   []*operation
@@ -91,7 +92,7 @@ func Open(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), open: map[string]hold{}}
+	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), open: map[string]hold{}}
 	l.idle.L = &l.mu
 	return l, nil
 }
@@ -119,15 +120,17 @@ type operation struct {
 	// decide looks at the state and returns what is to be written, or nil, or an error
 	// that ends the operation. It is asked again where another process was faster.
 	decide func(s *state, now time.Time) (*event, error)
-	// patient operations are tried again where the store fails.
-	patient bool
-	tries   int
-	done    chan error
+	// patient operations are tried again where the store fails; lazy ones are written a
+	// little later.
+	patient, lazy bool
+	tries         int
+	done          chan error
 }
 
 // do queues an operation. Those that are queued together are written together.
-func (l *Ledger) do(patient bool, decide func(s *state, now time.Time) (*event, error)) <-chan error {
-	op := &operation{decide: decide, patient: patient, done: make(chan error, 1)}
+func (l *Ledger) do(how operation, decide func(s *state, now time.Time) (*event, error)) <-chan error {
+	op := &how
+	op.decide, op.done = decide, make(chan error, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -135,6 +138,12 @@ func (l *Ledger) do(patient bool, decide func(s *state, now time.Time) (*event, 
 		return op.done
 	}
 	l.queue = append(l.queue, op)
+	if !op.lazy {
+		select {
+		case l.hurry <- struct{}{}:
+		default:
+		}
+	}
 	if !l.writing {
 		l.writing = true
 		go l.write()
@@ -142,9 +151,13 @@ func (l *Ledger) do(patient bool, decide func(s *state, now time.Time) (*event, 
 	return op.done
 }
 
+// lazyTime is how much later lazy operations are written.
+const lazyTime = 20 * time.Millisecond
+
 // write carries out operations until there are no more.
 func (l *Ledger) write() {
 	for {
+		l.pause(lazyTime, l.hurry)
 		l.mu.Lock()
 		batch := l.queue
 		l.queue = nil
@@ -183,15 +196,21 @@ func (l *Ledger) carry(batch []*operation) {
 		return
 	}
 	l.log.Warn("usage can not be written, trying again", "calls", len(again), "err", err)
-	timer := time.NewTimer(tryAgain)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.ending:
-	}
+	l.pause(tryAgain, nil)
 	l.mu.Lock()
 	l.queue = append(again, l.queue...)
 	l.mu.Unlock()
+}
+
+// pause waits, not longer than until there is a hurry or the ledger ends.
+func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-hurry:
+	case <-l.ending:
+	}
 }
 
 // commit writes what a batch comes to. Where the store does not take it, it returns the

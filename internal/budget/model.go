@@ -42,15 +42,27 @@ var (
 
 // Complete reserves, asks and settles.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	id, err := m.reserve(ctx, req)
+	id, limited, err := m.reserve(ctx, req)
 	if err != nil {
 		return agent.Reply{}, err
 	}
 	var used *Sum
 	// Also where the model panics: what is not settled would be held until it expires.
-	defer func() { m.settle(id, used) }()
-	reply, err := m.inner.Complete(ctx, req, onDelta)
-	if u := reply.Usage; err == nil || u.Input+u.Output > 0 {
+	defer func() { m.settle(id, limited, used) }()
+	streamed := 0
+	reply, err := m.inner.Complete(ctx, req, func(d agent.Delta) {
+		streamed += len(d.Text)
+		if onDelta != nil {
+			onDelta(d)
+		}
+	})
+	u := reply.Usage
+	if err != nil && (streamed > 0 || ctx.Err() != nil) {
+		// The provider bills what was broken off, too, and does not say how much it was.
+		u.Output = max(u.Output, streamed/bytesPerToken)
+		used = m.sum(u, req)
+	}
+	if err == nil {
 		used = m.sum(u, req)
 	}
 	return reply, err
@@ -58,22 +70,22 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 
 // reserve holds what the call may come to until it is settled. Where nothing is limited
 // there is nothing to hold.
-func (m *model) reserve(ctx context.Context, req agent.Request) (string, error) {
+func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
 	limits, err := m.ledger.cfg.Limits(ctx)
 	if err != nil {
-		return "", fmt.Errorf("budget: read the limits: %w", err)
+		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	if limits.none() {
-		return "", nil
+		return "", false, nil
 	}
 	m.warn(limits)
-	input := int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
+	input := estimate(req)
 	h := &hold{User: m.payer.User, Chat: m.payer.Chat, Tokens: input + m.ledger.cfg.ReplyTokens}
 	if m.priced {
 		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
 	}
-	id := newID()
-	done := m.ledger.do(false, func(s *state, now time.Time) (*event, error) {
+	id = newID()
+	done := m.ledger.do(operation{}, func(s *state, now time.Time) (*event, error) {
 		if refusal := s.admit(limits, m.payer, now); refusal != nil {
 			refusal.complete(s, now, m.ledger.cfg.Location())
 			return nil, refusal
@@ -85,17 +97,22 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (string, error) 
 	case err = <-done:
 	case <-ctx.Done():
 		// It may still be written; then it is let go at once.
-		m.settle(id, nil)
-		return "", fmt.Errorf("budget: %w", context.Cause(ctx))
+		m.settle(id, true, nil)
+		return "", true, fmt.Errorf("budget: %w", context.Cause(ctx))
 	}
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		m.ledger.log.Info("no budget left", "account", refusal.Account.key(), "user", m.payer.User, "chat", m.payer.Chat)
-		return "", &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
+		return "", true, &agent.ModelError{Kind: agent.KindBudget, Notice: refusal.Sentence(), Err: refusal}
 	}
 	if err != nil {
-		return "", fmt.Errorf("budget: reserve: %w", err)
+		return "", true, fmt.Errorf("budget: reserve: %w", err)
 	}
-	return id, nil
+	return id, true, nil
+}
+
+// estimate is what the input of a request comes to.
+func estimate(req agent.Request) int64 {
+	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
 }
 
 // bytesPerToken is the rule of thumb that agent uses, too.
@@ -130,8 +147,8 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 		Calls: 1, Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.Written), Output: int64(u.Output),
 		Tools: int64(req.ToolTokens), All: int64(req.AllTokens),
 	}
-	if u.Input == 0 && u.Output == 0 {
-		s.Input = int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
+	if u.Input == 0 {
+		s.Input = estimate(req)
 	}
 	if !m.priced {
 		s.Unpriced = 1
@@ -141,13 +158,14 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-// settle puts what was used in the place of the reservation. It is queued in front of
-// whatever is written because of the reply, and the turn does not wait for it.
-func (m *model) settle(id string, used *Sum) {
+// settle puts what was used in the place of the reservation. The turn does not wait for
+// it. Where there are limits it is written in front of what is written because of the
+// reply; where not, what people wait for goes first.
+func (m *model) settle(id string, limited bool, used *Sum) {
 	if id == "" && used == nil {
 		return
 	}
-	m.ledger.do(true, func(s *state, _ time.Time) (*event, error) {
+	m.ledger.do(operation{patient: true, lazy: !limited}, func(s *state, _ time.Time) (*event, error) {
 		if _, open := s.Open[id]; used == nil && !open {
 			return nil, nil
 		}

@@ -101,7 +101,7 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	now := new(Limit)
-	err = l.wait(ctx, l.do(false, func(s *state, at time.Time) (*event, error) {
+	err = l.wait(ctx, l.do(operation{}, func(s *state, at time.Time) (*event, error) {
 		for _, r := range s.Raises {
 			if r.Key != "" && r.Key == raise.Key {
 				*now = s.limit(limits, raise.Account)
@@ -146,7 +146,7 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	r := new(Report)
-	err = l.wait(ctx, l.do(false, func(s *state, now time.Time) (*event, error) {
+	err = l.wait(ctx, l.do(operation{}, func(s *state, now time.Time) (*event, error) {
 		line := func(k Kind) Line {
 			a := payer.account(k)
 			return Line{Account: a, Spent: s.spent(a), Limit: s.limit(limits, a)}

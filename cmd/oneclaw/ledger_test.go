@@ -1,0 +1,79 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/price"
+	"oneclaw/toolgroups"
+)
+
+// TestC20ScheduledTurnsCountForTheirAuthor: what a task uses is charged to who made it,
+// like what they ask themselves; a summary of the conversation is, too, because it is made
+// with the model of the turn.
+func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
+	model, err := openai.New(openai.Config{Brain: openai.Offline{}, Key: "sk-emulated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	address, err := model.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := defaultConfig()
+	cfg.DataDir = t.TempDir()
+	cfg.Model = ModelConfig{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
+	log := slog.New(slog.DiscardHandler)
+	store, err := openStore(cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	changing, vault, err := openSettings(cfg, store, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := openLedger(cfg, store, changing, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ledger.Close() })
+	m := newModels(changing, vault, ledger, log)
+	for _, scheduled := range []bool{false, true} {
+		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
+		persona, err := m.persona(t.Context(), scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "hello"}}}
+		if _, err := persona.Model.Complete(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := ledger.Report(t.Context(), budget.Payer{User: "telegram:1", Chat: "telegram:-5"})
+	if err != nil || r.User.Spent.Calls != 2 || r.Chat.Spent.Calls != 2 || r.User.Spent.Input == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestBudgetSettingsAreChecked names the setting that can not be.
+func TestBudgetSettingsAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)": func(c *Config) { c.Budget.UserTokens = -1 },
+		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":     func(c *Config) { c.Budget.MonthUSD = -0.5 },
+		"prices: x": func(c *Config) { c.Prices = price.Table{"x": {Input: -1}} },
+	} {
+		cfg := defaultConfig()
+		change(&cfg)
+		err := cfg.check()
+		if err == nil {
+			t.Errorf("%s: no error", want)
+			continue
+		}
+		wantIn(t, err.Error(), want)
+	}
+}
