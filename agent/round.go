@@ -160,7 +160,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Round: round, Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
+			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }

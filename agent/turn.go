@@ -88,9 +88,12 @@ type Event struct {
 
 // RequestEvent is a request that goes to the model.
 type RequestEvent struct {
-	Round  int
-	Tools  []string
-	Groups []string
+	Round int
+	// Routing is the way by which tools reach the model, as its router calls it; empty
+	// without one.
+	Routing string
+	Tools   []string
+	Groups  []string
 	// ToolTokens estimates what the tools array costs, AllTokens what all tools of
 	// the registry would.
 	ToolTokens int

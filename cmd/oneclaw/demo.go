@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/demo"
+	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/search"
 )
 
 func demoCommand(load func() (Config, error)) *cobra.Command {
@@ -52,7 +54,7 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 		DataDir: dir, Logger: log, Model: demoModel(cfg),
 		Bot: func(ctx context.Context, env demo.Environment) error {
 			return serveBot(ctx, demoConfig(cfg, env), log, func(b *bot) error {
-				env.Ready(b.handler())
+				env.Ready(controls(b))
 				return b.run(ctx)
 			}, env.Observe)
 		},
@@ -65,6 +67,23 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 		return err
 	}
 	return d.Run(ctx, listener)
+}
+
+// controls is what the page may change of the bot.
+func controls(b *bot) demo.Controls {
+	c := demo.Controls{
+		Web: b.handler(),
+		Routing: func(ctx context.Context) (string, error) {
+			return b.tools.settings.Value(ctx, settings.SettingRouting)
+		},
+		SetRouting: func(ctx context.Context, name string) error {
+			return b.tools.settings.SetValue(ctx, settings.SettingRouting, name)
+		},
+	}
+	for _, r := range search.Routings() {
+		c.Routings = append(c.Routings, string(r))
+	}
+	return c
 }
 
 // demoModel is the model that the settings name, if they name one at all.

@@ -145,6 +145,36 @@ func TestDemoPage(t *testing.T) {
 	picture(t, ctx, "demo-narrow")
 }
 
+// TestDemoPageRouting changes the way by which tools reach the model, by the keyboard, and
+// reads it under the bars of the requests that follow.
+func TestDemoPageRouting(t *testing.T) {
+	ctx := browse(t, startDemo(t))
+	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,auto"`)
+	said := 0
+	for i, mode := range []string{"groups", "bridge", "search", "all"} {
+		if i > 0 {
+			do(t, ctx, chromedp.Focus(chromedp.CSS("#routing")), chromedp.KeyEvent(mode[:1]))
+			waitFor(t, ctx, fmt.Sprintf(`document.getElementById("routing").dataset.now === %q`, mode))
+		}
+		said++
+		suggest(t, ctx, "telegram", "/clear", said)
+		says(t, ctx, "telegram", "cleared")
+		said++
+		suggest(t, ctx, "telegram", "Send the PDF: What is this document about?", said)
+		says(t, ctx, "telegram", "bakery")
+		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#telegram .mode")].at(-1)?.innerText === %q`, mode))
+	}
+	waitFor(t, ctx, `[...document.querySelectorAll("#telegram .mode")].map((m) => m.innerText).join() === "groups,bridge,search,all"`)
+	// Every bar is as high as the tools that its request carried, so that of "all" is the
+	// highest, and those behind a bridge are all alike.
+	waitFor(t, ctx, `(() => { const h = [...document.querySelectorAll("#telegram .run")].map((r) => [...r.querySelectorAll("i")].map((i) => parseFloat(i.style.height)));
+		return h[0][0] < h[0].at(-1) && h[1].every((x) => x === h[1][0]) && Math.min(...h[3]) > Math.max(...h[0], ...h[1], ...h[2]); })()`)
+	picture(t, ctx, "demo-routing")
+	do(t, ctx, chromedp.EmulateViewport(390, 844))
+	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	picture(t, ctx, "demo-routing-narrow")
+}
+
 // TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything
 // that can be operated has a name.
 func TestDemoPageByKeyboard(t *testing.T) {

@@ -36,9 +36,19 @@ type Environment struct {
 	Model     Model
 	// Observe is to be told what happens in turns.
 	Observe func(bridge.Chat, agent.Event)
-	// Ready is to be called once the bot is built and about to receive, with what it
-	// serves over HTTP.
-	Ready func(http.Handler)
+	// Ready is to be called once the bot is built and about to receive.
+	Ready func(Controls)
+}
+
+// Controls is what of a running bot the page uses.
+type Controls struct {
+	// Web is what the bot serves over HTTP.
+	Web http.Handler
+	// Routings are the ways by which tools can reach the model, Routing is the present
+	// one, SetRouting takes another from the next request on.
+	Routings   []string
+	Routing    func(ctx context.Context) (string, error)
+	SetRouting func(ctx context.Context, name string) error
 }
 
 // Config is what the demo is made of.
@@ -69,11 +79,12 @@ type Demo struct {
 	channel string // the channel in Slack
 	member  string // the person there
 
-	mu      sync.Mutex
-	changed chan struct{}
-	bot     botState
-	web     http.Handler       // what the bot serves
-	calls   map[string]*ledger // by bridge.Chat
+	mu       sync.Mutex
+	changed  chan struct{}
+	bot      botState
+	controls Controls           // of the bot that ran last
+	routing  string             // the present one
+	calls    map[string]*ledger // by bridge.Chat
 }
 
 type botState string
@@ -231,10 +242,17 @@ func (d *Demo) pause(ctx context.Context) {
 	}
 }
 
-// ready takes what the bot serves and shows that it runs.
-func (d *Demo) ready(web http.Handler) {
+// ready takes what the page uses of the bot and shows that it runs.
+func (d *Demo) ready(c Controls) {
+	routing := ""
+	if c.Routing != nil {
+		var err error
+		if routing, err = c.Routing(context.Background()); err != nil {
+			d.log.Error("the routing of the bot is not known", "err", err)
+		}
+	}
 	d.mu.Lock()
-	d.web = web
+	d.controls, d.routing = c, routing
 	d.mu.Unlock()
 	d.setBot(botRunning)
 }

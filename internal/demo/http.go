@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +29,11 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.events)
 	mux.HandleFunc("POST /say", d.say)
+	mux.HandleFunc("POST /press", d.press)
+	mux.HandleFunc("POST /routing", d.route)
 	mux.HandleFunc("GET /google/", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
-		web := d.web
+		web := d.controls.Web
 		d.mu.Unlock()
 		if web == nil {
 			http.Error(w, "The bot is not running.", http.StatusServiceUnavailable)
@@ -101,6 +104,71 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// receive reads what the page sends; false means that it was answered already.
+func receive(w http.ResponseWriter, r *http.Request, into any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(into); err != nil {
+		http.Error(w, "This can not be read.", http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+// route has tools reach the model in another way.
+func (d *Demo) route(w http.ResponseWriter, r *http.Request) {
+	var to struct {
+		Routing string `json:"routing"`
+	}
+	if !receive(w, r, &to) {
+		return
+	}
+	d.mu.Lock()
+	set := d.controls.SetRouting
+	running := d.bot == botRunning
+	d.mu.Unlock()
+	if set == nil || !running {
+		http.Error(w, "The bot is not running.", http.StatusServiceUnavailable)
+		return
+	}
+	if err := set(r.Context(), to.Routing); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	d.mu.Lock()
+	d.routing = to.Routing
+	d.notify()
+	d.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// press presses a button under a message of the bot.
+func (d *Demo) press(w http.ResponseWriter, r *http.Request) {
+	var p struct {
+		Pane    string `json:"pane"`
+		Message string `json:"message"`
+		Data    string `json:"data"`
+	}
+	if !receive(w, r, &p) {
+		return
+	}
+	var err error
+	switch p.Pane {
+	case "telegram":
+		var id int64
+		if id, err = strconv.ParseInt(p.Message, 10, 64); err == nil {
+			_, err = d.telegram.Press(d.chat, id, d.person, p.Data)
+		}
+	case "slack":
+		_, err = d.slack.Press(d.channel, p.Message, d.member, p.Data, false)
+	default:
+		err = errors.New("there is no such pane")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 // saying is what the person writes.
 type saying struct {
 	Pane   string `json:"pane"`
@@ -111,8 +179,7 @@ type saying struct {
 
 func (d *Demo) say(w http.ResponseWriter, r *http.Request) {
 	var s saying
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&s); err != nil {
-		http.Error(w, "This is not a message.", http.StatusBadRequest)
+	if !receive(w, r, &s) {
 		return
 	}
 	if strings.TrimSpace(s.Text) == "" && !s.PDF {

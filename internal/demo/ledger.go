@@ -23,6 +23,8 @@ type call struct {
 	Tokens int `json:"tokens"`
 	All    int `json:"all"`
 	Groups int `json:"groups"`
+	// Routing is the way by which the tools reached the model.
+	Routing string `json:"routing"`
 }
 
 // maxCalls bounds the calls that are shown.
@@ -41,7 +43,7 @@ func (d *Demo) observe(chat bridge.Chat, e agent.Event) {
 		d.calls[chat.String()] = l
 	}
 	l.Groups = e.Request.Groups
-	l.Calls = append(l.Calls, call{Tools: len(e.Request.Tools), Tokens: e.Request.ToolTokens, All: e.Request.AllTokens, Groups: len(e.Request.Groups)})
+	l.Calls = append(l.Calls, call{Tools: len(e.Request.Tools), Tokens: e.Request.ToolTokens, All: e.Request.AllTokens, Groups: len(e.Request.Groups), Routing: e.Request.Routing})
 	if len(l.Calls) > maxCalls {
 		l.Calls = l.Calls[1:]
 	}

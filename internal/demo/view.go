@@ -11,9 +11,12 @@ import (
 
 // view is all that the page shows.
 type view struct {
-	Bot      botState `json:"bot"`
-	Offline  bool     `json:"offline"`
-	Model    string   `json:"model"`
+	Bot     botState `json:"bot"`
+	Offline bool     `json:"offline"`
+	Model   string   `json:"model"`
+	// Routing is how tools reach the model, Routings what it can be.
+	Routing  string   `json:"routing"`
+	Routings []string `json:"routings"`
 	Telegram pane     `json:"telegram"`
 	Slack    pane     `json:"slack"`
 }
@@ -35,7 +38,16 @@ type message struct {
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
 	File     string            `json:"file,omitempty"`
-	Time     int64             `json:"time"`
+	// Buttons are in rows.
+	Buttons [][]button `json:"buttons,omitempty"`
+	Time    int64      `json:"time"`
+}
+
+// button is a button under a message; Data is what its press sends.
+type button struct {
+	Label string `json:"label"`
+	Data  string `json:"data"`
+	Style string `json:"style,omitempty"`
 }
 
 // maxShown bounds the messages of a pane.
@@ -43,7 +55,7 @@ const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Lock()
-	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name}
+	v := view{Bot: d.bot, Offline: d.offline != nil, Model: d.env.Model.Name, Routing: d.routing, Routings: d.controls.Routings}
 	changed := d.changed
 	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
 	for name, l := range d.calls {
@@ -75,6 +87,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		if m.File != nil {
 			shown.File = m.File.Name
 		}
+		shown.Buttons = rows(m.Buttons, func(b telegram.Button) button { return button{b.Text, b.CallbackData, b.Style} })
 		p.Messages = append(p.Messages, shown)
 	}
 	if actions := s.Actions(chat); len(actions) > 0 && len(p.Messages) > 0 {
@@ -89,7 +102,8 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		if m.Deleted || m.Ephemeral != "" {
 			continue
 		}
-		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Text, Time: m.Date.UnixMilli()}
+		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Shown, Time: m.Date.UnixMilli()}
+		shown.Buttons = rows(m.Buttons, func(b slack.Button) button { return button{b.Label, b.Value, b.Style} })
 		if len(m.Files) > 0 {
 			shown.File = m.Files[0].Name
 		}
@@ -99,6 +113,17 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		now, set := s.Status(channel, st.Thread)
 		return set && now.Text != ""
 	})
+}
+
+// rows makes the page's buttons of a platform's.
+func rows[B any](from [][]B, one func(B) button) [][]button {
+	out := make([][]button, len(from))
+	for i, row := range from {
+		for _, b := range row {
+			out[i] = append(out[i], one(b))
+		}
+	}
+	return out
 }
 
 func last[T any](all []T) []T { return all[max(0, len(all)-maxShown):] }

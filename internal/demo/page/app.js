@@ -14,6 +14,7 @@ const ideas = [
   { text: "Delete the spam ones", only: "telegram" },
   { text: "What is in my calendar?", only: "telegram" },
   { text: "Read the budget sheet", only: "telegram" },
+  { text: "Run echo hello" },
   { text: "/tools" },
   { text: "/clear" },
 ];
@@ -23,6 +24,14 @@ const el = (name, props = {}, ...children) => {
   node.append(...children);
   return node;
 };
+
+async function post(path, body) {
+  const response = await fetch(path, {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
 
 // Telegram's formatting: entities with offsets in UTF-16 units, as JavaScript counts.
 const wrappers = {
@@ -136,12 +145,7 @@ class Pane {
     if (!text.trim() && !pdf) return;
     this.parts.send.disabled = true;
     try {
-      const response = await fetch("say", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ pane: this.platform.key, text, pdf, thread: this.thread }),
-      });
-      if (!response.ok) throw new Error(await response.text());
+      const response = await post("say", { pane: this.platform.key, text, pdf, thread: this.thread });
       const sent = await response.json();
       if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
       this.input.value = "";
@@ -187,7 +191,7 @@ class Pane {
     const known = new Map([...log.children].map((node) => [node.dataset.id, node]));
     const nodes = messages.map((m) => {
       const node = known.get(m.id);
-      return node && node.dataset.text === m.text ? node : this.bubble(m);
+      return node && node.dataset.text === m.text + JSON.stringify(m.buttons ?? []) ? node : this.bubble(m);
     });
     if (!nodes.length) {
       const hint = this.platform.key === "slack"
@@ -206,10 +210,30 @@ class Pane {
     const node = el("div", { className: m.bot ? "msg" : "msg mine" },
       el("span", { className: "who" }, `${m.bot ? "OneClaw" : "You"} · ${time}`));
     node.dataset.id = m.id;
-    node.dataset.text = m.text;
+    node.dataset.text = m.text + JSON.stringify(m.buttons ?? []);
     if (m.file) node.append(el("span", { className: "file" }, m.file));
     node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
+    if (m.buttons?.length) node.append(this.buttons(m));
     return node;
+  }
+
+  // Buttons under a message; a press goes the way of a press in the app.
+  buttons(m) {
+    return el("div", { className: "buttons" }, ...m.buttons.map((row) => el("div", {}, ...row.map((b) => {
+      const button = el("button", { type: "button", className: b.style ?? "" }, b.label);
+      button.addEventListener("click", async () => {
+        button.disabled = true;
+        try {
+          await post("press", { pane: this.platform.key, message: m.id, data: b.data });
+          this.parts.problem.textContent = "";
+        } catch (err) {
+          this.parts.problem.textContent = "Not pressed: " + err.message;
+        } finally {
+          button.disabled = false;
+        }
+      });
+      return button;
+    }))));
   }
 
   renderCost(ledger) {
@@ -221,11 +245,17 @@ class Pane {
     groups.replaceChildren("Groups loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["none yet"]));
     const calls = ledger?.calls ?? [];
     const top = Math.max(1, ...calls.map((c) => c.all));
-    chart.replaceChildren(...calls.map((c, i) => {
+    // Bars of calls that were routed alike stand together, over the name of the way.
+    const runs = [];
+    calls.forEach((c, i) => {
+      if (!runs.length || runs.at(-1).routing !== c.routing) runs.push({ routing: c.routing, bars: [] });
       const used = el("i");
       used.style.height = (100 * c.tokens / top) + "%";
-      return el("span", { className: "bar", title: `Call ${i + 1}: ${c.tools} tools, ${c.tokens} tokens; all tools: ${c.all}` }, used);
-    }));
+      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} tokens; all tools: ${c.all}` }, used));
+    });
+    chart.replaceChildren(...runs.map((r) => el("div", { className: "run" },
+      el("div", { className: "bars" }, ...r.bars), el("div", { className: "mode" }, r.routing))));
+    chart.scrollLeft = chart.scrollWidth;
     if (!calls.length) {
       chart.setAttribute("aria-label", "No calls of the model yet");
       caption.textContent = "Each call of the model becomes a bar: the tools it was sent, in front of what all tools would have cost.";
@@ -233,9 +263,9 @@ class Pane {
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
-    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
+    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
     const number = (n) => n.toLocaleString("en");
-    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`),
+    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ${number(now.tokens)} tokens`), ` (${now.routing})`,
       ` instead of ${number(now.all)}. So far ${number(ledger.sent)} of ${number(ledger.all)} schema tokens: `, el("b", {}, `${saved} % saved`), ".");
   }
 }
@@ -253,6 +283,25 @@ restart.addEventListener("click", async () => {
   try { await fetch("restart", { method: "POST" }); } finally { restart.disabled = false; }
 });
 
+const routing = document.getElementById("routing");
+routing.addEventListener("change", async () => {
+  const problem = document.getElementById("routing-problem");
+  try {
+    await post("routing", { routing: routing.value });
+    problem.textContent = "";
+  } catch (err) {
+    problem.textContent = "Not changed: " + err.message;
+    routing.value = routing.dataset.now;
+  }
+});
+
+function renderRouting(view) {
+  const names = view.routings ?? [];
+  if (routing.length !== names.length) routing.replaceChildren(...names.map((n) => el("option", { value: n }, n)));
+  routing.disabled = view.bot !== "running";
+  if (routing.dataset.now !== view.routing) routing.value = routing.dataset.now = view.routing;
+}
+
 const source = new EventSource("events");
 source.onmessage = (e) => {
   const view = JSON.parse(e.data);
@@ -263,6 +312,7 @@ source.onmessage = (e) => {
     ? "Offline model: answers come from simple rules, not from an AI. Set OPENAI_API_KEY for a real one."
     : "Model: " + view.model;
   document.getElementById("leaves").textContent = view.offline ? "" : ", except what your model is asked";
+  renderRouting(view);
   for (const [key, pane] of Object.entries(panes)) pane.render(view[key]);
   document.body.dataset.ready = "yes";
 };

@@ -28,7 +28,9 @@ func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
 	}
 	for _, rule := range t.rules() {
 		if rule.fits {
-			return rule.answer(), nil
+			reply := rule.answer()
+			reply.Calls = t.wrap(reply.Calls)
+			return reply, nil
 		}
 	}
 	return Reply{Text: t.unknown()}, nil
@@ -42,11 +44,12 @@ type rule struct {
 
 // turn is what a request holds: the message to answer, and what tools said since.
 type turn struct {
-	said   string   // the last message of the user, without marks
-	lower  string   // the same in lower case
-	sent   []string // files that came with it
-	files  []string // all files of the conversation, the newest last
-	tools  map[string]bool
+	said   string          // the last message of the user, without marks
+	lower  string          // the same in lower case
+	sent   []string        // files that came with it
+	files  []string        // all files of the conversation, the newest last
+	tools  map[string]bool // that can be called
+	direct map[string]bool // those of them that are offered themselves
 	groups []group
 	done   []result // calls of this turn with their results
 	rounds int
@@ -83,6 +86,7 @@ func newTurn(req Request) *turn {
 		}
 	}
 	if last < 0 {
+		t.seeBridge(nil)
 		return t
 	}
 	text := req.Messages[last].Content
@@ -95,6 +99,7 @@ func newTurn(req Request) *turn {
 	}
 	t.said, t.lower = text, strings.ToLower(text)
 	t.readResults(req.Messages[last+1:])
+	t.seeBridge(req.Messages)
 	return t
 }
 
@@ -196,6 +201,9 @@ func (t *turn) need(groupName, tool string) (Reply, bool) {
 	if t.tools[tool] {
 		return Reply{}, false
 	}
+	if reply, found := t.seek(tool); found {
+		return reply, true
+	}
 	for _, d := range t.done {
 		if d.call.Name == "load_tool_group" && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
 			return Reply{Text: fmt.Sprintf("I tried to load the tool group `%s`, but its tools are not available. The answer was: %s", groupName, firstLine(d.text))}, true
@@ -236,6 +244,9 @@ func (t *turn) abilities() string {
 	}
 	if t.tools["read_file"] && t.tools["write_file"] {
 		list = append(list, "write and read files (\"write \"hello\" to notes.txt\")")
+	}
+	if t.tools["exec"] {
+		list = append(list, "run a command (\"run echo hello\")")
 	}
 	if slices.ContainsFunc(t.groups, func(g group) bool { return g.name == "google_gmail" }) {
 		list = append(list, "look at your mail, your calendar and a budget, once you have sent \"/connect google gmail calendar sheets\" and opened the link")

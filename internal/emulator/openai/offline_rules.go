@@ -13,6 +13,7 @@ var (
 	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?`)
 	writeFile  = regexp.MustCompile(`(?is)\b(?:write|save|put)\s+["'“` + "`" + `](.+)["'”` + "`" + `]\s+(?:in|to|into|as)\s+(?:the\s+|a\s+)?(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})`)
 	loadGroup  = regexp.MustCompile(`(?i)\bload\s+(?:the\s+)?(?:tool\s+)?(?:group\s+)?["'` + "`" + `]?([a-z][\w-]*)["'` + "`" + `]?(?:\s+(?:tools?|group))*\W*$`)
+	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
 	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
 	capability = regexp.MustCompile(`(?i)\b(what can you do|who are you|what are you|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
@@ -44,6 +45,7 @@ func (t *turn) rules() []rule {
 		{clock.MatchString(t.said), t.time},
 		{capability.MatchString(t.said), t.explain},
 		{readFile.MatchString(t.said), t.read},
+		{runCommand.MatchString(t.said), t.run},
 	}
 	rules = append(rules, t.googleRules()...)
 	for _, s := range services() {
@@ -103,6 +105,13 @@ func (t *turn) read() Reply {
 	path := readFile.FindStringSubmatch(t.said)[1]
 	return t.use("read_file", map[string]any{"path": path}, func(text string) string {
 		return fmt.Sprintf("`%s`:\n\n%s", path, cut(text, 2000))
+	})
+}
+
+func (t *turn) run() Reply {
+	command := strings.TrimSpace(runCommand.FindStringSubmatch(t.said)[1])
+	return t.use("exec", map[string]any{"command": command}, func(text string) string {
+		return fmt.Sprintf("I asked to run `%s`. The answer was:\n\n```\n%s\n```", command, cut(text, 1500))
 	})
 }
 
