@@ -152,7 +152,7 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 	default:
 		return
 	}
-	r.answers.Go(func() {
+	r.tasks.Go(func() {
 		defer func() { <-r.slots }()
 		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
 		defer cancel()

@@ -48,10 +48,10 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 		slots:    make(chan struct{}, maxDismissing),
 		pause:    newPause(),
 	}
-	defer r.answers.Wait()
+	defer r.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.answers.Go(func() { r.watch(ctx) })
+	r.tasks.Go(func() { r.watch(ctx) })
 	for ctx.Err() == nil {
 		if wait := r.round(ctx); !sleep(ctx, wait) {
 			break
@@ -134,12 +134,12 @@ func (p pause) after(err error) time.Duration {
 // receiver is the poll loop of one Run.
 type receiver struct {
 	*Platform
-	decode  decoder
-	in      bridge.Inbox
-	offset  int64
-	pause   pause
-	slots   chan struct{}
-	answers sync.WaitGroup
+	decode decoder
+	in     bridge.Inbox
+	offset int64
+	pause  pause
+	slots  chan struct{}
+	tasks  sync.WaitGroup
 	// editions belong to the loop alone.
 	editions editions
 
