@@ -20,10 +20,23 @@ const DefaultApprovalTimeout = 15 * time.Minute
 // Policy says whether a call needs the approval of a person.
 type Policy struct {
 	Rule PolicyRule
-	// Admins says that only configured administrators may approve. Otherwise whoever
-	// asked for it may, and administrators where the chat is shared.
-	Admins bool
+	// Approvers may approve. The zero value is [ApproversBoth].
+	Approvers Approvers
 }
+
+// Approvers says who may approve a call.
+type Approvers string
+
+// Who may approve. Whoever asked for a call may refuse it in any case.
+const (
+	// ApproversBoth: whoever asked for it, and in a shared chat configured
+	// administrators too.
+	ApproversBoth Approvers = "both"
+	// ApproversRequester: nobody but whoever asked for it.
+	ApproversRequester Approvers = "requester"
+	// ApproversAdmins: only configured administrators.
+	ApproversAdmins Approvers = "admins"
+)
 
 // PolicyRule is what a [Policy] says.
 type PolicyRule string
@@ -79,19 +92,22 @@ type request struct {
 	// Requester is whose turn it is, as platform:id.
 	Requester string    `json:"requester"`
 	Direct    bool      `json:"direct,omitempty"`
-	Admins    bool      `json:"admins,omitempty"`
+	Approvers Approvers `json:"approvers,omitempty"`
 	Decision  *Decision `json:"decision,omitempty"`
 }
 
 // mayAllow reports whether a user may approve it.
 func (r *request) mayAllow(user string, role toolgroups.Role) bool {
+	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
 	switch {
-	case role == toolgroups.RoleStranger:
+	case role == toolgroups.RoleStranger || r.Direct && !own:
 		return false
-	case r.Admins || user != r.Requester:
-		return role >= toolgroups.RoleAdmin && (!r.Direct || user == r.Requester)
+	case r.Approvers == ApproversAdmins:
+		return admin
+	case r.Approvers == ApproversRequester:
+		return own
 	}
-	return true
+	return own || admin
 }
 
 // errGate wraps what kept the gate from an answer: the turn is tried again.
@@ -161,7 +177,7 @@ func (h *history) place() string {
 // askApproval posts the card of a call.
 func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
-		Job: j.Key(), Lane: j.lane(), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Admins: policy.Admins,
+		Job: j.Key(), Lane: j.lane(), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")
@@ -208,7 +224,9 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 	if err := json.Unmarshal(kept.Data, &r); err != nil {
 		return agent.Decision{}, fmt.Errorf("decode request: %w", err)
 	}
-	r.Admins = r.Admins || policy.Admins
+	// What the settings say now counts as well.
+	strict := r
+	strict.Approvers = policy.Approvers
 	if a.Decision == nil {
 		a.Decision = r.Decision
 		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", r.Decision)
@@ -220,7 +238,7 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 		return deny("nobody approved it within %s", lasting(b.cfg.ApprovalTimeout))
 	case r.Decision.Choice != choiceAllow:
 		return deny("%s said no", who(r.Decision))
-	case !r.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)):
+	case !r.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)) || !strict.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)):
 		return deny("%s approved it, and may not any more", who(r.Decision))
 	}
 	return agent.Decision{}, nil
@@ -273,9 +291,9 @@ func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, 
 // refusal tells somebody that it is not theirs to decide.
 func (r *request) refusal() string {
 	switch {
-	case r.Admins:
+	case r.Approvers == ApproversAdmins:
 		return "Only an administrator can approve this."
-	case r.Direct:
+	case r.Direct || r.Approvers == ApproversRequester:
 		return "Only who asked for this can decide."
 	}
 	return "Only who asked for this, or an administrator, can decide."

@@ -213,7 +213,7 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 		c.Access = bridge.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Admins: true} }
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Approvers: bridge.ApproversAdmins} }
 	}
 	press := func(r *rig, card sent, id, user, label string) string {
 		r.t.Helper()
@@ -268,6 +268,26 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 		r.platform.wait(t, 2)
 		if len(w.commands()) != 0 {
 			t.Errorf("ran %v", w.commands())
+		}
+	})
+	t.Run("nobody but who asked", func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t, shared, func(c *bridge.Config) {
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
+				return bridge.Policy{Approvers: bridge.ApproversRequester}
+			}
+		})
+		r.accept(group("1", "1", "run a"))
+		card := r.platform.wait(t, 1)[0]
+		if !strings.Contains(card.text, "Only Ann can allow it") {
+			t.Errorf("card %q", card.text)
+		}
+		if got := press(r, card, "x", "9", "Allow once"); got != "Only who asked for this can decide." {
+			t.Errorf("toast %q", got)
+		}
+		press(r, card, "y", "1", "Allow once")
+		if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
+			t.Errorf("answer %q", answer)
 		}
 	})
 	t.Run("administrators only, and none is there", func(t *testing.T) {

@@ -45,10 +45,12 @@ func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, ti
 		text.WriteString(arguments + "\n\n")
 	}
 	switch {
-	case r.Admins:
+	case r.Approvers == ApproversAdmins:
 		text.WriteString("An administrator can allow it")
 	case r.Direct:
 		text.WriteString("You can allow it")
+	case r.Approvers == ApproversRequester:
+		fmt.Fprintf(&text, "Only %s can allow it", shown(clip(requesterName(j), maxShownName)))
 	default:
 		fmt.Fprintf(&text, "%s or an administrator can allow it", shown(clip(requesterName(j), maxShownName)))
 	}

@@ -48,6 +48,9 @@ func (c Config) check() error {
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %w", err)
 	}
+	if err := c.checkApprovals(); err != nil {
+		return err
+	}
 	return c.unbuilt()
 }
 

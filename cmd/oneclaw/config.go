@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/bridge"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/mcp"
@@ -49,6 +50,11 @@ type Config struct {
 	// Prices of models in dollars per million tokens, beside and in the place of those
 	// that are known; see the package price.
 	Prices price.Table `yaml:"prices"`
+
+	// Approvals say which calls need the approval of a person.
+	Approvals []ApprovalRule `yaml:"approvals,omitempty"`
+	// ApprovalTimeout is how long a call waits for it.
+	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
@@ -146,6 +152,8 @@ func defaultConfig() Config {
 		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools:    ToolsConfig{Routing: "groups"},
 		Log:      LogConfig{Level: "info"},
+
+		ApprovalTimeout: bridge.DefaultApprovalTimeout,
 	}
 }
 

@@ -283,7 +283,8 @@ func TestGroupsAreBuiltin(t *testing.T) {
 	}
 }
 
-// The tools with consequences are marked, and stay in the direct chat of the owner.
+// The tools with consequences are marked, so that they are asked about, and never run
+// with the account of somebody else in the chat.
 func TestConsequentialToolsArePersonal(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail)
@@ -297,11 +298,11 @@ func TestConsequentialToolsArePersonal(t *testing.T) {
 		}
 		marked = append(marked, name)
 		for _, scope := range []toolgroups.Scope{
-			{User: ada, Owner: "telegram:-100", Chat: "telegram:-100"},
-			{User: ada, Owner: grace, Direct: true},
+			{User: grace, Owner: "telegram:-100", Chat: "telegram:-100"},
+			{User: grace, Owner: ada, Direct: true},
 		} {
 			_, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: name, Arguments: examples[name], Scope: scope})
-			if codeOf(fault) != toolgroups.CodeDenied {
+			if codeOf(fault) != CodeNotConnected {
 				t.Errorf("%s in %+v: %+v", name, scope, fault)
 			}
 		}

@@ -97,22 +97,8 @@ func (g *Google) build(group group) (toolgroups.Group, error) {
 	for i := range m.Group.Tools {
 		t := &m.Group.Tools[i]
 		t.Run = named(required(t.Parameters), t.Run)
-		if t.Effect == toolgroups.Consequential {
-			t.Run = personal(t.Run)
-		}
 	}
 	return *m.Group, nil
-}
-
-// personal keeps a tool with consequences to the direct chat of the account's owner.
-func personal(run toolgroups.Handler) toolgroups.Handler {
-	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		if !call.Direct || call.Owner != call.User {
-			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeDenied,
-				"'%s' has consequences and runs only in the direct chat of the account's owner. Tell the user to ask there.", call.Name)
-		}
-		return run(ctx, call)
-	}
 }
 
 // required are the parameters that become a part of a path, where nothing would

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/emulator/google"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
+)
+
+// settings writes the settings file of the bot.
+func (w *town) settings(yaml string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), []byte(yaml), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// doing is a model that makes one call for what it is asked, then says what came of it.
+func doing(name string, arguments func(req openai.Request) map[string]any) openai.Brain {
+	return openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == "user" && strings.Contains(last.Content, "do it") {
+			data, err := json.Marshal(arguments(req))
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "call_0", Name: name, Arguments: string(data)}}}, err
+		}
+		return openai.Reply{Text: "Then: " + last.Content}, nil
+	})
+}
+
+// counting is a command that leaves a line behind each time it runs.
+func counting(openai.Request) map[string]any {
+	return map[string]any{"command": "echo once >> count.txt; echo it has run"}
+}
+
+// runs counts the lines that a counting command has left.
+func (w *town) runs() int {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.env["ONECLAW_DATA_DIR"], "workspaces", "*", "count.txt"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n += strings.Count(string(data), "once")
+	}
+	return n
+}
+
+func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
+				bot := s.start()
+				s.say(0, "do it")
+				s.card("May I run", "exec", "echo once ", " count.txt; echo it has run")
+				bot.kill(signal)
+				if n := s.w.runs(); n != 0 {
+					t.Fatalf("it ran %d times unasked", n)
+				}
+				bot = s.start()
+				// A kill in the middle of the sending makes a copy, and both can be pressed.
+				card := s.card("May I run")
+				allow := card.buttons["Allow once"]
+				toasts := []string{s.press(0, card, allow, true)(), s.press(0, card, allow, true)()}
+				if fmt.Sprint(toasts) != "[Allowed once. This was decided already.]" {
+					t.Errorf("toasts %q", toasts)
+				}
+				s.one("Then:", "it has run")
+				s.one("May I run", "Allowed once")
+				bot.kill(signal)
+				s.start()
+				s.say(0, "hello")
+				s.one("Then: hello")
+				if n := s.w.runs(); n != 1 {
+					t.Errorf("it ran %d times", n)
+				}
+			})
+		})
+	}
+}
+
+func TestC17DenyTellsTheModel(t *testing.T) {
+	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
+		s.start()
+		s.say(0, "do it")
+		card := s.card("May I run")
+		s.say(0, "are you there?")
+		s.one("I am waiting for the decision above")
+		s.say(0, "/status")
+		s.one("I wait for your decision about", "exec")
+		if got := s.press(0, card, card.buttons["Deny"], false)(); got != "Denied." {
+			t.Errorf("toast %q", got)
+		}
+		s.one("Then: ", "This call was not allowed", "said no")
+		s.one("Then: are you there?")
+		if n := s.w.runs(); n != 0 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+func TestC17StopEndsACallThatWaits(t *testing.T) {
+	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
+		s.start()
+		s.say(0, "do it")
+		card := s.card("May I run")
+		s.say(0, "/stop")
+		s.one("Stopped.")
+		s.one("May I run", "Over.")
+		s.press(0, card, card.buttons["Allow once"], true)()
+		s.say(0, "hello")
+		s.one("Then: hello")
+		if n := s.w.runs(); n != 0 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+func TestC17ApprovalExpiresInTime(t *testing.T) {
+	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
+		s.w.env["ONECLAW_APPROVAL_TIMEOUT"] = "1s"
+		s.start()
+		s.say(0, "do it")
+		s.one("Then: ", "nobody approved it within 1s")
+		card := s.one("May I run", "Expired.")
+		s.press(0, card, "aaaaaaaaaaaaaaaaaaaaaaaaaa-1-0", true)()
+		if n := s.w.runs(); n != 0 || len(card.buttons) > 0 {
+			t.Errorf("it ran %d times; buttons %v", n, card.buttons)
+		}
+	})
+}
+
+func TestC16OthersInTheChatDoNotApprove(t *testing.T) {
+	onBothPlatforms(t, true, doing("exec", counting), func(s *stage) {
+		s.w.env["ONECLAW_ADMINS"] = s.users[2]
+		s.start()
+		s.say(0, "hello")
+		plain := s.one("Then: ")
+		s.say(0, "do it")
+		card := s.card("May I run", "Ann or an administrator can allow it")
+		allow := card.buttons["Allow once"]
+		for label, data := range card.buttons {
+			if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only who asked for this") {
+				t.Errorf("Bob presses %s and is told %q", label, got)
+			}
+		}
+		// Forged: the data of the button, on a message that is not the card.
+		if got := s.press(2, plain, allow, true)(); got != "These buttons are out of date." {
+			t.Errorf("toast %q", got)
+		}
+		if n := s.w.runs(); n != 0 {
+			t.Fatalf("it ran %d times", n)
+		}
+		if got := s.press(2, card, allow, false)(); got != "Allowed once." {
+			t.Errorf("toast %q", got)
+		}
+		s.one("Then: ", "it has run")
+		s.one("May I run", "Allowed once", "by Zoe")
+		if n := s.w.runs(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+// A call by way of tool_call is asked about as the tool that it is.
+func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
+	for _, routing := range []string{"search", "bridge"} {
+		t.Run(routing, func(t *testing.T) {
+			w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+				last := req.Messages[len(req.Messages)-1]
+				call := openai.ToolCall{ID: "t", Name: "tool_call", Arguments: `{"name":"delete_scheduled_task","arguments":{"task_id":"abc"}}`}
+				switch {
+				case last.Role == "user" && routing == "bridge":
+					call = openai.ToolCall{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"scheduled_tasks"}`}
+				case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
+					return openai.Reply{Text: "Then: " + last.Content}, nil
+				}
+				return openai.Reply{Calls: []openai.ToolCall{call}}, nil
+			}))
+			w.env["ONECLAW_ROUTING"] = routing
+			ann := w.person("Ann")
+			bot := w.run()
+			answer := w.ask(bot, ann, "do it", nil)
+			wantIn(t, answer, "May I run delete_scheduled_task?", "abc")
+		})
+	}
+}
+
+// What a person connected is used for that person alone, after they said yes.
+func TestC16MailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
+	letter := func(req openai.Request) map[string]any {
+		return map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
+	}
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == "user" && strings.Contains(last.Content, "do it") && !slices.Contains(req.ToolNames(), "gmail_send") {
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"google_gmail"}`}}}, nil
+		}
+		if strings.HasPrefix(last.Content, "Loaded ") || strings.Contains(last.Content, "do it") {
+			data, err := json.Marshal(letter(req))
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "s", Name: "gmail_send", Arguments: string(data)}}}, err
+		}
+		return openai.Reply{Text: "Then: " + last.Content}, nil
+	}))
+	server := w.withGoogle(t)
+	s := telegramStageIn(t, w, true)
+	w.env["ONECLAW_ADMINS"] = s.users[2]
+	bot := s.start()
+	connectGoogle(t, w, bot, server, s.users[0])
+	server.Forget()
+	s.say(0, "do it")
+	card := s.card("May I run", "gmail_send", "Line one\nLine two", "Only Ann can allow it")
+	for _, other := range []int{1, 2} {
+		if got := s.press(other, card, card.buttons["Allow once"], false)(); got != "Only who asked for this can decide." {
+			t.Errorf("toast %q", got)
+		}
+	}
+	if n := len(server.Requests()); n != 0 {
+		t.Fatalf("%d requests before anybody said yes", n)
+	}
+	s.press(0, card, card.buttons["Allow once"], false)()
+	s.until("answer", func(all []shown) bool { return strings.HasPrefix(all[len(all)-1].text, "Then: ") })
+	sent := 0
+	for _, r := range server.Requests() {
+		if r.Method == "gmail.users.messages.send" {
+			sent++
+		}
+	}
+	if sent != 1 {
+		t.Errorf("%d letters were sent", sent)
+	}
+	// Bob has no account: the same from him is asked about and sends nothing.
+	server.Forget()
+	s.say(1, "do it again")
+	card = s.card("Only Bob can allow it")
+	s.press(1, card, card.buttons["Allow once"], false)()
+	s.one("Then: ", "connect")
+	if n := len(server.Requests()); n != 0 {
+		t.Errorf("%d requests for Bob, who has no account", n)
+	}
+}
+
+// connectGoogle connects the Google account of a person in their direct chat.
+func connectGoogle(t *testing.T, w *town, bot *process, server *google.Server, user string) {
+	t.Helper()
+	var id int64
+	if _, err := fmt.Sscanf(user, "telegram:%d", &id); err != nil {
+		t.Fatal(err)
+	}
+	answer := w.ask(bot, id, "/connect google gmail", nil)
+	all := w.telegram.Messages(id)
+	for _, e := range all[len(all)-1].Entities {
+		answer += " " + e.URL
+	}
+	back, err := server.Consent(linkPattern.FindString(answer), google.DefaultAccount)
+	if err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	wantIn(t, w.ask(bot, id, "/connect google "+back, nil), google.DefaultAccount)
+}
+
+func policiesOf(t *testing.T, rules ...ApprovalRule) *approvals {
+	t.Helper()
+	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("") }
+	tool := func(name string, effect toolgroups.Effect) toolgroups.Tool {
+		return toolgroups.Tool{Name: name, Effect: effect, Run: run}
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
+		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), tool("http_request", toolgroups.Consequential), tool("write_file", toolgroups.Changes)},
+		Groups: []toolgroups.Group{
+			{Name: "google_gmail", Tools: []toolgroups.Tool{
+				tool("gmail_send", toolgroups.Consequential), tool("gmail_search", toolgroups.ReadOnly), tool("gmail_archive", toolgroups.Changes),
+			}},
+			{Name: "shop", Source: "mcp:shop", Tools: []toolgroups.Tool{tool("shop_list", toolgroups.ReadOnly), tool("shop_mark", toolgroups.Changes)}},
+			{Name: "trusted", Source: "mcp:trusted", Tools: []toolgroups.Tool{tool("trusted_mark", toolgroups.Changes)}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := defaultConfig()
+	cfg.Approvals = rules
+	cfg.MCP.Servers = map[string]mcp.Server{"shop": {}, "trusted": {Trust: mcp.TrustFull}}
+	if err := cfg.checkApprovals(); err != nil {
+		t.Fatal(err)
+	}
+	return newApprovals(cfg, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+}
+
+func (a *approvals) of(t *testing.T, tool, arguments string, scope toolgroups.Scope) bridge.Policy {
+	t.Helper()
+	found, ok := a.registry().Tool(tool)
+	if !ok {
+		t.Fatalf("no tool %s", tool)
+	}
+	return a.policy(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: scope}, found)
+}
+
+func TestPoliciesWithoutRules(t *testing.T) {
+	a := policiesOf(t)
+	for call, want := range map[string]bridge.Policy{
+		`exec {}`:                                       {Rule: "ask"},
+		`write_file {}`:                                 {Rule: "allow"},
+		`gmail_send {}`:                                 {Rule: "ask", Approvers: "requester"},
+		`gmail_search {}`:                               {Rule: "allow", Approvers: "requester"},
+		`gmail_archive {}`:                              {Rule: "allow", Approvers: "requester"},
+		`shop_list {}`:                                  {Rule: "allow"},
+		`shop_mark {}`:                                  {Rule: "ask"},
+		`trusted_mark {}`:                               {Rule: "allow"},
+		`http_request {"url":"x"}`:                      {Rule: "allow"},
+		`http_request {"method":"GET"}`:                 {Rule: "allow"},
+		`http_request {"method":"POST"}`:                {Rule: "ask"},
+		`http_request {"method":"DELETE"}`:              {Rule: "ask"},
+		`http_request {"Method":"PUT"}`:                 {Rule: "ask"},
+		`http_request {"method":["GET"]}`:               {Rule: "ask"},
+		`http_request "method"`:                         {Rule: "ask"},
+		`http_request {"method":"GET","METHOD":"POST"}`: {Rule: "ask"},
+	} {
+		tool, arguments, _ := strings.Cut(call, " ")
+		if got := a.of(t, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser}); got != want {
+			t.Errorf("%s: %+v, want %+v", call, got, want)
+		}
+	}
+}
+
+func TestTheMostSpecificRuleCounts(t *testing.T) {
+	a := policiesOf(t,
+		ApprovalRule{Policy: "deny"},
+		ApprovalRule{Role: "admin", Policy: "allow"},
+		ApprovalRule{Chat: "direct", Policy: "ask"},
+		ApprovalRule{Chat: "telegram:*", Policy: "deny"},
+		ApprovalRule{Chat: "telegram:1", Policy: "allow"},
+		ApprovalRule{Chat: "telegram:1:7", Policy: "ask", Approvers: "admins"},
+		ApprovalRule{Group: "google_gmail", Policy: "ask"},
+		ApprovalRule{Tool: "gmail_*", Chat: "scheduled", Policy: "deny"},
+		ApprovalRule{Tool: "gmail_s*", Policy: "allow"},
+		ApprovalRule{Tool: "gmail_send", Policy: "ask", Approvers: "both"},
+		ApprovalRule{Tool: "gmail_send", Role: "owner", Policy: "allow"},
+		ApprovalRule{Group: "core", Role: "user", Chat: "slack:C1", Policy: "ask"},
+	)
+	user, admin, owner := toolgroups.RoleUser, toolgroups.RoleAdmin, toolgroups.RoleOwner
+	for n, tc := range []struct {
+		tool  string
+		scope toolgroups.Scope
+		want  bridge.Policy
+	}{
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C2"}, bridge.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:C2"}, bridge.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:D2", Direct: true}, bridge.Policy{Rule: "ask"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:2", Direct: true}, bridge.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1"}, bridge.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, bridge.Policy{Rule: "allow"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, bridge.Policy{Rule: "deny"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, bridge.Policy{Rule: "ask", Approvers: "admins"}},
+		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, bridge.Policy{Rule: "ask"}},
+		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, bridge.Policy{Rule: "deny"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, bridge.Policy{Rule: "ask", Approvers: "requester"}},
+		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, bridge.Policy{Rule: "deny", Approvers: "requester"}},
+		{"gmail_search", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, bridge.Policy{Rule: "allow", Approvers: "requester"}},
+		{"gmail_send", toolgroups.Scope{Role: admin, Chat: "telegram:1"}, bridge.Policy{Rule: "ask", Approvers: "both"}},
+		{"gmail_send", toolgroups.Scope{Role: owner, Chat: "telegram:1"}, bridge.Policy{Rule: "allow", Approvers: "requester"}},
+	} {
+		if got := a.of(t, tc.tool, "{}", tc.scope); got != tc.want {
+			t.Errorf("%d: %s in %+v: %+v, want %+v", n, tc.tool, tc.scope, got, tc.want)
+		}
+	}
+}
+
+func TestBadApprovalRules(t *testing.T) {
+	for want, rules := range map[string][]ApprovalRule{
+		`rule 1 \(tool: exec\): policy "" is none`:        {{Tool: "exec"}},
+		`rule 2 \(all calls\): policy "never" is none`:    {{Policy: "ask"}, {Policy: "never"}},
+		`a tool or a group`:                               {{Tool: "a", Group: "b", Policy: "ask"}},
+		`a \* may only stand at the end`:                  {{Tool: "*_send", Policy: "ask"}},
+		`role "boss" is none`:                             {{Role: "boss", Policy: "ask"}},
+		`approvers "me" are none`:                         {{Approvers: "me", Policy: "ask"}},
+		`with policy allow nobody is`:                     {{Approvers: "admins", Policy: "allow"}},
+		`rule 1 \(chat: here\): chat "here": want`:        {{Chat: "here", Policy: "ask"}},
+		`rules 1 and 2 are for the same \(group: shop\)$`: {{Group: "shop", Policy: "ask"}, {Group: "shop", Policy: "deny"}},
+	} {
+		cfg := defaultConfig()
+		cfg.Approvals = rules
+		err := cfg.checkApprovals()
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%v: error %v, want %s", rules, err, want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// shown is a message of the bot as people see it.
+type shown struct {
+	id, text string
+	// buttons are the data of the buttons by label.
+	buttons map[string]string
+}
+
+// stage is a chat with the bot on either platform, direct with the first person or
+// shared by all.
+type stage struct {
+	t *testing.T
+	w *town
+	// users are the people as the bot names them.
+	users []string
+	start func() *process
+	say   func(who int, text string)
+	// until returns what the bot has written, without what one person alone sees, once it
+	// is as it should be.
+	until func(what string, cond func([]shown) bool) []shown
+	// press has a person press a button; the returned function waits for the toast.
+	// Forged, nothing with this data has to be there.
+	press func(who int, on shown, data string, forged bool) (toast func() string)
+}
+
+// onBothPlatforms runs a test in a chat of each platform.
+func onBothPlatforms(t *testing.T, shared bool, brain openai.Brain, test func(*stage)) {
+	t.Helper()
+	t.Run("telegram", func(t *testing.T) { test(telegramStage(t, shared, brain)) })
+	t.Run("slack", func(t *testing.T) { test(slackStage(t, shared, brain)) })
+}
+
+func telegramStage(t *testing.T, shared bool, brain openai.Brain) *stage {
+	return telegramStageIn(t, newTown(t, brain), shared)
+}
+
+func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
+	people := []int64{w.person("Ann"), w.person("Bob"), w.person("Zoe")}
+	chat := people[0]
+	mention := ""
+	if shared {
+		group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: people[0], Members: people[1:]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chat, mention = group, "@"+w.telegram.Bot().Username+" "
+	}
+	s := &stage{t: t, w: w, start: w.run}
+	for _, id := range people {
+		s.users = append(s.users, fmt.Sprint("telegram:", id))
+	}
+	s.say = func(who int, text string) {
+		if _, err := w.telegram.Say(chat, people[who], mention+text, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until = func(what string, cond func([]shown) bool) (all []shown) {
+		w.until(nil, what, func(s telegram.State) bool {
+			all = nil
+			for _, m := range s.Answers(chat) {
+				one := shown{id: fmt.Sprint(m.ID), text: m.Text, buttons: map[string]string{}}
+				for _, b := range slices.Concat(m.Buttons...) {
+					one.buttons[b.Text] = b.CallbackData
+				}
+				all = append(all, one)
+			}
+			return cond(all)
+		})
+		return all
+	}
+	s.press = func(who int, on shown, data string, forged bool) func() string {
+		id, err := strconv.ParseInt(on.id, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := w.telegram.Press(chat, id, people[who], data, forged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() (text string) {
+			w.until(nil, "answer to the press", func(s telegram.State) bool {
+				c, _ := s.Callback(sent.Callback)
+				text = c.Text
+				return c.Answered
+			})
+			return text
+		}
+	}
+	return s
+}
+
+func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
+	w := newTown(t, brain)
+	server, chat, people := w.withSlack(t, "Ann", "Bob", "Zoe")
+	mention := "<@" + server.BotUser() + "> "
+	if !shared {
+		dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people[:1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chat, mention = dm, ""
+	}
+	s := &stage{t: t, w: w, start: func() *process {
+		before := 0
+		server.View(func(s slack.State) { before = s.Opened() })
+		p := start(t, w.env, "run")
+		waitSlack(t, server, "socket", func(s slack.State) bool { return s.Opened() > before && s.Sockets() > 0 })
+		return p
+	}}
+	for _, id := range people {
+		s.users = append(s.users, "slack:"+id)
+	}
+	thread := ""
+	s.say = func(who int, text string) {
+		sent := sayTo(t, server, chat, people[who], mention+text, thread)
+		if shared && thread == "" {
+			thread = sent.TS // the conversation is the thread
+		}
+	}
+	s.until = func(what string, cond func([]shown) bool) (all []shown) {
+		waitSlack(t, server, what, func(s slack.State) bool {
+			all = nil
+			for _, m := range s.Answers(chat) {
+				if m.Ephemeral != "" {
+					continue
+				}
+				one := shown{id: m.TS, text: m.Shown, buttons: map[string]string{}}
+				for _, b := range slices.Concat(m.Buttons...) {
+					one.buttons[b.Label] = b.Value
+				}
+				all = append(all, one)
+			}
+			return cond(all)
+		})
+		return all
+	}
+	s.press = func(who int, on shown, data string, forged bool) func() string {
+		told := func(s slack.State) (texts []string) {
+			for _, m := range s.Messages(chat) {
+				if m.Ephemeral == people[who] {
+					texts = append(texts, m.Shown)
+				}
+			}
+			return texts
+		}
+		before := 0
+		server.View(func(s slack.State) { before = len(told(s)) })
+		if _, err := server.Press(chat, on.id, people[who], data, forged); err != nil {
+			t.Fatal(err)
+		}
+		return func() (text string) {
+			waitSlack(t, server, "answer to the press", func(s slack.State) bool {
+				all := told(s)
+				if len(all) > before {
+					text = all[before]
+				}
+				return len(all) > before
+			})
+			return text
+		}
+	}
+	return s
+}
+
+// one waits for a message that holds all these texts and returns it as it then is.
+func (s *stage) one(texts ...string) (found shown) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("message with %q", texts), func(all []shown) bool {
+		i := slices.IndexFunc(all, func(m shown) bool {
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(m.text, text) })
+		})
+		if i >= 0 {
+			found = all[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// card waits for a message with these texts that has buttons.
+func (s *stage) card(texts ...string) (found shown) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("card with %q", texts), func(all []shown) bool {
+		i := slices.IndexFunc(all, func(m shown) bool {
+			return len(m.buttons) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(m.text, text) })
+		})
+		if i >= 0 {
+			found = all[i]
+		}
+		return i >= 0
+	})
+	return found
+}
