@@ -46,6 +46,7 @@ func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 		return openai.Reply{Text: "re: " + last.Content[:min(len(last.Content), 100)], Delay: latency}, nil
 	}))
 	c.w = w
+	w.settings("approvals: [{tool: exec, policy: allow}]\n")
 	for n := range size {
 		who := w.person(fmt.Sprint("person ", n))
 		c.people = append(c.people, who)

@@ -270,6 +270,9 @@ func environmentError(err error) error {
 			return fmt.Errorf("environment: %s: want true or false", field.Tag.Get("env"))
 		}
 	}
+	if field, ok := reflect.TypeFor[Config]().FieldByName(wrong.Name); ok {
+		return fmt.Errorf("environment: %s: %w", field.Tag.Get("env"), wrong.Err)
+	}
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
 
