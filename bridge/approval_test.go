@@ -213,7 +213,9 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 		c.Access = bridge.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Approvers: bridge.ApproversAdmins} }
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
+			return bridge.Policy{Approvers: bridge.ApproversAdmins}
+		}
 	}
 	press := func(r *rig, card sent, id, user, label string) string {
 		r.t.Helper()
