@@ -21,11 +21,10 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	if err := c.checkAddresses(); err != nil {
-		return err
-	}
-	if _, err := c.allowPrivate(); err != nil {
-		return err
+	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkSlack, c.checkBudget, c.checkApprovals} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)
@@ -33,25 +32,29 @@ func (c Config) check() error {
 	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
 		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
 	}
-	if c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "" {
-		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
-	}
-	if c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "" {
-		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
-	}
 	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
 		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
-	}
-	if err := c.checkBudget(); err != nil {
-		return err
 	}
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %w", err)
 	}
-	if err := c.checkApprovals(); err != nil {
-		return err
-	}
 	return c.unbuilt()
+}
+
+func (c Config) checkPrivate() error {
+	_, err := c.allowPrivate()
+	return err
+}
+
+// checkSlack refuses half of what Slack needs.
+func (c Config) checkSlack() error {
+	switch {
+	case c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "":
+		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
+	case c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "":
+		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
+	}
+	return nil
 }
 
 // checkAddresses refuses addresses of services that are none.
