@@ -38,9 +38,9 @@ var (
 // Claim is the offer of the bot to whoever sends it the code in a direct chat.
 type Claim struct {
 	// Code is shown to the operator, once. Only its hash is stored.
-	Code string
+	Code string `json:"code"`
 	// Until is when it ends.
-	Until time.Time
+	Until time.Time `json:"until"`
 }
 
 // NewClaim stores a new claim in place of any earlier one. By hand is one that the

@@ -84,7 +84,7 @@ func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code stri
 func claimCommand(load func() (Config, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim",
-		Short: "Print a new link and code that make you the owner of the bot (stop the bot first)",
+		Short: "Print a new link and code that make you the owner of the bot",
 		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
 			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
 		Args: cobra.NoArgs,
@@ -98,29 +98,44 @@ func claimCommand(load func() (Config, error)) *cobra.Command {
 	}
 }
 
-func newClaim(cmd *cobra.Command, cfg Config) (err error) {
+func newClaim(cmd *cobra.Command, cfg Config) error {
 	if err := cfg.checkPlatforms(); err != nil {
 		return err
 	}
-	log := newLogger(io.Discard, cfg)
-	store, err := openStore(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	claim, err := bridge.NewClaim(cmd.Context(), store, time.Now(), true)
-	if errors.Is(err, bridge.ErrOwned) {
-		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
+	claim, running, err := askForClaim(cmd.Context(), cfg.DataDir)
+	if !running {
+		claim, err = storeClaim(cmd.Context(), cfg)
 	}
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString("Start the bot with: oneclaw run\nThen, until " + claim.Until.Format("15:04") + ", ")
-	if link := claimLink(cmd.Context(), cfg, log); link != nil {
+	if !running {
+		text.WriteString("Start the bot with: oneclaw run\n")
+	}
+	text.WriteString("Until " + claim.Until.Format("15:04") + ", ")
+	if link := claimLink(cmd.Context(), cfg, newLogger(io.Discard, cfg)); link != nil {
 		fmt.Fprintf(&text, "open this link:\n\n  %s\n\nor ", link(claim.Code))
 	}
 	fmt.Fprintf(&text, "send the bot this line in a direct chat:\n\n  claim %s\n\nWhoever does so first owns the bot.\n", claim.Code)
 	_, err = io.WriteString(cmd.OutOrStdout(), text.String())
+	return err
+}
+
+// storeClaim makes a claim in the data directory of a bot that does not run.
+func storeClaim(ctx context.Context, cfg Config) (claim bridge.Claim, err error) {
+	store, err := openStore(cfg, newLogger(io.Discard, cfg))
+	if err != nil {
+		return claim, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	claim, err = bridge.NewClaim(ctx, store, time.Now(), true)
+	return claim, claimRefusal(err)
+}
+
+func claimRefusal(err error) error {
+	if errors.Is(err, bridge.ErrOwned) {
+		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
+	}
 	return err
 }

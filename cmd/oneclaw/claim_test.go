@@ -50,8 +50,8 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 	}
 	wantIn(t, w.ask(bot, bob, "/claim "+code, nil), "only talk to people")
 	wantIn(t, w.ask(bot, ann, "/whoami", nil), "my owner")
-	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "another oneclaw runs") {
-		t.Errorf("claim beside a running bot: %v: %s", err, out)
+	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "has an owner") {
+		t.Errorf("claim beside a running bot with an owner: %v: %s", err, out)
 	}
 	bot.kill(syscall.SIGTERM)
 	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "has an owner") {
@@ -77,6 +77,26 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 	}
 }
 
+// TestAClaimOfARunningBot replaces the code that the log has shown.
+func TestAClaimOfARunningBot(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	ann := w.person("Ann")
+	bot := w.run()
+	_, logged := offered(t, bot)
+	out, err := command(t.Context(), t, w.env, "claim").CombinedOutput()
+	if err != nil {
+		t.Fatalf("claim: %v: %s", err, out)
+	}
+	_, code, _ := strings.Cut(string(out), "?start=")
+	code, _, _ = strings.Cut(code, "\n")
+	wantIn(t, w.ask(bot, ann, "/start "+logged, nil), "not the code")
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "Welcome, Ann")
+	if strings.Contains(bot.out.String(), code) {
+		t.Errorf("the code is logged: %s", bot.out)
+	}
+}
+
 // TestAClaimMadeByHand is not replaced by the start of the bot.
 func TestAClaimMadeByHand(t *testing.T) {
 	w := newTown(t, openai.Offline{})
@@ -86,6 +106,7 @@ func TestAClaimMadeByHand(t *testing.T) {
 	if err != nil {
 		t.Fatalf("claim: %v", err)
 	}
+	wantIn(t, string(out), "oneclaw run")
 	_, code, _ := strings.Cut(string(out), "claim ")
 	code, _, _ = strings.Cut(code, "\n")
 	wantIn(t, string(out), "https://t.me/", "?start="+code)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/bridge"
 	"oneclaw/storage/bolt"
 )
 
@@ -39,16 +41,18 @@ func socketPath(dir string) (path string, hold io.Closer, err error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), controlName), d, nil
 }
 
-// control serves orders until ctx ends. Where there can be no socket the bot goes on
-// without.
-func (b *bot) control(ctx context.Context) error {
+// control makes the socket and returns what serves orders on it until its context ends: a
+// bot that receives takes orders, too. Where there can be no socket it goes on without.
+func (b *bot) control(ctx context.Context) func(context.Context) error {
 	l, err := listenControl(ctx, b.dataDir)
 	if err != nil {
-		b.log.Warn("backups can not be made while the bot runs: there is no control socket", "err", err)
-		return nil
+		b.log.Warn("the running bot takes no orders, such as to make a backup: there is no control socket", "err", err)
+		return func(context.Context) error { return nil }
 	}
-	defer func() { _ = l.Close() }()
-	return serve(ctx, l, controlHandler(b.store, b.dataDir, b.log))
+	return func(ctx context.Context) error {
+		defer func() { _ = l.Close() }()
+		return serve(ctx, l, controlHandler(b.store, b.dataDir, b.log))
+	}
 }
 
 // heldListener keeps the folder open through which its socket is named.
@@ -78,7 +82,7 @@ func listenControl(ctx context.Context, dir string) (net.Listener, error) {
 	return heldListener{l, hold}, nil
 }
 
-// controlHandler hands out backups, one at a time.
+// controlHandler hands out backups, one at a time, and claims.
 func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	mux := http.NewServeMux()
@@ -91,6 +95,14 @@ func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handle
 		if err := sendBackup(w, r, store, dir); err != nil && r.Context().Err() == nil {
 			log.Error("backup failed", "err", err)
 		}
+	})
+	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
+		claim, err := bridge.NewClaim(r.Context(), store, time.Now(), true)
+		if err != nil {
+			http.Error(w, claimRefusal(err).Error(), http.StatusConflict)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(claim) // who asked sees that it broke off
 	})
 	return mux
 }
@@ -127,6 +139,22 @@ func sendBackup(w http.ResponseWriter, r *http.Request, store *bolt.Store, dir s
 
 // askForBackup has a running bot write its database to w; false where none runs.
 func askForBackup(ctx context.Context, dir string, w io.Writer) (bool, error) {
+	return order(ctx, dir, "backup", func(body io.Reader) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+}
+
+// askForClaim has a running bot make a claim; false where none runs.
+func askForClaim(ctx context.Context, dir string) (claim bridge.Claim, running bool, err error) {
+	running, err = order(ctx, dir, "claim", func(body io.Reader) error {
+		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
+	})
+	return claim, running, err
+}
+
+// order gives a running bot an order and reads what it answers; false where none runs.
+func order(ctx context.Context, dir, what string, read func(io.Reader) error) (bool, error) {
 	path, hold, err := socketPath(dir)
 	if err != nil {
 		return false, nil
@@ -141,7 +169,7 @@ func askForBackup(ctx context.Context, dir string, w io.Writer) (bool, error) {
 		DisableKeepAlives: true,
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/backup", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+what, nil)
 	if err != nil {
 		return true, errors.Join(err, conn.Close())
 	}
@@ -152,9 +180,9 @@ func askForBackup(ctx context.Context, dir string, w io.Writer) (bool, error) {
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return true, fmt.Errorf("the running bot can not make a backup: %s", why)
+		return true, fmt.Errorf("the running bot can not make a %s: %s", what, why)
 	}
-	if _, err := io.Copy(w, response.Body); err != nil {
+	if err := read(response.Body); err != nil {
 		return true, fmt.Errorf("read from the running bot: %w", err)
 	}
 	return true, nil

@@ -64,7 +64,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
-			b.control,
+			b.control(ctx),
 			b.run,
 		)
 	})
