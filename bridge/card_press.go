@@ -92,7 +92,7 @@ func (b *Bridge) answerPress(m Message, toast string) {
 	}
 	ctx, cancel := context.WithTimeout(b.work, pressTimeout)
 	defer cancel()
-	if err := editor.AnswerPress(ctx, m, toast); err != nil && b.work.Err() == nil {
+	if err := editor.AnswerPress(ctx, m, b.cfg.Redact(toast)); err != nil && b.work.Err() == nil {
 		b.log.Warn("a press could not be answered", "chat", m.Chat.String(), "err", err)
 	}
 }

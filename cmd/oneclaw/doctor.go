@@ -92,8 +92,9 @@ func doctorCommand(load func() (Config, error)) *cobra.Command {
 // examine prints a line for each check as it ends.
 func examine(ctx context.Context, load func() (Config, error), asJSON bool, w io.Writer) error {
 	all := []finding{}
+	cfg, err := load()
 	report := func(name string, f *finding) error {
-		f.Check, f.Text = name, strings.ReplaceAll(strings.TrimSpace(f.Text), "\n", "; ")
+		f.Check, f.Text = name, strings.ReplaceAll(strings.TrimSpace(cfg.redact.Text(f.Text)), "\n", "; ")
 		all = append(all, *f)
 		if asJSON {
 			return nil
@@ -101,7 +102,6 @@ func examine(ctx context.Context, load func() (Config, error), asJSON bool, w io
 		_, err := fmt.Fprintf(w, "%-4s  %-14s  %s\n", f.Status, f.Check, f.Text)
 		return err
 	}
-	cfg, err := load()
 	if err == nil {
 		err = cfg.checkPlatforms()
 	}
