@@ -36,9 +36,10 @@ const (
 // Redactor masks secrets. A nil or zero one knows no values and masks shapes alone. It
 // may be used concurrently.
 type Redactor struct {
-	mu     sync.Mutex
-	given  []string
-	added  []string
+	mu    sync.Mutex
+	given []string
+	added []string
+	// values is nil where they have changed since they were prepared.
 	values atomic.Pointer[values]
 }
 
@@ -50,9 +51,7 @@ type values struct {
 
 // New returns a redactor that knows the given values.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{given: slices.Clone(secrets)}
-	r.build()
-	return r
+	return &Redactor{given: slices.Clone(secrets)}
 }
 
 // Add has more values masked from now on.
@@ -72,13 +71,24 @@ func (r *Redactor) Add(secrets ...string) {
 		return
 	}
 	r.added = r.added[max(0, len(r.added)-maxAdded):]
-	r.build()
+	r.values.Store(nil)
 }
 
-// build makes the replacer for all values.
-func (r *Redactor) build() {
+// known are all values, prepared when they are needed: many may be added at once.
+func (r *Redactor) known() *values {
+	if v := r.values.Load(); v != nil {
+		return v
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := prepare(slices.Concat(r.given, r.added))
+	r.values.Store(v)
+	return v
+}
+
+func prepare(secrets []string) *values {
 	known := map[string]bool{}
-	for _, s := range slices.Concat(r.given, r.added) {
+	for _, s := range secrets {
 		if len(s) >= MinKnown {
 			for _, form := range forms(s) {
 				known[form] = true
@@ -95,7 +105,7 @@ func (r *Redactor) build() {
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
 	}
-	r.values.Store(&values{strings.NewReplacer(pairs...), all})
+	return &values{strings.NewReplacer(pairs...), all}
 }
 
 // forms are a value and what encodings make of it.
@@ -140,13 +150,11 @@ func base64Within(secret string, lead int) string {
 
 // Text returns a text with its secrets masked: the same string where there are none.
 func (r *Redactor) Text(text string) string {
-	if r != nil {
-		if known := r.values.Load(); known != nil {
-			text = known.replacer.Replace(text)
-			return maskShapes(text, known.begins)
-		}
+	if r == nil {
+		return maskShapes(text, func(string) bool { return false })
 	}
-	return maskShapes(text, func(string) bool { return false })
+	known := r.known()
+	return maskShapes(known.replacer.Replace(text), known.begins)
 }
 
 // begins reports whether a known value begins with a word, so far as there is enough of
