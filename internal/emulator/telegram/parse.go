@@ -4,13 +4,14 @@ package telegram
 // people see, with the entities that the text asks for. The error is the service's.
 func ParseHTML(source string) (text string, entities []Entity, err error) { return parseHTML(source) }
 
-// Mentions returns the names in a text that notify their owners: those that stand outside
-// of code and those behind links to users.
+// Mentions returns the names in a text that notify their owners: those that no code
+// covers, not even in part, because what was asked for counts before what is found; and
+// those behind links to users.
 func Mentions(text string, entities []Entity) []string {
 	var names []string
 	inCode := func(e Entity) bool {
 		for _, c := range entities {
-			if (c.Type == "code" || c.Type == "pre") && c.Offset <= e.Offset && e.Offset+e.Length <= c.Offset+c.Length {
+			if (c.Type == "code" || c.Type == "pre") && c.Offset < e.Offset+e.Length && e.Offset < c.Offset+c.Length {
 				return true
 			}
 		}
