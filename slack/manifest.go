@@ -3,8 +3,10 @@ package slack
 import (
 	_ "embed" // the manifest is part of the program
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -15,17 +17,58 @@ var manifest []byte
 // Manifest returns the manifest that the app is made from, in YAML.
 func Manifest() []byte { return slices.Clone(manifest) }
 
-// CreationLink returns the page of Slack on which an app with this manifest is made.
-func CreationLink() string {
+// HTTPManifest returns the manifest of an app that is posted its events instead of
+// opening a socket. Public is the address under which Slack reaches the bot, such as
+// https://bot.example.com.
+func HTTPManifest(public string) ([]byte, error) {
+	u, err := url.Parse(strings.TrimRight(public, "/"))
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("slack: %q is no public address: want one such as https://bot.example.com", public)
+	}
 	var m map[string]any
 	if err := yaml.Unmarshal(manifest, &m); err != nil {
-		return "https://api.slack.com/apps?new_app=1" // a test reads the manifest
+		return nil, fmt.Errorf("slack: read manifest: %w", err)
+	}
+	at := func(path string) string { return u.JoinPath("slack", path).String() }
+	settings, features := section(m, "settings"), section(m, "features")
+	settings["socket_mode_enabled"] = false
+	section(settings, "event_subscriptions")["request_url"] = at("events")
+	section(settings, "interactivity")["request_url"] = at("interactive")
+	commands, _ := features["slash_commands"].([]any)
+	for _, command := range commands {
+		if c, ok := command.(map[string]any); ok {
+			c["url"] = at("commands")
+		}
+	}
+	data, err := yaml.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("slack: write manifest: %w", err)
+	}
+	return data, nil
+}
+
+// section is a part of a manifest. One that is not there is made.
+func section(m map[string]any, name string) map[string]any {
+	part, ok := m[name].(map[string]any)
+	if !ok {
+		part = map[string]any{}
+		m[name] = part
+	}
+	return part
+}
+
+// CreationLink returns the page of Slack on which an app with a manifest is made.
+func CreationLink(manifest []byte) string {
+	const empty = "https://api.slack.com/apps?new_app=1" // where the manifest is pasted
+	var m map[string]any
+	if err := yaml.Unmarshal(manifest, &m); err != nil {
+		return empty
 	}
 	data, err := json.Marshal(m)
 	if err != nil {
-		return "https://api.slack.com/apps?new_app=1"
+		return empty
 	}
-	return "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(string(data))
+	return empty + "&manifest_json=" + url.QueryEscape(string(data))
 }
 
 // manifestScopes are the scopes of the bot token that the manifest asks for.

@@ -7,27 +7,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/slack-go/slack"
 	"go.yaml.in/yaml/v3"
 )
 
 func TestManifest(t *testing.T) {
-	u, err := url.Parse(CreationLink())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if u.Host != "api.slack.com" || u.Path != "/apps" || u.Query().Get("new_app") != "1" {
-		t.Errorf("got %s", u)
-	}
-	// The library's type knows what Slack takes.
-	var m slack.Manifest
-	dec := json.NewDecoder(strings.NewReader(u.Query().Get("manifest_json")))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
-		t.Fatal(err)
+	m := made(t, Manifest())
+	if !m.Settings.SocketModeEnabled || !m.Settings.Interactivity.IsEnabled || m.Settings.Interactivity.RequestUrl != "" {
+		t.Errorf("settings %+v", m.Settings)
 	}
 	scopes := m.OAuthConfig.Scopes.Bot
-	for _, scope := range []string{"chat:write", "app_mentions:read", "assistant:write", "commands", "files:read", "users:read", "im:history", "channels:history", "groups:history", "mpim:history"} {
+	for _, scope := range []string{"chat:write", "app_mentions:read", "assistant:write", "commands", "files:read", "users:read", "im:history", "channels:history", "groups:history", "mpim:history", "im:read", "channels:read", "groups:read", "mpim:read"} {
 		if !slices.Contains(scopes, scope) {
 			t.Errorf("no scope %s in %v", scope, scopes)
 		}
@@ -46,6 +37,46 @@ func TestManifest(t *testing.T) {
 	var again any
 	if err := yaml.Unmarshal(Manifest(), &again); err != nil {
 		t.Error(err)
+	}
+}
+
+// made is the app that a link makes of a manifest.
+func made(t *testing.T, manifest []byte) slack.Manifest {
+	t.Helper()
+	u, err := url.Parse(CreationLink(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Host != "api.slack.com" || u.Path != "/apps" || u.Query().Get("new_app") != "1" {
+		t.Errorf("got %s", u)
+	}
+	// The library's type knows what Slack takes.
+	var m slack.Manifest
+	dec := json.NewDecoder(strings.NewReader(u.Query().Get("manifest_json")))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestHTTPManifest(t *testing.T) {
+	data, err := HTTPManifest("https://bot.example.com/a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := made(t, data), made(t, Manifest())
+	want.Settings.SocketModeEnabled = false
+	want.Settings.EventSubscriptions.RequestUrl = "https://bot.example.com/a/slack/events"
+	want.Settings.Interactivity.RequestUrl = "https://bot.example.com/a/slack/interactive"
+	want.Features.SlashCommands[0].Url = "https://bot.example.com/a/slack/commands"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("manifest (-want +got):\n%s", diff)
+	}
+	for _, public := range []string{"", "bot.example.com", "http://bot.example.com", "https://", "https://u:p@bot.example.com", "https://bot.example.com?x=1", "%"} {
+		if _, err := HTTPManifest(public); err == nil {
+			t.Errorf("%q is taken for an address", public)
+		}
 	}
 }
 

@@ -38,21 +38,29 @@ func (m slackMarks) Save(ctx context.Context, state []byte) error {
 
 func slackCommand() *cobra.Command {
 	command := parent("slack", "Help with the Slack app")
-	link := false
+	link, public := false, ""
 	manifest := &cobra.Command{
 		Use:   "manifest",
 		Short: "Print the manifest of the Slack app, and a link that creates the app from it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			data := slack.Manifest()
+			if public != "" {
+				var err error
+				if data, err = slack.HTTPManifest(public); err != nil {
+					return err
+				}
+			}
 			if link {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), slack.CreationLink())
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), slack.CreationLink(data))
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n# Or open this link, which fills the manifest in:\n# %s\n", slack.Manifest(), slack.CreationLink())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n# Or open this link, which fills the manifest in:\n# %s\n", data, slack.CreationLink(data))
 			return err
 		},
 	}
 	manifest.Flags().BoolVar(&link, "link", false, "print the link alone")
+	manifest.Flags().StringVar(&public, "http", "", "for an app that is posted its events: the public address of the bot, such as https://bot.example.com")
 	command.AddCommand(manifest)
 	return command
 }
