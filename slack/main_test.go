@@ -64,7 +64,7 @@ func (in *inbox) all() []bridge.Message {
 // wait returns once n messages were accepted.
 func (in *inbox) wait(t *testing.T, n int) []bridge.Message {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		if got := in.all(); len(got) >= n {
 			return got
@@ -206,7 +206,7 @@ func (f *fixture) inject(fault emulator.Fault) {
 
 func (f *fixture) wait(cond func(emulator.State) bool) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	if err := f.WaitFor(ctx, cond); err != nil {
 		f.t.Fatalf("%v\n%s", err, f.log)
