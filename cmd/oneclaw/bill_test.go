@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/bill"
+	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
 )
 
@@ -208,5 +211,37 @@ func TestBillCommand(t *testing.T) {
 	var line bill.Line
 	if err := json.Unmarshal(bytes.SplitN(stdout.Bytes(), []byte("\n"), 2)[0], &line); err != nil || line.Conversation != "chat" || line.Requests != 20 {
 		t.Errorf("%+v, %v", line, err)
+	}
+}
+
+// The conversation of a real chat is played as it was recorded, whatever it was routed by.
+func TestBillOfAChat(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	w.env["ONECLAW_ROUTING"] = "search"
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, "What is this document about?", samplePDF(t)), "bakery")
+	wantIn(t, w.ask(bot, ann, "How many pages does the PDF have?", nil), "3 pages")
+	bot.kill(syscall.SIGTERM)
+
+	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
+	var stdout, stderr bytes.Buffer
+	if code := Main([]string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	requests := map[search.Routing]int{}
+	for text := range bytes.Lines(stdout.Bytes()) {
+		var line bill.Line
+		if err := json.Unmarshal(text, &line); err != nil {
+			t.Fatal(err)
+		}
+		requests[line.Routing] = line.Requests
+	}
+	// Two answers, two calls, and one request more where the group has to be found.
+	want := map[search.Routing]int{"groups": 5, "bridge": 5, "search": 5, "all": 4}
+	for routing, n := range want {
+		if requests[routing] != n {
+			t.Errorf("%s: %d requests, want %d", routing, requests[routing], n)
+		}
 	}
 }

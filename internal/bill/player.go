@@ -193,7 +193,8 @@ func look(sent wire) view {
 // knows reports whether a load or a search has shown the parameters of a tool.
 func (v view) knows(tool string) bool {
 	return slices.ContainsFunc(v.texts, func(text string) bool {
-		return strings.Contains(text, `"name":"`+tool+`"`) || strings.Contains(text, "\n- "+tool+": {")
+		return strings.Contains(text, `"name":"`+tool+`"`) || strings.Contains(text, `"`+tool+`":{`) ||
+			strings.Contains(text, "\n- "+tool+": {")
 	})
 }
 
