@@ -49,6 +49,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 		t.Errorf("the code is logged again: %s", bot.out)
 	}
 	wantIn(t, w.ask(bot, bob, "/claim "+code, nil), "only talk to people")
+	w.shownTo(bot, ann, "somebody new")
 	wantIn(t, w.ask(bot, ann, "/whoami", nil), "my owner")
 	if out, err := command(t.Context(), t, w.env, "claim").CombinedOutput(); err == nil || !strings.Contains(string(out), "has an owner") {
 		t.Errorf("claim beside a running bot with an owner: %v: %s", err, out)
