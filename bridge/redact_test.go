@@ -78,3 +78,20 @@ func TestC18NoticesOfFilesAreMasked(t *testing.T) {
 		t.Errorf("sent %q", got)
 	}
 }
+
+// A card shows no secret; what was allowed is the exact call all the same.
+func TestC18CardsAreMaskedAndTheCallIsExact(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+	})
+	r.accept(direct("1", "run login SECRET"))
+	card := r.platform.wait(t, 1)[0]
+	if strings.Contains(card.text, "SECRET") || !strings.Contains(card.text, "login ••••") {
+		t.Errorf("the card shows %q", card.text)
+	}
+	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
+	if answer := r.platform.wait(t, 2)[1].text; !strings.HasPrefix(answer, "ran login ••••") || !slices.Equal(w.commands(), []string{"login SECRET"}) {
+		t.Errorf("answer %q, ran %q", answer, w.commands())
+	}
+}

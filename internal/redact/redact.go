@@ -28,6 +28,9 @@ const (
 	// MinKnown is the length in bytes from which a known value is looked for: shorter
 	// ones ("none", "test") would tear holes into every text.
 	MinKnown = 8
+	// maxEncoded is the length up to which all encodings of a value are looked for: they
+	// take a dozen times its memory.
+	maxEncoded = 4 << 10
 	// maxAdded bounds the values that were added while the program runs; the oldest are
 	// forgotten first.
 	maxAdded = 1000
@@ -110,6 +113,9 @@ func prepare(secrets []string) *values {
 
 // forms are a value and what encodings make of it.
 func forms(secret string) []string {
+	if len(secret) > maxEncoded {
+		return []string{secret, strings.Trim(strconv.Quote(secret), `"`)}
+	}
 	quoted := strconv.Quote(secret)
 	ascii := strconv.QuoteToASCII(secret)
 	all := []string{

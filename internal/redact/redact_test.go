@@ -231,6 +231,19 @@ func TestMaskingIsDoneOnceAndLosesNothingElse(t *testing.T) {
 	})
 }
 
+// A long value is a file, and turns up whole or as a JSON string.
+func TestLongValuesAreMasked(t *testing.T) {
+	long := "{\n" + strings.Repeat("x y\n", 5000) + "}"
+	r := redact.New(long)
+	quoted, err := json.Marshal(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Text("a " + long + " b " + string(quoted)); got != "a •••• b \"••••\"" {
+		t.Errorf("got %.200q", got)
+	}
+}
+
 func TestValuesAreAddedAtRunTime(t *testing.T) {
 	r := redact.New("short", "a first value")
 	if got := r.Text("short: later value 1"); got != "short: later value 1" {
