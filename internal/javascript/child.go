@@ -58,6 +58,9 @@ type child struct {
 	started int     // calls without a reply
 	timers  map[int]due
 	armed   int // counts timers, so that those of one moment ring in their order
+	// now is when the script was last given something to do: timers that it sets
+	// meanwhile begin together, so that a slow machine does not turn them around.
+	now time.Time
 	done    bool
 	failed  error // of sending the result
 }
@@ -91,7 +94,7 @@ func (c *child) run(t task) error {
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	c.vm = vm
+	c.vm, c.now = vm, time.Now()
 	vm.SetMemoryLimit(MaxHeap)
 	settle, err := c.begin(t)
 	if err != nil {
@@ -154,6 +157,7 @@ func (c *child) next(settle quickjs.Value) error {
 			delete(c.timers, id)
 		}
 	}
+	c.now = time.Now()
 	if _, err := settle.Call(quickjs.UndefinedValue, kind, id, text); err != nil {
 		return explain(err)
 	}
@@ -199,7 +203,7 @@ func (c *child) timer(id, milliseconds int) {
 		return
 	}
 	c.armed++
-	c.timers[id] = due{time.Now().Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
+	c.timers[id] = due{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
 }
 
 // finish sends the result.
