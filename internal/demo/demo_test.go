@@ -215,8 +215,10 @@ func TestButtonsCanBePressed(t *testing.T) {
 
 	p.slackButtons(env)
 	for _, bad := range []map[string]string{
-		{"pane": "telegram", "message": m.ID, "data": "forged"}, {"pane": "telegram", "message": "x", "data": "n"},
-		{"pane": "slack", "message": "1.2", "data": "n"}, {"pane": "mail"},
+		{"pane": "telegram", "message": m.ID, "data": "forged"},
+		{"pane": "telegram", "message": "x", "data": "n"},
+		{"pane": "slack", "message": "1.2", "data": "n"},
+		{"pane": "mail"},
 	} {
 		if status, _ := p.call(p.address+"/press", bad); status != 400 {
 			t.Errorf("%v: status %d", bad, status)

@@ -60,9 +60,9 @@ type child struct {
 	armed   int // counts timers, so that those of one moment ring in their order
 	// now is when the script was last given something to do: timers that it sets
 	// meanwhile begin together, so that a slow machine does not turn them around.
-	now time.Time
-	done    bool
-	failed  error // of sending the result
+	now    time.Time
+	done   bool
+	failed error // of sending the result
 }
 
 // due is when a timer rings. Timers ring in that order, however late it gets: a busy
