@@ -62,6 +62,19 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	}
 }
 
+// A card without buttons is told, too.
+func TestC20ANoticeIsTold(t *testing.T) {
+	r := newRig(t, broke, asking, func(c *bridge.Config) {
+		c.Refused = func(context.Context, toolgroups.Scope, error) (bridge.Card, error) {
+			return bridge.Card{Kind: "vote", Text: "Please wait a minute."}, nil
+		}
+	})
+	r.accept(direct("1", "hello"))
+	if got := r.platform.wait(t, 1)[0]; got.text != "Please wait a minute." || len(got.buttons) != 0 {
+		t.Errorf("answered %+v", got)
+	}
+}
+
 // Without anybody who makes a card, and in a task, the notice stands alone.
 func TestC20ATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()

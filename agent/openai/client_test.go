@@ -89,8 +89,16 @@ func TestReplies(t *testing.T) {
 		answer answer
 		want   agent.Reply
 	}{
-		"truncated":      {stream(hello, cut), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
-		"filtered late":  {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
+		"truncated":     {stream(hello, cut), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
+		"filtered late": {stream(hello, filtered), agent.Reply{Text: "Hel", Model: "m-1", Truncated: true}},
+		"cache written": {
+			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64,"cache_write_tokens":30}}}`),
+			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Cached: 64, Written: 30, Output: 7}},
+		},
+		"usage without details": {
+			stream(hello, stop, `{"model":"m-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}}`),
+			agent.Reply{Text: "Hel", Model: "m-1", Usage: agent.Usage{Input: 100, Output: 7}},
+		},
 		"no usage":       {stream(hello, stop), agent.Reply{Text: "Hel", Model: "m-1"}},
 		"cut after stop": {respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n"), agent.Reply{Text: "Hel", Model: "m-1"}},
 		"not streamed": {

@@ -33,8 +33,19 @@ var (
 type chunk struct {
 	Model   string
 	Choices []choice
-	Usage   *api.Usage
+	Usage   *usage
 	Error   *api.APIError
+}
+
+// usage is what a server says about tokens. The library's type does not know those that
+// were written to a cache.
+type usage struct {
+	PromptTokens        int `json:"prompt_tokens"`
+	CompletionTokens    int `json:"completion_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens     int `json:"cached_tokens"`
+		CacheWriteTokens int `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 type choice struct {
@@ -69,7 +80,7 @@ type accumulator struct {
 	reasoning strings.Builder
 	calls     []*call
 	finish    string
-	usage     *api.Usage
+	usage     *usage
 	model     string
 }
 
@@ -204,9 +215,7 @@ func (a *accumulator) end(err error) (agent.Reply, error) {
 	}
 	if u := a.usage; u != nil {
 		r.Usage.Input, r.Usage.Output = u.PromptTokens, u.CompletionTokens
-		if u.PromptTokensDetails != nil {
-			r.Usage.Cached = u.PromptTokensDetails.CachedTokens
-		}
+		r.Usage.Cached, r.Usage.Written = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	}
 	return r, nil
 }

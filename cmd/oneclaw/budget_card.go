@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
@@ -39,6 +40,12 @@ func (p plea) period() string {
 		return "for this month"
 	}
 	return "for today"
+}
+
+// once has administrators asked once for the same limit, however often somebody asks.
+func (p plea) once() string {
+	r := p.Refusal
+	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
 }
 
 func (p plea) raiseButton() []bridge.Choice {
@@ -129,7 +136,7 @@ func (b *bot) askAdministrators(ctx context.Context, press bridge.CardPress, p p
 		if err != nil {
 			return bridge.CardResult{}, err
 		}
-		err = b.bridge.Post(ctx, "budget/ask/"+p.ID, chat, card)
+		err = b.bridge.Post(ctx, p.once(), chat, card)
 		switch {
 		case errors.Is(err, bridge.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
 			continue

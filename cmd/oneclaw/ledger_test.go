@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/price"
+	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
 
@@ -53,6 +55,18 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		if _, err := persona.Model.Complete(t.Context(), req, nil); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// What administrators set in a chat acts at once.
+	if err := changing.SetValue(t.Context(), settings.SettingUserBudget, "1"); err != nil {
+		t.Fatal(err)
+	}
+	persona, err := m.persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failure *agent.ModelError
+	if _, err := persona.Model.Complete(t.Context(), agent.Request{}, nil); !errors.As(err, &failure) || failure.Kind != agent.KindBudget {
+		t.Errorf("beyond the budget: %v", err)
 	}
 	r, err := ledger.Report(t.Context(), budget.Payer{User: "telegram:1", Chat: "telegram:-5"})
 	if err != nil || r.User.Spent.Calls != 2 || r.Chat.Spent.Calls != 2 || r.User.Spent.Input == 0 {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/schedule"
@@ -22,7 +23,7 @@ const movedFolder = "before-the-move"
 // mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a
 // group another id when it becomes a supergroup. Each step does nothing where it was
 // done before. What would fail each time is logged: it must not hold up what follows.
-func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, log *slog.Logger) func(ctx context.Context, from, to bridge.Chat) error {
+func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to bridge.Chat) error {
 	return func(ctx context.Context, from, to bridge.Chat) error {
 		before, after := bridge.Message{Chat: from}.Owner(), bridge.Message{Chat: to}.Owner()
 		err := m.Move(ctx, before, after)
@@ -35,6 +36,9 @@ func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *sett
 			return err
 		}
 		if err := choices.MoveChat(ctx, from.String(), before, to.String(), after); err != nil {
+			return err
+		}
+		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {
 			return err
 		}
 		if err := moveFiles(bridge.WorkspacePath(dataDir, before), bridge.WorkspacePath(dataDir, after)); err != nil {

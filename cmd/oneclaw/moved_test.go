@@ -28,7 +28,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = b.tools.Close() }()
+	defer func() { _ = b.ledger.Close(); _ = b.tools.Close() }()
 	changing, _, err := openSettings(cfg, store, log)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	moved := mover(dir, b.tools.memory, b.tools.schedule, changing, log)
+	moved := mover(dir, b.tools.memory, b.tools.schedule, changing, b.ledger, log)
 	for range 2 { // the second time changes nothing
 		if err := moved(ctx, from, to); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"oneclaw/internal/price"
@@ -294,8 +295,21 @@ type event struct {
 	Payer *Payer    `json:"payer,omitempty"`
 	Sum   *Sum      `json:"sum,omitempty"`
 	Raise *Raise    `json:"raise,omitempty"`
+	Move  *move     `json:"move,omitempty"`
 	State *state    `json:"state,omitempty"`
 	Time  time.Time `json:"time"`
+}
+
+// move is a chat that goes on under another name, with its threads.
+type move struct{ From, To string }
+
+// of returns the new name of a chat, and false where it stays.
+func (m move) of(chat string) (string, bool) {
+	thread, ok := strings.CutPrefix(chat, m.From)
+	if !ok || thread != "" && thread[0] != ':' {
+		return chat, false
+	}
+	return m.To + thread, true
 }
 
 type eventKind string
@@ -304,6 +318,7 @@ const (
 	eventReserve eventKind = "reserve"
 	eventSettle  eventKind = "settle"
 	eventRaise   eventKind = "raise"
+	eventMove    eventKind = "move"
 	eventState   eventKind = "state"
 )
 
@@ -326,9 +341,37 @@ func (s *state) apply(e event) {
 		if e.Raise.Key == "" || !slices.ContainsFunc(s.Raises, func(r Raise) bool { return r.Key == e.Raise.Key }) {
 			s.Raises = append(s.Raises, *e.Raise)
 		}
+	case eventMove:
+		s.move(*e.Move)
 	case eventState:
 		*s = *e.State
 		s.fill()
+	}
+}
+
+// move gives the accounts of a chat to the one as which it goes on. Done again it changes
+// nothing.
+func (s *state) move(m move) {
+	for chat, sum := range maps.Clone(s.Chats) {
+		if to, ok := m.of(chat); ok {
+			delete(s.Chats, chat)
+			s.Chats[to] = s.Chats[to].plus(sum)
+		}
+	}
+	for chat, t := range maps.Clone(s.Totals) {
+		if to, ok := m.of(chat); ok {
+			delete(s.Totals, chat)
+			s.Totals[to] = total{s.Totals[to].plus(t.Sum), max(s.Totals[to].Last, t.Last)}
+		}
+	}
+	for i, r := range s.Raises {
+		if r.Account.Kind == KindChat {
+			s.Raises[i].Account.Name, _ = m.of(r.Account.Name)
+		}
+	}
+	for id, h := range s.Open {
+		h.Chat, _ = m.of(h.Chat)
+		s.Open[id] = h
 	}
 }
 

@@ -200,6 +200,31 @@ func TestC20BrokenOff(t *testing.T) {
 	}
 }
 
+// A chat that goes on under another id takes its accounts along, with its threads.
+func TestC20AChatMoves(t *testing.T) {
+	b := newBench(t, budget.Limits{Chat: budget.Limit{Tokens: 10}})
+	old := budget.Payer{User: "telegram:1", Chat: "telegram:-5"}
+	thread := budget.Payer{User: "telegram:1", Chat: "telegram:-5:7"}
+	other := budget.Payer{User: "telegram:1", Chat: "telegram:-55"}
+	for _, p := range []budget.Payer{old, thread, other} {
+		b.spend(10, p)
+	}
+	if _, err := b.Raise(t.Context(), budget.Raise{Account: budget.Account{Kind: budget.KindChat, Name: old.Chat}, By: budget.Limit{Tokens: 5}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.Move(t.Context(), "telegram:-5", "telegram:-100"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for chat, want := range map[string]int64{"telegram:-5": 0, "telegram:-5:7": 0, "telegram:-55": 10, "telegram:-100": 10, "telegram:-100:7": 10} {
+		r := report(t, b.another(), budget.Payer{User: "telegram:1", Chat: chat})
+		if r.Chat.Spent.Input != want || r.ChatEver.Input != want || r.User.Spent.Input != 30 || (chat == "telegram:-100") != (r.Chat.Limit.Tokens == 15) {
+			t.Errorf("%s: %+v", chat, r)
+		}
+	}
+}
+
 // What is still to be written when the ledger is closed is written.
 func TestC20CloseWrites(t *testing.T) {
 	b := newBench(t, budget.Limits{})

@@ -233,8 +233,8 @@ func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, 
 			default:
 				e.Time = now
 				l.state.apply(*e)
-				if l.cfg.Exclusive && e.Sum == nil && e.Raise == nil {
-					readers = append(readers, op) // a reservation, or the end of one
+				if l.cfg.Exclusive && (e.Kind == eventReserve || e.Kind == eventSettle && e.Sum == nil) {
+					readers = append(readers, op)
 					continue
 				}
 				events, writers = append(events, *e), append(writers, op)

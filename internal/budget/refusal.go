@@ -121,6 +121,14 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	return *now, nil
 }
 
+// Move gives the accounts of a chat and its threads to the one as which it goes on. It
+// may be called again.
+func (l *Ledger) Move(ctx context.Context, from, to string) error {
+	return l.wait(ctx, l.do(operation{}, func(*state, time.Time) (*event, error) {
+		return &event{Kind: eventMove, Move: &move{From: from, To: to}}, nil
+	}))
+}
+
 // Line is an account with its bound.
 type Line struct {
 	Account Account
