@@ -89,7 +89,7 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 	if strings.Contains(refused, "Incident") {
 		t.Errorf("a refusal is an incident: %q", refused)
 	}
-	wantIn(t, w.ask(bot, ann, "/usage", nil), "you: ", " tokens in 2 calls", " from the cache", "of $0.50 ($0.00 left)", "This chat since it began: ", "were saved")
+	wantIn(t, w.ask(bot, ann, "/usage", nil), "you: ", " tokens in 2 calls", "of $0.50 ($0.00 left)", "This chat since it began: ", "were saved")
 	wantIn(t, w.ask(bot, bob, "/usage", nil), "everybody this month: ", "tokens in 3 calls")
 	asked := w.model.Count()
 	bot.kill(syscall.SIGTERM)
