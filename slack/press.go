@@ -45,9 +45,10 @@ type team struct {
 }
 
 type action struct {
-	Type  string `json:"type"`
-	Value string `json:"value"`
-	TS    string `json:"action_ts"`
+	Type    string `json:"type"`
+	BlockID string `json:"block_id"`
+	Value   string `json:"value"`
+	TS      string `json:"action_ts"`
 }
 
 // safeID is what may be an id in a key.
@@ -90,6 +91,16 @@ func (p *interaction) id() string {
 	return id
 }
 
+// on is the id of the message with the button, as Send returned it. Of one that answered
+// a command for one person alone, the id stands in its blocks.
+func (p *interaction) on() string {
+	id := p.Actions[0].BlockID
+	if at := strings.LastIndexByte(id, '-'); p.Container.Ephemeral && strings.HasPrefix(id, responseID) && safeID.MatchString(id) && at > len(responseID) {
+		return id[:at]
+	}
+	return p.Container.MessageTS
+}
+
 // chat is where the message with the button was sent to.
 func (p *interaction) chat() bridge.Chat {
 	thread := cmp.Or(p.Message.ThreadTS, p.Container.ThreadTS)
@@ -111,7 +122,7 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Mes
 		r.responses.put(chat.ID+"/"+id, p.ResponseURL, responseAge)
 		if p.Container.Ephemeral {
 			// Nothing else leads to a message that one person alone sees.
-			r.responses.put(chat.ID+"/"+p.Container.MessageTS, p.ResponseURL, responseAge)
+			r.responses.put(chat.ID+"/"+p.on(), p.ResponseURL, responseAge)
 		}
 	}
 	known, _ := r.threads.get(chat)
@@ -124,7 +135,7 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Mes
 	}
 	return &bridge.Message{
 		Chat: chat, ID: id, Kind: bridge.KindPress, User: user, UserName: r.names(ctx)(p.User.ID),
-		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.Container.MessageTS, Time: at,
+		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.on(), Time: at,
 	}
 }
 
@@ -143,8 +154,7 @@ func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part 
 			continue
 		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
 			if address, ok := p.responses.get(to.Chat.ID + "/" + id); ok {
-				_, err := p.respond(ctx, address, part, replacing)
-				return err
+				return p.respond(ctx, address, id, part, true)
 			}
 		}
 		return p.sendError(to, err)
@@ -196,7 +206,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text s
 	})
 	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
 		if address, ok := p.responses.get(press.Chat.ID + "/" + press.ID); ok {
-			_, err = p.respond(ctx, address, part, false)
+			err = p.respond(ctx, address, "", part, false)
 		}
 	}
 	if err != nil {

@@ -241,7 +241,8 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	msg := f.in.wait(t, 1)[0]
-	if _, err := f.p.Send(t.Context(), bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}, question(), nil); err != nil {
+	id, err := f.p.Send(t.Context(), bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}, question(), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	card := f.Messages("C9")[0]
@@ -250,8 +251,15 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 	}
 	f.press("C9", card.TS, "tok:0")
 	press := f.in.wait(t, 2)[1]
-	if press.On != card.TS || press.Chat != msg.Chat {
-		t.Errorf("got %+v", press)
+	if press.On != id || press.Chat != msg.Chat {
+		t.Errorf("got %+v, want it on %s", press, id)
+	}
+	if err := f.p.Edit(t.Context(), bridge.Address{Chat: press.Chat}, id, question()); err != nil {
+		t.Fatal(err)
+	}
+	f.press("C9", card.TS, "tok:1")
+	if again := f.in.wait(t, 3)[2]; again.On != id {
+		t.Errorf("got %+v, want it on %s", again, id)
 	}
 	if err := f.p.AnswerPress(t.Context(), press, "Thanks."); err != nil {
 		t.Fatal(err)

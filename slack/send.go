@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +52,8 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 			continue
 		case refused(err, "not_in_channel", "channel_not_found"):
 			if address, ok := p.response(to); ok {
-				return p.respond(ctx, address, part, false)
+				id := responseID + rand.Text()
+				return id, p.respond(ctx, address, id, part, false)
 			}
 		}
 		return "", p.sendError(to, err)
@@ -143,8 +146,9 @@ func (p *Platform) response(to bridge.Address) (string, bool) {
 	return p.responses.get(to.Chat.ID)
 }
 
-// replacing has a response take the place of the message whose button was pressed.
-const replacing = true
+// responseID begins the id of a message that only a response_url leads to: Slack tells
+// none. It stands in the blocks with buttons, so that a press tells it.
+const responseID = "response-"
 
 // response answers a command or a press.
 type response struct {
@@ -155,38 +159,44 @@ type response struct {
 }
 
 // respond answers a command or a press where it was made, for who made it alone. Slack
-// has refused the part as a message, so nothing has arrived yet.
-func (p *Platform) respond(ctx context.Context, address string, part bridge.Part, replace bool) (string, error) {
+// has refused the part as a message, so nothing has arrived yet. The message that id names
+// is made, or replaced.
+func (p *Platform) respond(ctx context.Context, address, id string, part bridge.Part, replace bool) error {
 	u, err := url.Parse(address)
 	if err != nil || !p.api.mayHaveToken(u) {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
+		return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
 	}
 	plain := part.Text == ""
 	var laid []slack.Block
 	if len(part.Buttons) > 0 {
 		var err error
 		if laid, err = blocks(part, plain); err != nil {
-			return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+			return &bridge.SendError{Outcome: bridge.Refused, Err: err}
+		}
+	}
+	for i, block := range laid {
+		if row, ok := block.(*slack.ActionBlock); ok {
+			row.BlockID = id + "-" + strconv.Itoa(i)
 		}
 	}
 	body, err := json.Marshal(response{Type: "ephemeral", Text: text(part, plain), Blocks: laid, Replace: replace})
 	if err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
+		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.api.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is no address")}
+		return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is no address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := p.api.http.Do(req)
 	if err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
+		return &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
+		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
 	}
-	return "response", nil
+	return nil
 }

@@ -197,7 +197,7 @@ func buttons(b block) []Button {
 	for _, raw := range b.Elements {
 		var e element
 		if json.Unmarshal(raw, &e) == nil && e.Type == "button" {
-			row = append(row, Button{Action: e.Action, Label: e.Text.Text, Value: e.Value, Style: e.Style})
+			row = append(row, Button{Block: b.ID, Action: e.Action, Label: e.Text.Text, Value: e.Value, Style: e.Style})
 		}
 	}
 	return row

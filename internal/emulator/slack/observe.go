@@ -49,6 +49,8 @@ type File struct {
 
 // Button is a button under a message.
 type Button struct {
+	// Block is the id of the row, where the app gave it one.
+	Block  string `json:"block,omitempty"`
 	Action string `json:"action"`
 	Label  string `json:"label"`
 	Value  string `json:"value"`

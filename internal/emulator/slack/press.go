@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -35,7 +36,7 @@ func (s *Server) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 		"channel":   map[string]any{"id": c.id, "name": c.nameForApps()},
 		"container": container,
 		"actions": []any{map[string]any{
-			"action_id": button.Action, "block_id": "b0", "type": "button", "value": value, "action_ts": s.stamp(),
+			"action_id": button.Action, "block_id": cmp.Or(button.Block, "b0"), "type": "button", "value": value, "action_ts": s.stamp(),
 			"text": map[string]any{"type": "plain_text", "text": button.Label, "emoji": true},
 		}},
 		"state": map[string]any{"values": map[string]any{}}, "response_url": url, "trigger_id": trigger,
