@@ -166,8 +166,8 @@ func (b *Bridge) decide(ctx context.Context, j *Job, h *history, call toolgroups
 
 // place is the position of the reply whose calls are being resolved.
 func (h *history) place() string {
-	for i := len(h.messages) - 1; i >= 0; i-- {
-		if h.messages[i].Role == agent.RoleAssistant {
+	for i, m := range slices.Backward(h.messages) {
+		if m.Role == agent.RoleAssistant {
 			return strconv.FormatUint(uint64(h.at[i]), 10)
 		}
 	}

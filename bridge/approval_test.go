@@ -69,19 +69,25 @@ func (w *workshop) commands() []string {
 
 func (w *workshop) registry(t *testing.T) *toolgroups.Registry {
 	t.Helper()
+	return w.registryWith(t, "string")
+}
+
+// registryWith has commands be of a type.
+func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry {
+	t.Helper()
 	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{
 			Name: "exec", Description: "Run a command. It has_effects.", Effect: toolgroups.Consequential,
-			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`),
+			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
 			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-				var in struct{ Command string }
+				var in struct{ Command any }
 				if err := json.Unmarshal(call.Arguments, &in); err != nil {
 					return toolgroups.Result{}, err
 				}
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.ran = append(w.ran, in.Command)
-				return toolgroups.Text("ran %s", in.Command)
+				w.ran = append(w.ran, fmt.Sprint(in.Command))
+				return toolgroups.Text("ran %v", in.Command)
 			},
 		},
 		{
@@ -123,7 +129,7 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 // untilHeld returns once a turn waits for its approval, and how many messages there are.
 func (r *rig) untilHeld() int {
 	r.t.Helper()
-	for n := 0; n < 1000; n++ {
+	for n := range 1000 {
 		before := len(r.platform.texts())
 		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
 		all := r.platform.wait(r.t, before+1)
@@ -183,7 +189,7 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-func TestC17ApprovalSurvivesRestarts(t *testing.T) {
+func TestC17C23ApprovalSurvivesRestarts(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
@@ -629,5 +635,27 @@ func TestC16RemovedWhileACallWaits(t *testing.T) {
 	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
 	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." || len(w.commands()) != 0 {
 		t.Errorf("toast %q, ran %v", got, w.commands())
+	}
+}
+
+// An approval is for what stood on the card: where the tool would be given something
+// else now, it is asked about again.
+func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run 42"))
+	first := r.platform.wait(t, 1)[0]
+	r.stop()
+	changed := w.registryWith(t, "number")
+	r.cfg.Tools = func() *toolgroups.Registry { return changed }
+	r.start()
+	r.accept(pressOn(first, "p", "1", first.button(t, "Allow once")))
+	second := r.platform.wait(t, 2)[1]
+	if commandOn(first) != "42" || commandOn(second) != "42" || len(w.commands()) != 0 {
+		t.Fatalf("first %q, then %q; ran %v", first.text, second.text, w.commands())
+	}
+	r.accept(pressOn(second, "q", "1", second.button(t, "Allow once")))
+	if answer := r.platform.wait(t, 3)[2].text; answer != "ran 42" || fmt.Sprint(w.commands()) != "[42]" {
+		t.Errorf("answer %q, ran %v", answer, w.commands())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"oneclaw/bridge"
 	"oneclaw/internal/emulator/google"
@@ -205,16 +208,14 @@ func TestC16ToolCallIsNoWayAroundAnApproval(t *testing.T) {
 
 // What a person connected is used for that person alone, after they said yes.
 func TestC16MailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
-	letter := func(req openai.Request) map[string]any {
-		return map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
-	}
+	letter := map[string]any{"to": "grace@example.com", "subject": "Hi", "body": "Line one\nLine two"}
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "user" && strings.Contains(last.Content, "do it") && !slices.Contains(req.ToolNames(), "gmail_send") {
 			return openai.Reply{Calls: []openai.ToolCall{{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"google_gmail"}`}}}, nil
 		}
 		if strings.HasPrefix(last.Content, "Loaded ") || strings.Contains(last.Content, "do it") {
-			data, err := json.Marshal(letter(req))
+			data, err := json.Marshal(letter)
 			return openai.Reply{Calls: []openai.ToolCall{{ID: "s", Name: "gmail_send", Arguments: string(data)}}}, err
 		}
 		return openai.Reply{Text: "Then: " + last.Content}, nil
@@ -274,6 +275,81 @@ func connectGoogle(t *testing.T, w *town, bot *process, server *google.Server, u
 		t.Fatalf("%v: %s", err, answer)
 	}
 	wantIn(t, w.ask(bot, id, "/connect google "+back, nil), google.DefaultAccount)
+}
+
+// A call that was allowed and cut off is not run again, and nobody is asked about it
+// again: what came of it is unknown.
+func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
+	hits, hang := make(chan struct{}, 10), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		hits <- struct{}{}
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(web.Close)
+	t.Cleanup(func() { close(hang) })
+	s := telegramStage(t, false, doing("http_request", func(openai.Request) map[string]any {
+		return map[string]any{"url": web.URL + "/order", "method": "POST", "body": "one of these"}
+	}))
+	s.w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.0/8"
+	bot := s.start()
+	s.say(0, "do it")
+	card := s.card("May I run", "http_request", "POST", "one of these", "/order")
+	if got := s.press(0, card, card.buttons["Allow once"], false)(); got != "Allowed once." {
+		t.Errorf("toast %q", got)
+	}
+	select {
+	case <-hits:
+	case <-time.After(patience):
+		t.Fatal("the request was never made")
+	}
+	bot.kill(syscall.SIGKILL)
+	s.start()
+	s.one("Then: This call was interrupted")
+	cards := 0
+	s.until("messages", func(all []shown) bool {
+		cards = 0
+		for _, m := range all {
+			if strings.Contains(m.text, "May I run") && !strings.Contains(m.text, bridge.RepeatNotice) {
+				cards++
+			}
+		}
+		return true
+	})
+	if len(hits) != 0 || cards != 1 {
+		t.Errorf("%d more requests, %d cards", len(hits), cards)
+	}
+}
+
+// Nothing of what is approved may be out of sight, however long it is.
+func TestC17LongArgumentsAreShownWhole(t *testing.T) {
+	long := "echo start; " + strings.Repeat("true '0123456789 <&*_>`'; ", 400) + "echo the very end >> count.txt; echo once >> count.txt"
+	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": long} }), func(s *stage) {
+		s.start()
+		s.say(0, "do it")
+		card := s.card("May I run", "read it to its end")
+		all := s.until("messages", func(all []shown) bool { return all[len(all)-1].id == card.id })
+		// Where messages end, white space may be lost and blocks of code end.
+		var text strings.Builder
+		for _, m := range all {
+			text.WriteString(strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "```", "", " ", "", "\n", "").Replace(m.text))
+		}
+		for part, want := range map[string]int{"echostart;": 1, "0123456789<&*_>": 400, "echotheveryend": 1, "echoonce>>count.txt": 1} {
+			if got := strings.Count(text.String(), part); got != want {
+				t.Errorf("%q is shown %d times, want %d", part, got, want)
+			}
+		}
+		if len(all) < 3 {
+			t.Errorf("%d messages", len(all))
+		}
+		s.press(0, card, card.buttons["Allow once"], false)()
+		s.one("Then: ")
+		if n := s.w.runs(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
 }
 
 func policiesOf(t *testing.T, rules ...ApprovalRule) *approvals {
