@@ -189,7 +189,7 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-func TestC17C23ApprovalSurvivesRestarts(t *testing.T) {
+func TestC17ApprovalSurvivesRestarts(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
