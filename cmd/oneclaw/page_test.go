@@ -175,6 +175,33 @@ func TestDemoPageRouting(t *testing.T) {
 	picture(t, ctx, "demo-routing-narrow")
 }
 
+// TestDemoPageApproval asks for a command in both panes: the card's buttons are there, are
+// reached by the keyboard, and decide.
+func TestDemoPageApproval(t *testing.T) {
+	ctx := browse(t, startDemo(t))
+	for _, pane := range []string{"telegram", "slack"} {
+		press := func(label string) {
+			t.Helper()
+			waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .buttons button")].some((b) => b.innerText === %q)`, pane, label))
+			do(t, ctx, chromedp.Focus(fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.=%q]`, pane, label)), chromedp.KeyEvent("\r"))
+			// A card that is decided has no buttons any more.
+			waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .buttons").length === 0`, pane))
+		}
+		suggest(t, ctx, pane, "Run echo hello", 1)
+		says(t, ctx, pane, "May I run")
+		picture(t, ctx, "demo-approval-"+pane)
+		press("Deny")
+		says(t, ctx, pane, "I asked to run echo hello")
+		suggest(t, ctx, pane, "Run echo hello", 2)
+		says(t, ctx, pane, "May I run")
+		press("Allow once")
+		says(t, ctx, pane, "I asked to run echo hello")
+		// Whatever is in a message, nothing is cut off at the side.
+		waitFor(t, ctx, fmt.Sprintf(`document.getElementById(%q).scrollWidth <= document.getElementById(%q).clientWidth`, pane, pane))
+	}
+	picture(t, ctx, "demo-approved")
+}
+
 // TestDemoPageByKeyboard writes and sends without a mouse, and looks whether everything
 // that can be operated has a name.
 func TestDemoPageByKeyboard(t *testing.T) {

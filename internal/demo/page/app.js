@@ -53,12 +53,15 @@ function entities(text, list, from = 0, to = text.length) {
     const e = list[i];
     const end = e.offset + e.length;
     if (e.offset < at || end > to) continue;
-    out.append(text.slice(at, e.offset));
+    const block = e.type === "pre" || e.type === "blockquote";
+    const before = text.slice(at, e.offset);
+    out.append(block ? before.trimEnd() : before);
     const inner = list.slice(i + 1).filter((o) => o.offset >= e.offset && o.offset + o.length <= end);
     const wrap = wrappers[e.type]?.(e, text.slice(e.offset, end)) ?? document.createDocumentFragment();
     wrap.append(entities(text, inner, e.offset, end));
     out.append(wrap);
     at = end;
+    while (block && text[at] === "\n") at++;
   }
   out.append(text.slice(at, to));
   return out;
@@ -92,7 +95,7 @@ function reference(target, label) {
 
 function mrkdwn(text) {
   const out = document.createDocumentFragment();
-  text.split(/```\n?([\s\S]*?)\n?```/).forEach((piece, i) => {
+  text.split(/\n*```\n?([\s\S]*?)\n?```\n*/).forEach((piece, i) => {
     if (i % 2) return out.append(el("pre", {}, unescape(piece)));
     piece.split(/((?:^> ?.*(?:\n|$))+)/m).forEach((part, j) => {
       if (j % 2) out.append(el("blockquote", {}, inline(part.replace(/^> ?/gm, "").trimEnd())));
