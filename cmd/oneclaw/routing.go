@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
@@ -31,7 +32,7 @@ func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.C
 	}
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
-			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: search.DefaultPrices(),
+			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: newCachePrices(cfg),
 			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Hybrid: hybrid, Logger: log,
 		})
 		if err != nil {
@@ -40,6 +41,30 @@ func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.C
 		r.byMode[string(mode)] = router
 	}
 	return r, nil
+}
+
+// cachePrices says what caches cost by what the tokens of a model do, where that is known
+// or was set, else by what is known of its family.
+type cachePrices struct {
+	models   price.Table
+	families search.PriceTable
+}
+
+func newCachePrices(cfg Config) cachePrices {
+	return cachePrices{models: price.Defaults().With(cfg.Prices), families: search.DefaultPrices()}
+}
+
+// Of implements search.CachePrices.
+func (c cachePrices) Of(model string) search.Prices {
+	p, ok := c.models.For("", model)
+	if !ok || p.Input <= 0 || p.CachedInput <= 0 {
+		return c.families.Of(model)
+	}
+	prices := search.Prices{Write: 1, Read: p.CachedInput / p.Input}
+	if p.CacheWrite > 0 {
+		prices.Write = p.CacheWrite / p.Input
+	}
+	return prices
 }
 
 // Route implements toolgroups.Router.

@@ -183,7 +183,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	left := 0
-	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(nil, nil)[:1], Left: func(n int) { left = n }})
+	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(search.PriceTable(nil), nil)[:1], Left: func(n int) { left = n }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,12 @@ type Prices struct{ Write, Read float64 }
 // uncached are the prices of a provider without a cache.
 var uncached = Prices{Write: 1, Read: 1}
 
+// CachePrices knows what the caches of models cost, by their names: [PriceTable] is one.
+type CachePrices interface {
+	// Of returns the prices of a model; 1 and 1 for one that has no cache.
+	Of(model string) Prices
+}
+
 // PriceTable has prices by the beginning of a model's name; the longest one counts.
 // What stands before a slash in the name of a model (a router's vendor) is ignored.
 type PriceTable map[string]Prices

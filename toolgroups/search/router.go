@@ -42,9 +42,9 @@ type RouterConfig struct {
 	Routing Routing
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
 	Config Config
-	// Prices are what the providers' caches cost, for [RoutingAuto]. A model that is
-	// not in it is taken to have no cache. See [DefaultPrices].
-	Prices PriceTable
+	// Prices are what the providers' caches cost, for [RoutingAuto]. Nil means that no
+	// model has a cache. See [DefaultPrices].
+	Prices CachePrices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []Unavailable
 	// Hybrid, if not nil, joins an embedder to the ranking.
@@ -100,6 +100,9 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	}
 	if !cfg.Config.sound() {
 		return nil, errors.New("search: the limits of tool_search are out of range")
+	}
+	if cfg.Prices == nil {
+		cfg.Prices = PriceTable(nil)
 	}
 	r := &Router{cfg: cfg, log: cfg.Logger, configured: configured}
 	if r.log == nil {
