@@ -1,0 +1,89 @@
+package bridge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+)
+
+// Whatever comes back from a platform as the data of a button, nothing but a button of
+// the card that stands there is pressed.
+func FuzzC16Press(f *testing.F) {
+	for _, seed := range []string{"", "/clear", "a-1-0", strings.Repeat("a", 26) + "-1-0", "-1--1", "\x00", "yes"} {
+		f.Add(seed, uint8(0))
+		f.Add(seed, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, data string, cut uint8) {
+		v := &voter{}
+		r := newRig(t, echo, voting(v))
+		r.post("a", chatOne, vote())
+		shown := r.platform.wait(t, 1)[0]
+		yes := shown.button(t, "Yes")
+		n := int(cut) % len(yes)
+		mixed := yes[:n] + data
+		for i, text := range []string{data, mixed} {
+			id := fmt.Sprint("p", i)
+			r.accept(pressOn(shown, id, "1", text))
+			known := slices.ContainsFunc(slices.Concat(shown.buttons...), func(b bridge.Button) bool { return b.Data == text })
+			if toast := r.platform.toast(t, id); toast == "thanks" && !known {
+				t.Errorf("%q presses a button", text)
+			}
+		}
+	})
+}
+
+// Whatever a model wants to run, the card shows all of it and nothing that is not seen.
+func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
+	for _, seed := range []string{"ls", "a\r\nb", "```\n**no**", "\u202etxt.exe", "\u200b", "\x1b[8m", "'\"\\", "\xff", " ", strings.Repeat("x ", 2000)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		if !utf8.ValidString(command) || len(command) > 10_000 {
+			t.Skip()
+		}
+		arguments, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := agent.New(agent.Config{Model: caller(arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &workshop{}
+		r := w.guarded(t, func(c *bridge.Config) { c.Agent = a })
+		r.accept(direct("1", "go"))
+		all := r.platform.until(t, "card", func(all []sent) bool { return len(all) > 0 && all[len(all)-1].buttons != nil })
+		card := strings.Join(texts(all), "\n")
+		for _, c := range card {
+			if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
+				t.Errorf("%U is on the card", c)
+			}
+		}
+		rest := card
+		for _, c := range command {
+			if unicode.IsSpace(c) {
+				continue
+			}
+			want := string(c)
+			if !unicode.IsPrint(c) {
+				want = fmt.Sprintf("⟨U+%04X⟩", c)
+			}
+			at := strings.Index(rest, want)
+			if at < 0 {
+				at = strings.Index(rest, fmt.Sprintf("⟨U+%04X⟩", c))
+				want = fmt.Sprintf("⟨U+%04X⟩", c)
+			}
+			if at < 0 {
+				t.Fatalf("%q of %q is not on the card", c, command)
+			}
+			rest = rest[at+len(want):]
+		}
+	})
+}
