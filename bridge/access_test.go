@@ -252,9 +252,9 @@ func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
 	u.accept(all...)
 	u.platform.wait(t, 200)
 	u.now.advance(time.Hour)
-	wantText(t, u.say(from("299", "3", "and now?"), 201), "fake:299")
+	wantText(t, u.say(from("300", "3", "and now?"), 201), "fake:300")
 	u.now.advance(24 * time.Hour)
-	wantText(t, u.say(from("299", "4", "another day"), 202), "fake:299")
+	wantText(t, u.say(from("300", "4", "another day"), 202), "fake:300")
 	if told := len(u.platform.texts()); told != 202 {
 		t.Errorf("strangers were told %d lines", told)
 	}
