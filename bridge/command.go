@@ -154,8 +154,9 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	// A turn that runs may have a question that is not in the log yet.
-	empty := !l.answering(session.ClearedAt)
+	// A message that waits or is being answered may write its question to the log between
+	// the look below and its end.
+	empty := !l.pending(session.ClearedAt, j.Seq)
 	// A record that can not be read is one more reason to begin anew.
 	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil {

@@ -228,13 +228,13 @@ func (l *lane) busy(before int64) bool {
 	return any && seq < before
 }
 
-// answering reports whether a message that was accepted after the given number is being
-// answered.
-func (l *lane) answering(after int64) bool {
+// pending reports whether a message between two numbers waits or is being answered.
+func (l *lane) pending(after, before int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	between := func(seq int64) bool { return seq > after && seq < before }
 	seq, any := l.messages.at()
-	return any && seq > after
+	return any && between(seq) || slices.ContainsFunc(l.messages.waiting, func(j *Job) bool { return between(j.Seq) })
 }
 
 // deciding returns how many commands wait.
