@@ -76,7 +76,7 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
-		"I have asked my owner whether to let you in (`%s`). If so, I will tell you here.", user), nil
+		"I have asked my owner whether to let you in. If so, I tell you here. (You are `%s`.)", user), nil
 }
 
 // crowded reports whether as many newcomers wait for a decision as may.

@@ -78,7 +78,7 @@ func TestANewcomerIsLetIn(t *testing.T) {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			u := newOwned(t)
 			u.accept(from("2", "a", "hello\nI am new, see https://evil.example `x` <b>"), from("2", "b", "hello?"))
-			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in (`fake:2`)")
+			wantText(t, u.untilTold("2", 1)[0], "I have asked my owner whether to let you in. If so, I tell you here. (You are `fake:2`.)")
 			card := u.card("somebody new")
 			wantText(t, card.text, "`user 2` (`fake:2`) has written to me. They wrote: `hello I am new, see https://evil.example 'x' <b>`")
 			if restarted {

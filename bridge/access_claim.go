@@ -217,7 +217,7 @@ func (b *Bridge) wrongCode(ctx context.Context, c claim, user string) (string, e
 	if c.Void = total >= maxWrong; c.Void {
 		b.log.Warn("too many wrong codes: the claim is void, start again for a new one", "wrong", total)
 	}
-	return "That is not the code. It stands in my log since I was started; copy all of it.", c.put(ctx, b.store, c.rev)
+	return "That is not the code, or not all of it. My log shows it; each start makes a new one.", c.put(ctx, b.store, c.rev)
 }
 
 func greeting(m Message) string {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -229,7 +230,8 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 	strict.Approvers = policy.Approvers
 	if a.Decision == nil {
 		a.Decision = r.Decision
-		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", r.Decision)
+		decision := cmp.Or(r.Decision, &Decision{Choice: string(kept.How)})
+		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
 	}
 	switch {
 	case kept.How == cardUnseen:
@@ -282,7 +284,7 @@ func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, 
 		return CardResult{Toast: r.refusal()}, nil
 	}
 	r.Decision = &d
-	result.Text = strings.TrimSpace(press.Card.Text + "\n\n" + result.Text)
+	result.Text = overText(press.Card.Text, result.Text)
 	data, err := json.Marshal(r)
 	result.Data = data
 	return result, err

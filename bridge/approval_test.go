@@ -133,7 +133,7 @@ func (r *rig) untilHeld() int {
 		before := len(r.platform.texts())
 		r.accept(direct(fmt.Sprintf("status%d-%d", before, n), "/status"))
 		all := r.platform.wait(r.t, before+1)
-		if strings.Contains(all[before].text, "I wait for your decision about `exec`") {
+		if strings.Contains(all[before].text, "I wait for a decision about `exec`") {
 			return before + 1
 		}
 	}
@@ -166,7 +166,8 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 		t.Errorf("toasts %q", toasts)
 	}
 	r.platform.until(t, "edit", func(all []sent) bool {
-		return all[0].buttons == nil && strings.Contains(all[0].text, "rm -rf x") && strings.HasSuffix(all[0].text, "✅ **Allowed once**")
+		return all[0].buttons == nil && strings.Contains(all[0].text, "rm -rf x") && strings.HasSuffix(all[0].text, "✅ **Allowed once**") &&
+			!strings.Contains(all[0].text, "until then I wait")
 	})
 	// The decision is on record with the start of the call.
 	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {

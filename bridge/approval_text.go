@@ -59,6 +59,15 @@ func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, ti
 	return card
 }
 
+// overText is the text of such a card once it is over: who can still do what until when,
+// its last paragraph, gives way to what was done.
+func overText(card, outcome string) string {
+	if at := strings.LastIndex(card, "\n\n"); at >= 0 {
+		card = card[:at]
+	}
+	return strings.TrimSpace(card + "\n\n" + outcome)
+}
+
 func requesterName(j *Job) string {
 	if j.Message.UserName != "" {
 		return j.Message.UserName

@@ -306,7 +306,11 @@ func (b *Bridge) recovered(handler CardHandler) CardHandler {
 func (b *Bridge) void(ctx context.Context, token, note string) error {
 	kept, err := b.cards.update(ctx, token, func(kept *keptCard) {
 		if kept.open() {
-			kept.Text += "\n\n" + note
+			if kept.Kind == kindApproval {
+				kept.Text = overText(kept.Text, note)
+			} else {
+				kept.Text += "\n\n" + note
+			}
 			kept.end(b.cfg.Now(), cardVoid)
 		}
 	})

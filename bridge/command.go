@@ -236,10 +236,10 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	waiting, running := l.load()
 	state := "I am idle here."
 	if held := l.waits(); held != nil {
-		state = fmt.Sprintf("I wait for your decision about %s; %d more waiting. See the buttons above, or /stop.",
-			listOr(held.tools, "a tool"), waiting)
+		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
+			listOr(held.tools, "a tool"), behind(waiting))
 	} else if running {
-		state = fmt.Sprintf("I am working on an answer; %d more waiting.", waiting)
+		state = "I am working on an answer" + behind(waiting) + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
@@ -247,6 +247,14 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
+}
+
+// behind says how many messages wait for what is being done.
+func behind(waiting int) string {
+	if waiting == 0 {
+		return ""
+	}
+	return ", and " + count(waiting, "more message waits", "more messages wait")
 }
 
 func listOr(names []string, none string) string {

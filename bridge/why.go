@@ -167,6 +167,8 @@ func (w why) outcome() string {
 		return "Not given to the model; I answered: “" + escapeMarkdown(quoted(j.Notice)) + "”"
 	case j.State == StateFailed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
+	case j.Refused:
+		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
 		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
 	case j.State == StateWaiting:

@@ -107,7 +107,7 @@ func TestC17DenyTellsTheModel(t *testing.T) {
 		s.say(0, "are you there?")
 		s.one("I am waiting for the decision above")
 		s.say(0, "/status")
-		s.one("I wait for your decision about", "exec")
+		s.one("I wait for a decision about", "exec")
 		if got := s.press(0, card, card.buttons["Deny"], false)(); got != "Denied." {
 			t.Errorf("toast %q", got)
 		}

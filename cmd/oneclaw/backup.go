@@ -28,7 +28,7 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 		Short: "Write the database to a file, also while the bot runs",
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted). " + beside,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := load()
 			if err != nil {
@@ -53,7 +53,7 @@ func restoreCommand(load func() (Config, error)) *cobra.Command {
 		Short: "Put a backup in the place of the database (stop the bot first)",
 		Long: "Check a backup and put it in the place of the database, which is kept beside it under another name. " +
 			"Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := load()
 			if err != nil {

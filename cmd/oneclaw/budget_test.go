@@ -85,7 +85,7 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 			break
 		}
 	}
-	wantIn(t, refused, "Today's budget is used up: you $0.", "of $0.50. It is free again at 00:00", "An administrator can raise it.")
+	wantIn(t, refused, "Today's budget is used up: you have used $0.", "of $0.50. It is free again at 00:00", "An administrator can raise it.")
 	if strings.Contains(refused, "Incident") {
 		t.Errorf("a refusal is an incident: %q", refused)
 	}
@@ -132,5 +132,5 @@ func TestC20CrashWhileTheModelThinks(t *testing.T) {
 	bot.kill(syscall.SIGKILL)
 	bot = w.run()
 	w.shows(bot, ann, "here I am")
-	wantIn(t, w.ask(bot, ann, "again", nil), "Today's budget is used up: you ", " of 1 tokens.")
+	wantIn(t, w.ask(bot, ann, "again", nil), "Today's budget is used up: you have used ", " of 1 tokens.")
 }

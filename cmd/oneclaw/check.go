@@ -79,7 +79,7 @@ func (c Config) checkAddresses() error {
 // checkPlatforms refuses a bot that nobody could reach.
 func (c Config) checkPlatforms() error {
 	if c.Telegram.Token == "" && c.Slack.BotToken == "" {
-		return errors.New("no platform is configured: set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
+		return errors.New("no platform is configured: oneclaw setup asks for what is needed, or set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
 			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
 	}
 	return nil

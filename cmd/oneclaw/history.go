@@ -20,7 +20,7 @@ func historyCommand(load func() (Config, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := load()
 			if err != nil {

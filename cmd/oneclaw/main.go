@@ -94,6 +94,14 @@ func parent(use, short string) *cobra.Command {
 	}
 }
 
+// oneArgument has a command called with one argument, and says how where it is not.
+func oneArgument(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("want one argument: %s", cmd.UseLine())
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

@@ -18,7 +18,7 @@ func providerCommand(load func() (Config, error)) *cobra.Command {
 		Long: "Store the API key of a provider that was made in a chat. The key is read from standard input, " +
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key.",
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := load()
 			if err != nil {

@@ -144,6 +144,9 @@ func (q *questioner) ask(ctx context.Context, what string, check func(context.Co
 		q.say("%s: ", what)
 		answer, err := q.read(ctx)
 		if q.say("\n"); err != nil {
+			if errors.Is(err, io.EOF) {
+				return fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it the token and the key as two lines", what)
+			}
 			return fmt.Errorf("read the answer to %q: %w", what, err)
 		}
 		limited, cancel := context.WithTimeout(ctx, checkPatience)

@@ -71,7 +71,7 @@ func usageLine(l budget.Line) string {
 		text += ", " + s.Money.String()
 	}
 	if s.Unpriced > 0 {
-		text += fmt.Sprintf(", price not known of %s", calls(s.Unpriced))
+		text += fmt.Sprintf(", the price of %s is not known", calls(s.Unpriced))
 	}
 	return text
 }

@@ -24,7 +24,7 @@ func TestUsageLine(t *testing.T) {
 		},
 		{
 			budget.Line{Spent: budget.Sum{Calls: 1200, Input: 5000, Output: 7000, Unpriced: 2}, Limit: budget.Limit{Tokens: 10_000, Money: price.Dollar}},
-			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), price not known of 2 calls",
+			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), the price of 2 calls is not known",
 		},
 	} {
 		if got := usageLine(c.line); got != c.want {

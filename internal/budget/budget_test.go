@@ -156,7 +156,7 @@ func TestC20ReserveCallSettle(t *testing.T) {
 	if calls != 4 || r.Spent.Tokens() != 1050 || r.Held || r.Money {
 		t.Errorf("after %d calls: %+v", calls, r)
 	}
-	if want := "Today's budget is used up: you 1,050 of 1,000 tokens. It is free again at 00:00 (UTC)."; r.Sentence() != want {
+	if want := "Today's budget is used up: you have used 1,050 of 1,000 tokens. It is free again at 00:00 (UTC)."; r.Sentence() != want {
 		t.Errorf("told %q", r.Sentence())
 	}
 	if err := ask(t, b.Ledger, budget.Payer{User: "slack:U2", Chat: "slack:C"}, m, request(300)); err != nil {
@@ -182,11 +182,11 @@ func TestC20EveryAccountBounds(t *testing.T) {
 		stranger bool // refused as well
 		want     string
 	}{
-		"user tokens":  {budget.Limits{User: tokens}, false, "Today's budget is used up: you 500 of 500 tokens. It is free again at 00:00 (UTC)."},
-		"user money":   {budget.Limits{User: money}, false, "Today's budget is used up: you $1.40 of $0.50. It is free again at 00:00 (UTC)."},
-		"chat tokens":  {budget.Limits{Chat: tokens}, false, "Today's budget is used up: this chat 500 of 500 tokens. It is free again at 00:00 (UTC)."},
-		"total money":  {budget.Limits{Total: money}, true, "Today's budget is used up: everybody together $1.40 of $0.50. It is free again at 00:00 (UTC)."},
-		"month tokens": {budget.Limits{Month: tokens}, true, "This month's budget is used up: everybody together 500 of 500 tokens. It is free again on 1 December."},
+		"user tokens":  {budget.Limits{User: tokens}, false, "Today's budget is used up: you have used 500 of 500 tokens. It is free again at 00:00 (UTC)."},
+		"user money":   {budget.Limits{User: money}, false, "Today's budget is used up: you have used $1.40 of $0.50. It is free again at 00:00 (UTC)."},
+		"chat tokens":  {budget.Limits{Chat: tokens}, false, "Today's budget is used up: this chat has used 500 of 500 tokens. It is free again at 00:00 (UTC)."},
+		"total money":  {budget.Limits{Total: money}, true, "Today's budget is used up: everybody together has used $1.40 of $0.50. It is free again at 00:00 (UTC)."},
+		"month tokens": {budget.Limits{Month: tokens}, true, "This month's budget is used up: everybody together has used 500 of 500 tokens. It is free again on 1 December."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, c.limits)
@@ -255,7 +255,7 @@ func TestC20HeldWhileRunning(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- ask(t, b.Ledger, ann(), running, request(100)) }()
 	<-running.began
-	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(100))); !r.Held || !strings.Contains(r.Sentence(), "(you: 0 of 150 tokens). Please send this again in a minute.") {
+	if r := refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(100))); !r.Held || !strings.Contains(r.Sentence(), "(you have used 0 of 150 tokens). Please send this again in a minute.") {
 		t.Errorf("told %q", r.Sentence())
 	}
 	close(running.goOn)

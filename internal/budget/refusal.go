@@ -51,15 +51,15 @@ func (r *Refusal) State() string {
 
 // Sentence is for the person who is refused, in Markdown.
 func (r *Refusal) Sentence() string {
-	who := map[Kind]string{KindUser: "you", KindChat: "this chat", KindTotal: "everybody together", KindMonth: "everybody together"}[r.Account.Kind]
+	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", KindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
 	if r.Held {
-		return fmt.Sprintf("What is left of the budget is held by answers that are being written now (%s: %s). Please send this again in a minute.",
+		return fmt.Sprintf("What is left of the budget is held by answers that are being written now (%s used %s). Please send this again in a minute.",
 			who, r.State())
 	}
 	if r.Account.Kind == KindMonth {
-		return fmt.Sprintf("This month's budget is used up: %s %s. It is free again on %s.", who, r.State(), r.Until.Format("2 January"))
+		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.State(), r.Until.Format("2 January"))
 	}
-	return fmt.Sprintf("Today's budget is used up: %s %s. It is free again at %s.", who, r.State(), r.Until.Format("15:04 (MST)"))
+	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.State(), r.Until.Format("15:04 (MST)"))
 }
 
 // Step is by how much an administrator is offered to raise the limit: as much again.
