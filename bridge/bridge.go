@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -137,6 +138,7 @@ type Bridge struct {
 	expiry    *expiry
 	platforms map[string]Platform
 	commands  []command
+	names     *regexp.Regexp // of the commands, in texts
 	history   *historyCache
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
@@ -203,6 +205,7 @@ func New(cfg Config) (*Bridge, error) {
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
+	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)
 	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {

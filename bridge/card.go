@@ -225,7 +225,11 @@ func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int)
 		parts = b.render(j, kept.Lead)
 		lead = len(parts)
 	}
-	parts = append(parts, b.render(j, kept.Text)...)
+	text := kept.Text
+	if kept.Kind != kindApproval { // shows arguments, exactly
+		text = b.spelled(kept.Chat.Platform, text)
+	}
+	parts = append(parts, b.render(j, text)...)
 	if _, ok := b.platforms[kept.Chat.Platform].(Editor); ok && len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
 	}

@@ -146,10 +146,11 @@ func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, e
 		return b.knock(ctx, j)
 	}
 	if j.Notice != "" {
-		return j.Notice, nil
+		return b.spelled(j.Message.Chat.Platform, j.Notice), nil
 	}
 	if c, args, ok := b.commandOf(j); ok {
-		return c.run(ctx, b, l, j, args)
+		text, err := c.run(ctx, b, l, j, args)
+		return b.spelled(j.Message.Chat.Platform, text), err
 	}
 	return b.answer(ctx, j)
 }

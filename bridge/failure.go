@@ -25,7 +25,7 @@ func (b *Bridge) failed(j *Job, err error) string {
 	}
 	j.Incident = newIncident()
 	b.log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
-	return fmt.Sprintf("%s\n\n_Incident %s_", sentence(err, b.cfg.TurnTimeout), j.Incident)
+	return fmt.Sprintf("%s\n\n_Incident %s_", b.spelled(j.Message.Chat.Platform, sentence(err, b.cfg.TurnTimeout)), j.Incident)
 }
 
 // unanswered is what is told where a turn failed: a card, where there was no budget for it

@@ -251,6 +251,12 @@ type Announcer interface {
 	Announce(ctx context.Context, commands []CommandInfo) error
 }
 
+// Speller is a platform on which commands are not written with a slash.
+type Speller interface {
+	// CommandSign is what people write there in front of a command.
+	CommandSign() string
+}
+
 // CommandInfo is a command as platforms list it.
 type CommandInfo struct {
 	// Name is without the slash.

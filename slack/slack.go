@@ -86,6 +86,7 @@ var (
 	_ bridge.Uploader       = (*Platform)(nil)
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
+	_ bridge.Speller        = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
@@ -130,6 +131,10 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
+
+// CommandSign implements [bridge.Speller]: Slack keeps texts that begin with a slash for
+// itself, and refuses those it does not know.
+func (p *Platform) CommandSign() string { return "!" }
 
 // sleep reports false where ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -35,7 +35,7 @@ func helps(t testing.TB, w *world) {
 	w.start()
 	for _, place := range w.everywhere() {
 		w.say(place, "/help")
-		w.contains(w.shown(place, 1)[0], "/help", "/clear", "/stop", "/status")
+		w.contains(w.shown(place, 1)[0], "help – ", "clear – ", "stop – ", "status – ")
 	}
 }
 
