@@ -171,8 +171,11 @@ func FuzzPress(f *testing.F) {
 	}
 	f.Add("1", []byte(`{"message_id":1,"date":1,"chat":{"id":-5},"is_topic_message":true,"message_thread_id":-9}`), "\x00\xff", int64(-1), "\n")
 	f.Fuzz(func(t *testing.T, id string, message []byte, data string, from int64, name string) {
+		if id == "" {
+			t.Skip("no press: the decoder drops these before")
+		}
 		e := newDecoder().press(&callback{ID: id, From: user{ID: from, FirstName: name}, Message: message, Data: data})
-		if e.moved != nil || (e.message == nil) == (e.dead == "" && id != "") {
+		if e.moved != nil || (e.message == nil) == (e.dead == "") {
 			t.Fatalf("neither a press nor a dead one: %+v", e)
 		}
 		m := e.message

@@ -80,6 +80,23 @@ func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 	})
 }
 
+// TestSlackNamesCommandsAsTheyAreWrittenThere: Slack keeps what begins with a slash for
+// itself, so a text that tells people to write /help would lead nowhere.
+func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(repeating))
+	server, channel, people := w.withSlack(t, "ann")
+	start(t, w.env, "run")
+	root := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> !help", "").TS
+	var help []string
+	waitSlack(t, server, "the help", func(s slack.State) bool {
+		help = botSaid(s.Thread(channel, root))
+		return len(help) == 1
+	})
+	if !strings.Contains(help[0], "!clear") || strings.Contains(help[0], "/clear") {
+		t.Errorf("got %s", help[0])
+	}
+}
+
 // TestKilledInAFloodOnSlack kills the program while people write into threads. Every
 // envelope that was acknowledged must be answered in the end, in its thread.
 func TestKilledInAFloodOnSlack(t *testing.T) {
