@@ -660,3 +660,27 @@ func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
 		t.Errorf("answer %q, ran %v", answer, w.commands())
 	}
 }
+
+// Somebody who is no longer let in after a restart leaves no turn behind that looks as if
+// it went on.
+func TestC17RestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run rm -rf x"))
+	r.platform.wait(t, 1)
+	r.untilHeld()
+	r.stop()
+	r.cfg.Access.Allow = []string{"fake:2"}
+	r.start()
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "**Over.**") && all[0].buttons == nil })
+	last := ""
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = m.Text
+	}
+	if last != agent.NoteStopped {
+		t.Errorf("the conversation ends with %q", last)
+	}
+}

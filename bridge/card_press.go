@@ -107,16 +107,7 @@ func (b *Bridge) attemptCard(ctx context.Context, j *Job) error {
 		}
 		b.answerPress(j.Message, toast)
 	case kindExpire:
-		kept, err := b.cards.load(ctx, j.Card)
-		if err != nil {
-			return err
-		}
-		if kept != nil && kept.open() {
-			err = b.lapse(ctx, kept, cardExpired)
-		} else if kept != nil {
-			err = b.settled(ctx, kept)
-		}
-		if err != nil {
+		if err := b.endCard(ctx, j); err != nil {
 			return err
 		}
 	case kindRefresh:
@@ -126,6 +117,24 @@ func (b *Bridge) attemptCard(ctx context.Context, j *Job) error {
 	}
 	b.closeLater(j, StateDone)
 	return nil
+}
+
+// endCard closes the card whose time is over. Presses of its chat wait for it, so a handler
+// that goes wrong each time is not asked for ever.
+func (b *Bridge) endCard(ctx context.Context, j *Job) error {
+	limited, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	kept, err := b.cards.load(limited, j.Card)
+	switch {
+	case err != nil || kept == nil:
+		return err
+	case !kept.open():
+		return b.settled(limited, kept)
+	case j.tries >= pressTries:
+		return b.closeCard(limited, kept, CardResult{}, cardExpired)
+	}
+	j.tries++
+	return b.lapse(limited, kept, cardExpired)
 }
 
 // handlePress decides what a press does and returns what is told to who pressed. What
@@ -269,10 +278,6 @@ const (
 
 // lapse closes a card that nobody has decided.
 func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
-	note := noteExpired
-	if how == cardUnseen {
-		note = noteUnseen
-	}
 	result := CardResult{}
 	if handler := b.handlers[kept.Kind]; handler != nil {
 		var err error
@@ -283,7 +288,16 @@ func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
 			return fmt.Errorf("handle the end of a card of %s: %w", kept.Kind, err)
 		}
 	}
+	return b.closeCard(ctx, kept, result, how)
+}
+
+// closeCard ends a card that nobody has decided; a result without a text gets a note.
+func (b *Bridge) closeCard(ctx context.Context, kept *keptCard, result CardResult, how cardEnd) error {
 	if !kept.take(result) {
+		note := noteExpired
+		if how == cardUnseen {
+			note = noteUnseen
+		}
 		kept.Text += "\n\n" + note
 	}
 	kept.end(b.cfg.Now(), how)

@@ -197,6 +197,7 @@ func TestC17CardExpires(t *testing.T) {
 			r.post("a", chatOne, card)
 			r.post("b", chatOne, vote()) // lives for a day
 			shown := r.platform.wait(t, 2)
+			r.receipts(2)
 			if restarted {
 				r.stop()
 			}
@@ -314,6 +315,7 @@ func TestCardOfACommand(t *testing.T) {
 	if shown.text != "Tea, green?" {
 		t.Fatalf("shown: %+v", shown)
 	}
+	r.receipts(1)
 	r.restart()
 	r.accept(pressOn(shown, "p", "1", shown.button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return all[0].text == "fake:1 chose yes" })
@@ -426,5 +428,30 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	}
 	if left != 1 {
 		t.Errorf("%d cards are left", left)
+	}
+}
+
+// A handler that can not end its card, such as one whose data is damaged, does not keep
+// other cards of the chat from being pressed.
+func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
+	v, c := &voter{}, &clock{}
+	v.decide = func(p bridge.CardPress) (bridge.CardResult, error) {
+		if p.Expired {
+			return bridge.CardResult{}, errors.New("damaged")
+		}
+		return bridge.CardResult{Toast: "thanks", Close: true}, nil
+	}
+	r := newRig(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
+	card := vote()
+	card.Expires = c.Now().Add(time.Hour)
+	r.post("a", chatOne, card)
+	r.post("b", chatOne, vote())
+	shown := r.platform.wait(t, 2)
+	r.receipts(2)
+	c.advance(2 * time.Hour)
+	r.platform.until(t, "edit", func(all []sent) bool { return all[0].text == "Tea?\n\n_Expired._" && all[0].buttons == nil })
+	r.accept(pressOn(shown[1], "p", "1", shown[1].button(t, "Yes")))
+	if got := r.platform.toast(t, "p"); got != "thanks" {
+		t.Errorf("toast: %q", got)
 	}
 }

@@ -97,6 +97,10 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 	}
 	if j.Parts == nil {
 		if b.barred(j) {
+			// What it had begun before must not look as if it went on.
+			if err := b.stopTurn(j); err != nil {
+				return err
+			}
 			return b.settle(j, StateBarred)
 		}
 		if err := b.compose(ctx, l, j); err != nil {
