@@ -176,7 +176,28 @@ func (r *Redactor) Unfinished(text string) string {
 	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
 		text = text[:at]
 	}
+	if r != nil {
+		text = r.known().unbegun(text)
+	}
 	return r.Text(text)
+}
+
+// unbegun leaves out what a text ends with, where a known value with spaces in it may go
+// on from there.
+func (v *values) unbegun(text string) string {
+	end := len(text)
+	for _, form := range v.forms {
+		if !strings.ContainsFunc(form, unicode.IsSpace) {
+			continue
+		}
+		for n := min(len(form)-1, len(text)); n > 0; n-- {
+			if strings.HasSuffix(text, form[:n]) {
+				end = min(end, len(text)-n)
+				break
+			}
+		}
+	}
+	return text[:end]
 }
 
 // Error returns an error whose text is masked. What it wraps is still found by

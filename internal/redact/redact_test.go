@@ -374,3 +374,17 @@ func BenchmarkText(b *testing.B) {
 		})
 	}
 }
+
+func TestC18UnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
+	r := redact.New("correct horse battery staple")
+	text := "It is: correct horse battery staple. All correct \n"
+	for i := range len(text) {
+		got := r.Unfinished(text[:i])
+		if strings.Contains(got, "horse") || i < 40 && strings.Contains(got, "correct") {
+			t.Errorf("after %d bytes: %q", i, got)
+		}
+	}
+	if got := r.Unfinished(text); got != "It is: ••••. All correct \n" {
+		t.Errorf("whole: %q", got)
+	}
+}
