@@ -246,7 +246,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*bridge.Message, 
 
 // convertCommand makes a message of a slash command, or a reply for who typed it.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Message, string) {
-	direct := c.ChannelName == "directmessage"
+	direct := isDirectID(c.ChannelID)
 	text := strings.TrimSpace(unescape(c.Text))
 	if text == "" {
 		text = "help"

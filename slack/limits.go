@@ -31,6 +31,10 @@ func checkChannels(list []string) ([]string, error) {
 	return ids, nil
 }
 
+// isDirectID reports whether a conversation is one of two people. What it is called says
+// nothing: people name channels.
+func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
+
 // works reports whether the bot works in a conversation: a direct chat, or one of the
 // channels it is limited to, where it is.
 func (p *Platform) works(channel string, direct bool) bool {

@@ -25,8 +25,7 @@ type interaction struct {
 		TeamID string `json:"team_id"`
 	} `json:"user"`
 	Channel struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
+		ID string `json:"id"`
 	} `json:"channel"`
 	Message   message `json:"message"`
 	Container struct {
@@ -113,7 +112,7 @@ func (p *interaction) chat() bridge.Chat {
 // convertPress makes a message of a press, or none where the bot does not work.
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Message {
 	id, chat := p.id(), p.chat()
-	direct := p.Channel.Name == "directmessage" || strings.HasPrefix(chat.ID, "D")
+	direct := isDirectID(chat.ID)
 	if !r.works(chat.ID, direct) {
 		return nil
 	}

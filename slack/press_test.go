@@ -333,3 +333,29 @@ func FuzzPress(f *testing.F) {
 		}
 	})
 }
+
+// A channel can have the name by which Slack calls direct chats; what is private does not
+// belong there, and its limits hold.
+func TestC19ChannelNamedLikeADirectChatIsNone(t *testing.T) {
+	f := start(t, quick(), nil)
+	r := &receiver{Platform: f.p, self: self{team: "T0ONECLAW"}}
+	for channel, direct := range map[string]bool{f.channel: false, "D0123": true} {
+		payload := `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"` + f.user + `","team_id":"T0ONECLAW"},
+			"channel":{"id":"` + channel + `","name":"directmessage"},"container":{"message_ts":"1.1"},"trigger_id":"1.2.a",
+			"actions":[{"type":"button","block_id":"b","value":"v","action_ts":"1.3"}]}`
+		in, err := r.self.decodePress([]byte(payload))
+		if err != nil || in.press == nil {
+			t.Fatalf("%v %+v", err, in)
+		}
+		if m := r.convertPress(t.Context(), in.press); m.Direct != direct {
+			t.Errorf("press in %s: direct %v", channel, m.Direct)
+		}
+		c := &command{}
+		if err := json.Unmarshal([]byte(`{"channel_id":"`+channel+`","channel_name":"directmessage","user_id":"`+f.user+`","text":"status","trigger_id":"1.2.b"}`), c); err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := r.convertCommand(t.Context(), c); m == nil || m.Direct != direct {
+			t.Errorf("command in %s: %+v", channel, m)
+		}
+	}
+}

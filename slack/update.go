@@ -60,7 +60,6 @@ type file struct {
 type command struct {
 	TeamID      string `json:"team_id"`
 	ChannelID   string `json:"channel_id"`
-	ChannelName string `json:"channel_name"`
 	UserID      string `json:"user_id"`
 	UserName    string `json:"user_name"`
 	Text        string `json:"text"`
