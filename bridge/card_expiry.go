@@ -2,8 +2,12 @@ package bridge
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
+
+	"oneclaw/toolgroups"
 )
 
 // expiryInterval is how often the clock is looked at while cards are open: the clock
@@ -85,6 +89,70 @@ func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
 	}
 	b.expiry.done(kept.Token)
 	return nil
+}
+
+// endCard closes the card whose time is over. Presses of its chat wait for it, so a handler
+// that goes wrong each time is not asked for ever.
+func (b *Bridge) endCard(ctx context.Context, j *Job) error {
+	limited, cancel := context.WithTimeout(ctx, pressTimeout)
+	defer cancel()
+	kept, err := b.cards.load(limited, j.Card)
+	switch {
+	case err != nil || kept == nil:
+		return err
+	case !kept.open():
+		return b.settled(limited, kept)
+	case j.tries >= pressTries:
+		return b.closeCard(limited, kept, CardResult{}, cardExpired)
+	}
+	j.tries++
+	return b.lapse(limited, kept, cardExpired)
+}
+
+// What stands under a card that nobody decided.
+const (
+	noteExpired = "_Expired._"
+	noteUnseen  = "_Could not be shown whole._"
+)
+
+// lapse closes a card that nobody has decided.
+func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
+	result := CardResult{}
+	if handler := b.handlers[kept.Kind]; handler != nil {
+		var err error
+		result, err = b.recovered(handler)(ctx, CardPress{
+			Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card,
+		})
+		if err != nil {
+			return fmt.Errorf("handle the end of a card of %s: %w", kept.Kind, err)
+		}
+	}
+	return b.closeCard(ctx, kept, result, how)
+}
+
+// closeCard ends a card that nobody has decided; a result without a text gets a note.
+func (b *Bridge) closeCard(ctx context.Context, kept *keptCard, result CardResult, how cardEnd) error {
+	if !kept.take(result) {
+		note := noteExpired
+		if how == cardUnseen {
+			note = noteUnseen
+		}
+		kept.Text += "\n\n" + note
+	}
+	kept.end(b.cfg.Now(), how)
+	return b.keepResult(ctx, kept)
+}
+
+// recovered has a handler that panics change nothing.
+func (b *Bridge) recovered(handler CardHandler) CardHandler {
+	return func(ctx context.Context, press CardPress) (result CardResult, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				b.log.Error("handler of an expired card panicked", "kind", press.Card.Kind, "panic", r, "stack", string(debug.Stack()))
+			}
+		}()
+		return handler(ctx, press)
+	}
 }
 
 // openCards finds the cards that a former run left open.

@@ -119,24 +119,6 @@ func (b *Bridge) attemptCard(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// endCard closes the card whose time is over. Presses of its chat wait for it, so a handler
-// that goes wrong each time is not asked for ever.
-func (b *Bridge) endCard(ctx context.Context, j *Job) error {
-	limited, cancel := context.WithTimeout(ctx, pressTimeout)
-	defer cancel()
-	kept, err := b.cards.load(limited, j.Card)
-	switch {
-	case err != nil || kept == nil:
-		return err
-	case !kept.open():
-		return b.settled(limited, kept)
-	case j.tries >= pressTries:
-		return b.closeCard(limited, kept, CardResult{}, cardExpired)
-	}
-	j.tries++
-	return b.lapse(limited, kept, cardExpired)
-}
-
 // handlePress decides what a press does and returns what is told to who pressed. What
 // goes wrong is tried again a few times, then told.
 func (b *Bridge) handlePress(ctx context.Context, j *Job) (toast string, err error) {
@@ -268,52 +250,6 @@ func (b *Bridge) settled(ctx context.Context, kept *keptCard) error {
 		b.release(kept)
 	}
 	return b.refreshLater(ctx, kept, "")
-}
-
-// What stands under a card that nobody decided.
-const (
-	noteExpired = "_Expired._"
-	noteUnseen  = "_Could not be shown whole._"
-)
-
-// lapse closes a card that nobody has decided.
-func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
-	result := CardResult{}
-	if handler := b.handlers[kept.Kind]; handler != nil {
-		var err error
-		result, err = b.recovered(handler)(ctx, CardPress{
-			Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card,
-		})
-		if err != nil {
-			return fmt.Errorf("handle the end of a card of %s: %w", kept.Kind, err)
-		}
-	}
-	return b.closeCard(ctx, kept, result, how)
-}
-
-// closeCard ends a card that nobody has decided; a result without a text gets a note.
-func (b *Bridge) closeCard(ctx context.Context, kept *keptCard, result CardResult, how cardEnd) error {
-	if !kept.take(result) {
-		note := noteExpired
-		if how == cardUnseen {
-			note = noteUnseen
-		}
-		kept.Text += "\n\n" + note
-	}
-	kept.end(b.cfg.Now(), how)
-	return b.keepResult(ctx, kept)
-}
-
-// recovered has a handler that panics change nothing.
-func (b *Bridge) recovered(handler CardHandler) CardHandler {
-	return func(ctx context.Context, press CardPress) (result CardResult, err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				b.log.Error("handler of an expired card panicked", "kind", press.Card.Kind, "panic", r, "stack", string(debug.Stack()))
-			}
-		}()
-		return handler(ctx, press)
-	}
 }
 
 // void closes a card whose question is over, with a line that says why.
