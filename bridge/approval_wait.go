@@ -140,7 +140,8 @@ func (l *lane) waits() *held {
 // for each wait.
 func (b *Bridge) hint(ctx context.Context, l *lane, j *Job) {
 	held := l.waits()
-	if held == nil || len(held.cards) == 0 || b.isCommand(j) || j.ofCard() || j.Message.Kind == kindLoad || j.Notice != "" {
+	if held == nil || held.job.Seq >= j.Seq || len(held.cards) == 0 || // its own turn may wait already
+		b.isCommand(j) || j.ofCard() || j.Message.Kind == kindLoad || j.Notice != "" {
 		return
 	}
 	err := b.Post(ctx, "wait/"+held.cards[0], j.Message.Chat, Card{
