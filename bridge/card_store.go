@@ -75,7 +75,8 @@ func (c *keptCard) buttons() [][]Button {
 	return rows
 }
 
-var pressPattern = regexp.MustCompile(`^([a-z2-7]{26})-([0-9]{1,9})-([0-9]{1,3})$`)
+// pressPattern takes numbers as they are written in buttons alone: no 00 for 0.
+var pressPattern = regexp.MustCompile(`^([a-z2-7]{26})-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,2})$`)
 
 // parsePress is the inverse of what buttons carry.
 func parsePress(data string) (token string, version, index int, ok bool) {
