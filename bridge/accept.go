@@ -109,6 +109,7 @@ func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	if !added {
 		return b.adopt(ctx, j.Key())
 	}
+	b.measure(j.Message.Chat.Platform, MeasuredAccepted)
 	if j.Waited > 0 {
 		b.tell(j.Message.Chat)
 	}

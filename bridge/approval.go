@@ -203,6 +203,7 @@ func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *App
 		return agent.Decision{}, err
 	}
 	b.log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	b.measure(j.Message.Chat.Platform, MeasuredAsked)
 	j.Approvals = append(j.Approvals, *asked)
 	// A card that was posted before a crash may be decided already.
 	return b.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
@@ -232,6 +233,7 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 		a.Decision = r.Decision
 		decision := cmp.Or(r.Decision, &Decision{Choice: string(kept.How)})
 		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
+		b.measureDecision(j.Message.Chat.Platform, decision.Choice)
 	}
 	switch {
 	case kept.How == cardUnseen:

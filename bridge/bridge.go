@@ -100,6 +100,9 @@ type Config struct {
 	DrainTimeout time.Duration
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
 	Observe func(Chat, agent.Event)
+	// Measure, if not nil, is told what is to be counted, by the name of the platform. It
+	// is called from several goroutines and must not wait.
+	Measure func(platform string, what Measured)
 	// Logger, if nil, discards.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -152,7 +155,8 @@ type Bridge struct {
 	// toasts bounds the presses that are being answered without a job.
 	toasts chan struct{}
 
-	// open holds the keys of the jobs that are queued or worked on.
+	// open holds the keys of the jobs that are queued or worked on, and when they were
+	// accepted.
 	open sync.Map
 
 	mu      sync.Mutex
@@ -366,11 +370,9 @@ func (b *Bridge) announce(ctx context.Context, p Platform) {
 // Health returns nil when every platform receives, or what is wrong with which.
 func (b *Bridge) Health() error {
 	var all error
-	for name, p := range b.platforms {
-		if m, ok := p.(Monitor); ok {
-			if err := m.Health(); err != nil {
-				all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
-			}
+	for name, err := range b.Ready() {
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return all

@@ -52,6 +52,7 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 			state = StateFailed
 		}
 	}
+	b.measureAnswer(to.Chat.Platform, state)
 	b.closeLater(j, state)
 	return nil
 }
@@ -131,6 +132,7 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 		p.State = before
 		return fmt.Errorf("record that a part is being sent: %w", unsaved)
 	}
+	b.measureSend(to.Chat.Platform, p.Repeat, err)
 	if err == nil {
 		p.State, p.ID, p.Error = PartSent, id, ""
 		return nil

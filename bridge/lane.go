@@ -90,7 +90,7 @@ func (b *Bridge) leave(l *lane) {
 
 // queue puts a job in the lane of its chat and sees to it that somebody works on it.
 func (b *Bridge) queue(j *Job) {
-	if _, twice := b.open.LoadOrStore(j.Key(), true); twice {
+	if _, twice := b.open.LoadOrStore(j.Key(), j.Accepted); twice {
 		return
 	}
 	l := b.lane(j.lane())

@@ -62,6 +62,7 @@ type models struct {
 	http     *http.Client
 	outages  *agent.Outages
 	ledger   *budget.Ledger
+	metrics  *metrics // nil where nothing is counted
 	log      *slog.Logger
 }
 
@@ -97,7 +98,7 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Pe
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
-			Model: m.ledger.Model(client, payer, string(route.Provider.Type), route.Model.ID),
+			Model: m.ledger.Model(m.metrics.model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
 	switch len(candidates) {

@@ -79,6 +79,8 @@ type bot struct {
 	slack  *slack.Platform // nil without Slack
 	offer  func(context.Context) error
 	redact *redact.Redactor
+	// metrics is what /metrics shows.
+	metrics *metrics
 
 	store   *bolt.Store
 	dataDir string
@@ -88,6 +90,7 @@ type bot struct {
 // handler serves health and, where Slack posts its events, those.
 func (b *bot) handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
+	mux.Handle("GET /metrics", b.metrics.handler())
 	if b.slack != nil {
 		mux.Handle("POST /slack/", b.slack.Events())
 	}
@@ -108,6 +111,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	}
 	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
 	b.store, b.dataDir, b.log = store, cfg.DataDir, log
+	b.metrics.watch(b.bridge, store.Path())
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -133,7 +137,9 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
 		return nil, err
 	}
+	b.metrics = newMetrics(cfg.redact.Text)
 	models := newModels(changing, vault, b.ledger, log)
+	models.metrics = b.metrics
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err
 	}
@@ -153,8 +159,10 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
-		Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+		Moved:   mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+		Measure: b.metrics.measure,
 		Observe: func(chat bridge.Chat, e agent.Event) {
+			b.metrics.observe(b.tools.Registry(), e)
 			for _, f := range observe {
 				f(chat, e)
 			}

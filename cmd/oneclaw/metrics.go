@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+// maxLabelValues bounds the models, and the groups of tools, that are told apart; those
+// after them are counted together.
+const maxLabelValues = 64
+
+// metrics counts what an operator wants to know. No label has the id of a chat, a user
+// or a message.
+type metrics struct {
+	registry *prometheus.Registry
+	accepted *prometheus.CounterVec
+	answers  *prometheus.CounterVec
+	repeats  *prometheus.CounterVec
+	sends    *prometheus.CounterVec
+	asked    *prometheus.CounterVec
+	decided  *prometheus.CounterVec
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	tokens   *prometheus.CounterVec
+	tools    *prometheus.CounterVec
+	budget   prometheus.Counter
+	models   labels
+	groups   labels
+}
+
+func newMetrics(redact func(string) string) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), models: newLabels(redact), groups: newLabels(redact)}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oneclaw_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.accepted = counter("messages_accepted_total", "Messages, commands and button presses that were put on disk, without duplicates.", "platform")
+	m.answers = counter("answers_total", "Answers that were delivered, or of which a part was given up.", "platform", "outcome")
+	m.repeats = counter("repeats_total", "Parts of answers that were sent with the mark that they may have arrived before.", "platform")
+	m.sends = counter("send_problems_total", "Tries to send that were refused, delayed by a rate limit, put off, or whose fate is unknown.", "platform", "outcome")
+	m.asked = counter("approvals_asked_total", "Tool calls for which a person was asked.", "platform")
+	m.decided = counter("approvals_decided_total", "Requests for approval whose turn went on, by what was decided.", "platform", "decision")
+	m.calls = counter("model_calls_total", "Calls of language models, by what became of them.", "model", "outcome")
+	m.tokens = counter("model_tokens_total", "Tokens of model calls; those of kind cached are also part of input.", "model", "kind")
+	m.tools = counter("tool_calls_total", "Tool calls that were run, by the group of the tool.", "group", "outcome")
+	m.budget = prometheus.NewCounter(prometheus.CounterOpts{Name: "oneclaw_budget_refusals_total", Help: "Model calls that a budget did not allow."})
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "oneclaw_model_call_duration_seconds", Help: "How long calls of language models took, with their retries.",
+		Buckets: []float64{0.5, 1, 2, 5, 10, 30, 60, 120},
+	}, []string{"model"})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "oneclaw_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.budget, m.seconds, build)
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
+}
+
+// measure implements bridge.Config.Measure.
+func (m *metrics) measure(platform string, what bridge.Measured) {
+	switch what {
+	case bridge.MeasuredAccepted:
+		m.accepted.WithLabelValues(platform).Inc()
+	case bridge.MeasuredDelivered, bridge.MeasuredFailed:
+		m.answers.WithLabelValues(platform, string(what)).Inc()
+	case bridge.MeasuredRepeat:
+		m.repeats.WithLabelValues(platform).Inc()
+	case bridge.MeasuredRefused, bridge.MeasuredDelayed, bridge.MeasuredPutOff, bridge.MeasuredUnknown:
+		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Inc()
+	case bridge.MeasuredAsked:
+		m.asked.WithLabelValues(platform).Inc()
+	case bridge.MeasuredAllowed, bridge.MeasuredDenied, bridge.MeasuredExpired:
+		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
+	}
+}
+
+// observe counts what happens in turns.
+func (m *metrics) observe(tools *toolgroups.Registry, e agent.Event) {
+	switch {
+	case e.Reply != nil:
+		var failure *agent.ModelError
+		if errors.As(e.Reply.Err, &failure) && failure.Kind == agent.KindBudget {
+			m.budget.Inc()
+		}
+	case e.Ended != nil:
+		m.tools.WithLabelValues(m.groups.of(groupLabel(tools, e.Ended.Tool)), string(e.Ended.Status)).Inc()
+	}
+}
+
+// groupLabel is what the calls of a tool are counted under: its group, and where that is
+// not one of the program's own, where it comes from.
+func groupLabel(tools *toolgroups.Registry, tool string) string {
+	name, grouped := tools.GroupOf(tool)
+	if !grouped {
+		return "core"
+	}
+	if g, _ := tools.Group(name); g.Source != "" && g.Source != toolgroups.SourceBuiltin {
+		return g.Source
+	}
+	return name
+}
+
+// model returns a client whose calls are counted.
+func (m *metrics) model(client *openai.Client, name string) agent.Model {
+	if m == nil {
+		return client
+	}
+	return &measuredModel{Client: client, metrics: m, label: m.models.of(name)}
+}
+
+type measuredModel struct {
+	*openai.Client
+
+	metrics *metrics
+	label   string
+}
+
+// Complete implements agent.Model.
+func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	began := time.Now()
+	reply, err := c.Client.Complete(ctx, req, onDelta)
+	c.metrics.count(ctx, c.label, time.Since(began), reply.Usage, err)
+	return reply, err
+}
+
+// count counts a call of a model.
+func (m *metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
+	m.seconds.WithLabelValues(model).Observe(took.Seconds())
+	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()
+	m.tokens.WithLabelValues(model, "input").Add(float64(max(used.Input, 0)))
+	m.tokens.WithLabelValues(model, "cached").Add(float64(max(used.Cached, 0)))
+	m.tokens.WithLabelValues(model, "output").Add(float64(max(used.Output, 0)))
+}
+
+func modelOutcome(ctx context.Context, err error) string {
+	var failure *agent.ModelError
+	switch {
+	case err == nil:
+		return "ok"
+	case ctx.Err() != nil:
+		return "canceled"
+	case errors.As(err, &failure):
+		return string(failure.Kind)
+	}
+	return "error"
+}
+
+// watch adds what is looked up when somebody asks.
+func (m *metrics) watch(b worker, database string) {
+	m.registry.MustRegister(&state{
+		bridge: b, database: database,
+		open:    prometheus.NewDesc("oneclaw_jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, nil),
+		waiting: prometheus.NewDesc("oneclaw_jobs_waiting", "Jobs that wait in the queues of their chats.", nil, nil),
+		age:     prometheus.NewDesc("oneclaw_oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, nil),
+		ready:   prometheus.NewDesc("oneclaw_platform_ready", "1 where the platform receives, else 0.", []string{"platform"}, nil),
+		size:    prometheus.NewDesc("oneclaw_database_size_bytes", "Size of the database file.", nil, nil),
+	})
+}
+
+// worker is the bridge, as far as it is looked at.
+type worker interface {
+	Load() bridge.Load
+	Ready() map[string]error
+}
+
+// state collects what the bot is in now.
+type state struct {
+	bridge                          worker
+	database                        string
+	open, waiting, age, ready, size *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, to) }
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	load, age := s.bridge.Load(), 0.0
+	if !load.Oldest.IsZero() {
+		age = max(time.Since(load.Oldest).Seconds(), 0)
+	}
+	gauge(s.open, float64(load.Open))
+	gauge(s.waiting, float64(load.Waiting))
+	gauge(s.age, age)
+	for name, err := range s.bridge.Ready() {
+		ready := 1.0
+		if err != nil {
+			ready = 0
+		}
+		gauge(s.ready, ready, name)
+	}
+	if info, err := os.Stat(s.database); err == nil {
+		gauge(s.size, float64(info.Size()))
+	}
+}
+
+// labels are the values of a label that people choose: without secrets, and not many.
+type labels struct {
+	redact func(string) string
+	mu     *sync.Mutex
+	known  map[string]string
+}
+
+func newLabels(redact func(string) string) labels {
+	return labels{redact: redact, mu: new(sync.Mutex), known: map[string]string{}}
+}
+
+// of returns the value that stands for a name.
+func (l labels) of(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	value, ok := l.known[name]
+	switch {
+	case ok:
+		return value
+	case len(l.known) >= maxLabelValues:
+		return "other"
+	}
+	value = strings.ToValidUTF8(l.redact(name), "?")
+	if r := []rune(value); len(r) > 80 {
+		value = string(r[:80])
+	}
+	l.known[name] = value
+	return value
+}
