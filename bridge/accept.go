@@ -144,7 +144,9 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, j := range l.messages.waiting {
-		if j.Message.ID != edit.ID || j.Message.User != edit.User {
+		// What has begun and waits for its turn again (after an approval) is on record as
+		// it was.
+		if j.Message.ID != edit.ID || j.Message.User != edit.User || j.begun || len(j.Approvals) > 0 {
 			continue
 		}
 		before := j.Message.Text
