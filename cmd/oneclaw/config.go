@@ -216,10 +216,16 @@ func decodeConfig(data []byte, cfg *Config) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return errors.New(strings.ReplaceAll(strings.Join(wrong.Errors, "; "), " in type main.", " in "))
+		return oneLine(strings.ReplaceAll(strings.Join(wrong.Errors, "; "), " in type main.", " in "))
 	}
-	return err
+	if err != nil {
+		return oneLine(err.Error())
+	}
+	return nil
 }
+
+// oneLine is an error without the line breaks of what it quotes.
+func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
 // secretsFromFiles takes NAME from the file that NAME_FILE names.
 func secretsFromFiles(environment map[string]string) (map[string]string, error) {
