@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 
 	"oneclaw/toolgroups/search"
 )
@@ -36,7 +37,7 @@ func (c Config) check() error {
 		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
 	}
 	if err := c.MCP.Validate(); err != nil {
-		return fmt.Errorf("setting mcp: %w", err)
+		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
 	}
 	return c.unbuilt()
 }
