@@ -135,7 +135,7 @@ func TestDemoPage(t *testing.T) {
 		says(t, ctx, pane, "October")
 		// The group survived: the last call was sent its tools, and none loaded it again.
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .chip")?.innerText === "pdf"`, pane))
-		idea(pane, "/clear")
+		idea(pane, map[string]string{"telegram": "/clear", "slack": "!clear"}[pane])
 		says(t, ctx, pane, "cleared")
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .groups").innerText.includes("none yet")`, pane))
 	}

@@ -15,8 +15,11 @@ const ideas = [
   { text: "What is in my calendar?", only: "telegram" },
   { text: "Read the budget sheet", only: "telegram" },
   { text: "Run echo hello" },
-  { text: "/tools" },
-  { text: "/clear" },
+  { text: "/tools", only: "telegram" },
+  { text: "/clear", only: "telegram" },
+  // Slack keeps what begins with a slash for itself.
+  { text: "!tools", only: "slack" },
+  { text: "!clear", only: "slack" },
 ];
 
 const el = (name, props = {}, ...children) => {
