@@ -40,7 +40,10 @@ func repeating(_ context.Context, req openai.Request) (openai.Reply, error) {
 			text = m.Content
 		}
 	}
-	n, _ := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+	n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+	if err != nil {
+		return openai.Reply{Text: "They count their messages."}, nil // sums the conversation up
+	}
 	if last.Role == "user" && n%3 == 0 {
 		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "get_current_time", Arguments: "{}"}}}, nil
 	}
