@@ -158,10 +158,17 @@ func twoRounds(effects *sync.Map) thinker {
 // TestACrashAtAnyStepLosesNothing kills the bridge at every single step of three
 // messages and goes on with a new one on the same store.
 func TestACrashAtAnyStepLosesNothing(t *testing.T) {
+	diesAtEachStep(t, 30, live)
+}
+
+// diesAtEachStep lives once to the end, then once for each of its steps, which there have
+// to be at least so many of, until that step.
+func diesAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
+	t.Helper()
 	whole := &mortal{dead: make(chan struct{})}
 	live(t, whole)
-	if whole.steps < 30 {
-		t.Fatalf("only %d steps: the crash test does not see the writes", whole.steps)
+	if whole.steps < least {
+		t.Fatalf("only %d steps: the crash test does not see what is written and sent", whole.steps)
 	}
 	for dies := 1; dies <= whole.steps; dies++ {
 		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {

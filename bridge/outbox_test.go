@@ -212,16 +212,7 @@ func TestDeliveryStatesOfFiles(t *testing.T) {
 // TestACrashAtAnyStepOfAFileLosesNothing kills the bridge at every single step of an
 // answer with two files.
 func TestACrashAtAnyStepOfAFileLosesNothing(t *testing.T) {
-	whole := &mortal{dead: make(chan struct{})}
-	drawAndDie(t, whole)
-	if whole.steps < 20 {
-		t.Fatalf("only %d steps: the crash test does not see the files", whole.steps)
-	}
-	for dies := 1; dies <= whole.steps; dies++ {
-		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
-			drawAndDie(t, &mortal{dies: dies, dead: make(chan struct{})})
-		})
-	}
+	diesAtEachStep(t, 20, drawAndDie)
 }
 
 func drawAndDie(t *testing.T, life *mortal) {

@@ -229,16 +229,7 @@ func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 
 // TestATaskSurvivesACrashAtAnyStep kills the bridge at every step of two tasks.
 func TestATaskSurvivesACrashAtAnyStep(t *testing.T) {
-	whole := &mortal{dead: make(chan struct{})}
-	liveTasks(t, whole)
-	if whole.steps < 15 {
-		t.Fatalf("only %d steps: the crash test does not see the writes", whole.steps)
-	}
-	for dies := 1; dies <= whole.steps; dies++ {
-		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
-			liveTasks(t, &mortal{dies: dies, dead: make(chan struct{})})
-		})
-	}
+	diesAtEachStep(t, 15, liveTasks)
 }
 
 func liveTasks(t *testing.T, life *mortal) {
