@@ -33,6 +33,7 @@ var checks = []check{
 	{"foreignwords", checkForeignWords},
 	{"links", checkLinks},
 	{"claims", checkClaims},
+	{"conformance", checkConformance},
 }
 
 type check struct {
