@@ -272,7 +272,9 @@ func TestAcceptance098AutoDecidesOncePerSession(t *testing.T) {
 		cfg.Prices, cfg.Config = search.DefaultPrices(), search.DefaultConfig()
 	})
 	c.turn.ContextTokens = 128_000
-	whole := func(c *chat) bool { return !slices.Contains(offered(c.say("x", says("ok")).requests[0]), "tool_search") }
+	whole := func(c *chat) bool {
+		return !slices.Contains(offered(c.say("x", says("ok")).requests[0]), "tool_search")
+	}
 	if !whole(c) {
 		t.Error("a few small tools are deferred")
 	}
