@@ -18,6 +18,7 @@ func commonProperties() []property {
 		{name: "ConcurrentAppends", sentence: "Many goroutines that append with compare-and-set lose nothing and leave no gap.", check: concurrentAppends, shared: true},
 		{name: "ConcurrentPuts", sentence: "Many goroutines that count up one key with compare-and-set lose no step.", check: concurrentPuts, shared: true},
 		{name: "ConflictsStayAlone", sentence: "Of many concurrent writes those without a conflict succeed, and of those over one version exactly one.", check: conflictsStayAlone, shared: true},
+		{name: "Linearizable", sentence: "What concurrent calls return can be explained by some order of them that keeps that of calls one after another.", check: linearizable, shared: true},
 		{name: "Cancelled", sentence: "With an ended context nothing is written and the error is that of the context.", check: cancelled},
 		{name: "CancelledWhileReading", sentence: "An iteration ends with the error of its context when that ends.", check: cancelledWhileReading},
 		{name: "Closed", sentence: "After Close every call returns ErrClosed, and another Close does nothing.", check: closed},
