@@ -27,11 +27,15 @@ var (
 	ErrConflict = errors.New("storage: conflict")
 	// ErrLocked is returned on opening a store that another process has open.
 	ErrLocked = errors.New("storage: in use by another process")
+	// ErrLagged is yielded by [KV.Watch] if changes were lost because the consumer was
+	// too slow.
+	ErrLagged = errors.New("storage: watcher too slow, changes were lost")
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("storage: closed")
 	// ErrInvalid is returned for an empty key or log name, for a key, log name, label
-	// or value that is too long, for a negative limit, and for an Append of nothing.
-	// Empty values and records are valid, and so is every byte in a name.
+	// or value that is too long, for a negative limit, for an Append or a Write of
+	// nothing, and for a Write that names a key or a log twice. Empty values and records
+	// are valid, and so is every byte in a name.
 	ErrInvalid = errors.New("storage: invalid argument")
 )
 
@@ -47,6 +51,12 @@ const (
 type Store interface {
 	Log
 	KV
+	// Write does all operations in one step, on keys and logs alike. If a key does not
+	// have the expected revision, or a log does not end at the expected position, Write
+	// does none of them and returns ErrConflict. Each key and each log may occur once.
+	// The result is the revision of this write: every key that it put or deleted has it.
+	// It is 0 if no key has changed. Records get the positions that follow [Op.After].
+	Write(ctx context.Context, ops ...Op) (Revision, error)
 	// Close waits for running calls, ends every Watch, and releases the store.
 	// Calling it again is harmless.
 	Close() error
@@ -95,10 +105,14 @@ type Log interface {
 	Records(ctx context.Context, log string, q Query) iter.Seq2[Record, error]
 	// Drop removes a log with its labels. A log that does not exist is no error.
 	Drop(ctx context.Context, log string) error
+	// Logs yields the names of the logs in order, none twice, under the conditions of
+	// [KV.List].
+	Logs(ctx context.Context, r Range) iter.Seq2[string, error]
 }
 
-// Revision identifies one version of a value. Revisions of a key grow with each
-// write, also across a deletion.
+// Revision identifies one version of a value. One sequence numbers the versions of
+// all keys: a write that begins after another has returned gets the higher revision,
+// whichever keys they name, also across deletions and restarts.
 type Revision uint64
 
 // Absent is the revision to give to [KV.Put] for a key that must not exist yet.
@@ -122,13 +136,14 @@ type Event struct {
 	Deleted bool
 }
 
-// Range says which entries [KV.List] yields, in byte order of their keys.
+// Range says which entries [KV.List] and which names [Log.Logs] yields, in byte order
+// of the names.
 type Range struct {
-	// Prefix is what all keys begin with; empty for all keys.
+	// Prefix is what all names begin with; empty for all names.
 	Prefix string
-	// After, if not empty, skips the keys up to and including this one.
+	// After, if not empty, skips the names up to and including this one.
 	After string
-	// Limit, if not 0, ends after so many entries.
+	// Limit, if not 0, ends after so many names.
 	Limit int
 }
 
@@ -150,15 +165,14 @@ type KV interface {
 	// may write to the store between two entries. It ends after the first error, and
 	// may end with ErrClosed after Close.
 	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
-	// Watch yields every change of a key with the prefix that is made after Watch
-	// was called (not after the iteration began), in order, until ctx ends (no
-	// error is yielded then), the store is closed (ErrClosed) or the consumer is
-	// too slow for the engine to keep what happened (ErrLagged): then list and
-	// watch again. A deletion has a revision of its own. The sequence can be iterated
-	// once.
+	// Watch tells of the changes of keys with the prefix that are made after Watch was
+	// called (not after the iteration began): each is followed by an event with that
+	// version of the key or a newer one. Versions that a newer one has replaced may be
+	// left out. The events of one key come in order, and none comes for what was not
+	// written. A deletion has a revision of its own.
+	//
+	// The sequence goes on until ctx ends (no error is yielded then), the store is
+	// closed (ErrClosed) or the consumer is too slow for the engine to keep what
+	// happened (ErrLagged): then list and watch again. It can be iterated once.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
 }
-
-// ErrLagged is yielded by [KV.Watch] when changes were lost because the consumer
-// was too slow.
-var ErrLagged = errors.New("storage: watcher too slow, changes were lost")

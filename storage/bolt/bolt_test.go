@@ -45,6 +45,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Config{
 		Open:   func(t testing.TB) storage.Store { return checked{t, open(t, newPath(t))} },
 		Reopen: func(t testing.TB, s storage.Store) storage.Store { return checked{t, open(t, s.(checked).Path())} },
+		Second: func(_ testing.TB, s storage.Store) storage.Store { return s }, // a file has one handle
 	})
 }
 

@@ -24,44 +24,15 @@ const appendFill = 0.95
 
 // Append implements storage.Log.
 func (s *Store) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
-	if err := checkAppend(log, records); err != nil {
-		return 0, fmt.Errorf("bolt: append: %w", err)
-	}
-	size := 0
-	for _, r := range records {
-		size += len(r.Data)
-	}
-	err := s.submit(ctx, size, func(b *batch) error { return appendRecords(b, log, after, records) })
-	if err != nil {
-		return 0, fmt.Errorf("bolt: append to %q: %w", log, err)
+	if _, err := s.write(ctx, fmt.Sprintf("append to %q", log), storage.Append(log, after, records...)); err != nil {
+		return 0, err
 	}
 	return after + storage.Position(len(records)), nil
 }
 
-func checkAppend(log string, records []storage.Record) error {
-	if len(records) == 0 {
-		return fmt.Errorf("%w: no records", storage.ErrInvalid)
-	}
-	err := checkName("log name", log)
-	for _, r := range records {
-		err = errors.Join(err,
-			checkLength("label", len(r.Label), storage.MaxKey),
-			checkLength("record", len(r.Data), storage.MaxValue))
-	}
-	return err
-}
-
-func appendRecords(b *batch, log string, after storage.Position, records []storage.Record) error {
-	logs := b.tx.Bucket(bucketLogs)
+// appendRecords adds records to a log that ends at after.
+func appendRecords(logs *bbolt.Bucket, log string, after storage.Position, records []storage.Record) (err error) {
 	bucket := logs.Bucket([]byte(log))
-	last, err := lastPosition(bucket)
-	if err != nil {
-		return err
-	}
-	if last != after {
-		return storage.ErrConflict
-	}
-	b.dirty = true
 	if bucket == nil {
 		if bucket, err = createLog(logs, log); err != nil {
 			return err
@@ -132,6 +103,12 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 		return fmt.Errorf("bolt: drop %q: %w", log, err)
 	}
 	return nil
+}
+
+// Logs implements storage.Log. The names are read in pages, as those of List are.
+func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
+	name := func(name, _ []byte) (string, error) { return string(name), nil }
+	return list(ctx, s, "list logs", listing[string]{bucket: bucketLogs, r: r, decode: name})
 }
 
 // Records implements storage.Log. The log is read in pages; the position of the

@@ -169,6 +169,38 @@ func TestOpenRefusesOtherLayouts(t *testing.T) {
 	wantOpenError(t, foreign, "not one of this program")
 }
 
+// TestOpenReadsTheFirstLayout writes a file as the first version of this package did.
+func TestOpenReadsTheFirstLayout(t *testing.T) {
+	path := newPath(t)
+	number := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+	edit(t, path, func(tx *bbolt.Tx) error {
+		meta, err1 := tx.CreateBucket([]byte("meta"))
+		kv, err2 := tx.CreateBucket([]byte("kv"))
+		logs, err3 := tx.CreateBucket([]byte("logs"))
+		log, err4 := logs.CreateBucket([]byte("log"))
+		records, err5 := log.CreateBucket([]byte("records"))
+		labels, err6 := log.CreateBucket([]byte("labels"))
+		return errors.Join(err1, err2, err3, err4, err5, err6,
+			meta.Put([]byte("version"), number(1)),
+			kv.Put([]byte("k"), append(number(7), "value"...)), kv.SetSequence(9),
+			logs.SetSequence(1), log.SetSequence(1),
+			records.Put(number(1), []byte("\x05labeldata")), labels.Put(append([]byte("\x00\x05label"), number(1)...), nil))
+	})
+	s := open(t, path)
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for r, err := range s.Records(t.Context(), "log", storage.Query{Label: "label"}) {
+		if err != nil || string(r.Data) != "data" {
+			t.Errorf("the record is %+v (%v)", r, err)
+		}
+	}
+	rev, err := s.Write(t.Context(), storage.Append("log", 1, storage.Record{}), storage.Put("k", nil, 7), storage.Put("other", nil, storage.Absent))
+	if err != nil || rev != 10 {
+		t.Errorf("Write = %d, %v; want the revision behind 9", rev, err)
+	}
+}
+
 func TestCheckFindsDamage(t *testing.T) {
 	log := func(tx *bbolt.Tx, part string) *bbolt.Bucket {
 		return tx.Bucket([]byte("logs")).Bucket([]byte("log")).Bucket([]byte(part))

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.etcd.io/bbolt"
 
@@ -31,6 +32,98 @@ type batch struct {
 	tx     *bbolt.Tx
 	dirty  bool
 	events []storage.Event
+}
+
+// Write implements storage.Store.
+func (s *Store) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	return s.write(ctx, "write", ops...)
+}
+
+func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev storage.Revision, err error) {
+	if err = checkOps(ops); err == nil {
+		err = s.submit(ctx, sizeOf(ops), func(b *batch) (err error) {
+			rev, err = b.apply(ops)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bolt: %s: %w", what, err)
+	}
+	return rev, nil
+}
+
+func sizeOf(ops []storage.Op) int {
+	size := 0
+	for _, op := range ops {
+		size += len(op.Value)
+		for _, r := range op.Records {
+			size += len(r.Data)
+		}
+	}
+	return size
+}
+
+// apply does the operations of one write, after it has compared all of them.
+func (b *batch) apply(ops []storage.Op) (rev storage.Revision, err error) {
+	kv, logs := b.tx.Bucket(bucketKV), b.tx.Bucket(bucketLogs)
+	for _, op := range ops {
+		if err := compare(kv, logs, op); err != nil {
+			return 0, err
+		}
+	}
+	for _, op := range ops {
+		switch {
+		case op.Kind == storage.KindCheck:
+			continue
+		case op.Kind == storage.KindAppend:
+			err = appendRecords(logs, op.Log, op.After, op.Records)
+		case op.Kind == storage.KindDelete && kv.Get([]byte(op.Key)) == nil:
+			continue // with Any
+		default:
+			rev, err = b.change(kv, op, rev)
+		}
+		if err != nil {
+			return 0, err
+		}
+		b.dirty = true
+	}
+	return rev, nil
+}
+
+// compare returns storage.ErrConflict if an operation expects something else than
+// there is.
+func compare(kv, logs *bbolt.Bucket, op storage.Op) error {
+	if op.Kind == storage.KindAppend {
+		last, err := lastPosition(logs.Bucket([]byte(op.Log)))
+		if err == nil && last != op.After {
+			err = storage.ErrConflict
+		}
+		return err
+	}
+	present, err := revision(kv, op.Key)
+	missing := op.Kind == storage.KindDelete && present == storage.Absent
+	if err == nil && op.Rev != storage.Any && (op.Rev != present || missing) {
+		err = storage.ErrConflict
+	}
+	return err
+}
+
+// change puts or deletes a key, with the revision of the write if that has one yet. A
+// deletion has a revision too, so that the next version of the key has a higher one.
+func (b *batch) change(kv *bbolt.Bucket, op storage.Op, rev storage.Revision) (storage.Revision, error) {
+	if rev == storage.Absent {
+		seq, err := kv.NextSequence()
+		if err != nil {
+			return 0, err
+		}
+		rev = storage.Revision(seq)
+	}
+	deleted := op.Kind == storage.KindDelete
+	b.events = append(b.events, storage.Event{Entry: storage.Entry{Key: op.Key, Value: op.Value, Revision: rev}, Deleted: deleted})
+	if deleted {
+		return rev, kv.Delete([]byte(op.Key))
+	}
+	return rev, kv.Put([]byte(op.Key), encodeValue(rev, op.Value))
 }
 
 // submit hands a change to the writer and waits for the answer. Once the writer

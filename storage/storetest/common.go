@@ -15,9 +15,10 @@ import (
 func commonProperties() []property {
 	return []property{
 		{name: "Limits", sentence: "What is empty, too long or negative is refused with ErrInvalid, what is just within the limits is taken.", check: limits},
-		{name: "ConcurrentAppends", sentence: "Many goroutines that append with compare-and-set lose nothing and leave no gap.", check: concurrentAppends},
-		{name: "ConcurrentPuts", sentence: "Many goroutines that count up one key with compare-and-set lose no step.", check: concurrentPuts},
-		{name: "ConflictsStayAlone", sentence: "Of many concurrent writes those without a conflict succeed, and of those over one version exactly one.", check: conflictsStayAlone},
+		{name: "ConcurrentAppends", sentence: "Many goroutines that append with compare-and-set lose nothing and leave no gap.", check: concurrentAppends, shared: true},
+		{name: "ConcurrentPuts", sentence: "Many goroutines that count up one key with compare-and-set lose no step.", check: concurrentPuts, shared: true},
+		{name: "ConflictsStayAlone", sentence: "Of many concurrent writes those without a conflict succeed, and of those over one version exactly one.", check: conflictsStayAlone, shared: true},
+		{name: "Linearizable", sentence: "What concurrent calls return can be explained by some order of them that keeps that of calls one after another.", check: linearizable, shared: true},
 		{name: "Cancelled", sentence: "With an ended context nothing is written and the error is that of the context.", check: cancelled},
 		{name: "CancelledWhileReading", sentence: "An iteration ends with the error of its context when that ends.", check: cancelledWhileReading},
 		{name: "Closed", sentence: "After Close every call returns ErrClosed, and another Close does nothing.", check: closed},
@@ -32,11 +33,15 @@ func calls(ctx context.Context, s storage.Store) map[string]error {
 	_, errs["Append"] = s.Append(ctx, "calls", 0, record("l", "x"))
 	_, errs["Put"] = s.Put(ctx, "calls", []byte("x"), storage.Any)
 	_, errs["Get"] = s.Get(ctx, "calls")
+	_, errs["Write"] = s.Write(ctx, storage.Put("written", nil, storage.Any))
 	for _, err := range s.Records(ctx, "calls", storage.Query{}) {
 		errs["Records"] = errors.Join(errs["Records"], err)
 	}
 	for _, err := range s.List(ctx, storage.Range{}) {
 		errs["List"] = errors.Join(errs["List"], err)
+	}
+	for _, err := range s.Logs(ctx, storage.Range{}) {
+		errs["Logs"] = errors.Join(errs["Logs"], err)
 	}
 	errs["Delete"] = s.Delete(ctx, "calls", storage.Any)
 	errs["Drop"] = s.Drop(ctx, "calls")
@@ -59,8 +64,9 @@ func limits(t testing.TB, s storage.Store) {
 		_, appendErr := s.Append(ctx, name, 0, record("", "x"))
 		_, putErr := s.Put(ctx, name, nil, storage.Any)
 		_, getErr := s.Get(ctx, name)
+		_, writeErr := s.Write(ctx, storage.Put("fine", nil, storage.Any), storage.Check(name, storage.Absent))
 		for what, err := range map[string]error{
-			"Append": appendErr, "Put": putErr, "Get": getErr,
+			"Append": appendErr, "Put": putErr, "Get": getErr, "Write": writeErr,
 			"Records": firstError(s.Records(ctx, name, storage.Query{})),
 			"Drop":    s.Drop(ctx, name), "Delete": s.Delete(ctx, name, storage.Any),
 		} {
@@ -74,6 +80,7 @@ func limits(t testing.TB, s storage.Store) {
 	_, err = s.Put(ctx, "k", big, storage.Any)
 	wantError(t, "Put of too much", err, storage.ErrInvalid)
 	wantError(t, "List with a negative limit", firstError(s.List(ctx, storage.Range{Limit: -1})), storage.ErrInvalid)
+	wantError(t, "Logs with a negative limit", firstError(s.Logs(ctx, storage.Range{Limit: -1})), storage.ErrInvalid)
 	wantError(t, "Records with a negative limit", firstError(s.Records(ctx, "log", storage.Query{Limit: -1})), storage.ErrInvalid)
 
 	mustAppend(t, s, long, 0, storage.Record{Label: long, Data: big[1:]})
@@ -259,7 +266,7 @@ func closed(t testing.TB, s storage.Store) {
 	closeStore(t, s)
 	closeStore(t, s)
 	got := calls(t.Context(), s)
-	if len(got) != 7 {
+	if len(got) != 9 {
 		t.Fatalf("after Close only these calls have an error: %v", got)
 	}
 	for what, err := range got {

@@ -212,10 +212,19 @@ func listRanges(t testing.TB, s storage.Store) {
 	for _, i := range []int{3, 0, 7, 5, 1, 6, 2, 4} {
 		mustPut(t, s, someKeys[i], "v", storage.Absent)
 	}
-	for _, c := range []struct {
-		r    storage.Range
-		want []string
-	}{
+	for _, c := range ranges() {
+		equal(t, fmt.Sprintf("List(%+v)", c.r), keys(listEntries(t, s, c.r)), c.want)
+	}
+}
+
+// rangeCase is a range with what of someKeys is in it.
+type rangeCase struct {
+	r    storage.Range
+	want []string
+}
+
+func ranges() []rangeCase {
+	return []rangeCase{
 		{storage.Range{}, someKeys},
 		{storage.Range{Prefix: "a"}, someKeys[:5]},
 		{storage.Range{Prefix: "a/"}, someKeys[1:4]},
@@ -232,8 +241,6 @@ func listRanges(t testing.TB, s storage.Store) {
 		{storage.Range{Prefix: "a", After: "a", Limit: 2}, someKeys[1:3]},
 		{storage.Range{Limit: 1}, someKeys[:1]},
 		{storage.Range{Limit: 100}, someKeys},
-	} {
-		equal(t, fmt.Sprintf("List(%+v)", c.r), keys(listEntries(t, s, c.r)), c.want)
 	}
 }
 

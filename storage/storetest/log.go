@@ -18,6 +18,8 @@ func logProperties() []property {
 		{name: "LogsApart", sentence: "Logs with similar names have nothing in common.", check: logsApart},
 		{name: "LabelsApart", sentence: "A label yields its own records and no others, however similar the labels.", check: labelsApart},
 		{name: "DropRemovesAll", sentence: "Drop removes records and labels, and the log begins again at 1.", check: dropRemovesAll},
+		{name: "Logs", sentence: "Logs yields the names of the logs that exist, and no keys, by range and in byte order.", check: logs, shared: true},
+		{name: "LogsManyWhileWriting", sentence: "Logs yields each log once that is not touched meanwhile, though the consumer writes.", check: logsManyWhileWriting},
 		{name: "DropWhileReading", sentence: "Records never yields what was appended after a Drop.", check: dropWhileReading},
 		{name: "RecordsOfTheBeginning", sentence: "Records yields what was there when the iteration began, though the consumer appends.", check: recordsOfTheBeginning},
 		{name: "RecordsOwnBytes", sentence: "Neither data given to Append nor data from Records shares memory with the store.", check: recordsOwnBytes},
@@ -141,6 +143,62 @@ func dropRemovesAll(t testing.TB, s storage.Store) {
 	equal(t, "new records", readRecords(t, s, "a", storage.Query{}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
 	equal(t, "old label", readRecords(t, s, "a", storage.Query{Label: "l"}), []storage.Record{})
 	equal(t, "new label", readRecords(t, s, "a", storage.Query{Label: "m"}), []storage.Record{{Pos: 1, Label: "m", Data: []byte("again")}})
+}
+
+// readLogs returns the names of the logs in a range.
+func readLogs(t testing.TB, s storage.Store, r storage.Range) []string {
+	t.Helper()
+	var names []string
+	for name, err := range s.Logs(t.Context(), r) {
+		if err != nil {
+			t.Fatalf("Logs(%+v) after %d names: %v", r, len(names), err)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func logs(t testing.TB, s storage.Store) {
+	mustPut(t, s, "a key", "", storage.Absent)
+	mustAppend(t, s, "a dropped log", 0, record("", "x"))
+	if err := s.Drop(t.Context(), "a dropped log"); err != nil {
+		t.Fatalf("Drop: %v", err)
+	}
+	equal(t, "logs", readLogs(t, s, storage.Range{}), []string{})
+	for _, i := range []int{3, 0, 7, 5, 1, 6, 2, 4} {
+		mustAppend(t, s, someKeys[i], 0, record("", "x"))
+	}
+	for _, c := range ranges() {
+		equal(t, fmt.Sprintf("Logs(%+v)", c.r), readLogs(t, s, c.r), c.want)
+	}
+}
+
+func logsManyWhileWriting(t testing.TB, s storage.Store) {
+	const dropped, made = "l0650", "l0000x"
+	var want []string
+	for i := range many {
+		name := fmt.Sprintf("l%04d", i)
+		mustAppend(t, s, name, 0, record("", "x"))
+		if name != dropped {
+			want = append(want, name)
+		}
+	}
+	var got []string
+	for name, err := range s.Logs(t.Context(), storage.Range{Prefix: "l"}) {
+		if err != nil {
+			t.Fatalf("Logs: %v", err)
+		}
+		if name != dropped && name != made {
+			got = append(got, name)
+		}
+		if name == "l0000" {
+			if err := s.Drop(t.Context(), dropped); err != nil {
+				t.Fatalf("Drop: %v", err)
+			}
+			mustAppend(t, s, made, 0, record("", "x"))
+		}
+	}
+	equal(t, "logs that nobody touched", got, want)
 }
 
 // many is more than an engine may be expected to read at once.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"oneclaw/storage"
@@ -12,10 +13,16 @@ import (
 // memoryLag is how far behind a consumer may be.
 const memoryLag = 1024
 
+// memoryEvent is an event and the handle that caused it.
+type memoryEvent struct {
+	storage.Event
+	by *memory
+}
+
 // tell notes an event and wakes the watchers. The store is locked.
 func (m *memory) tell(e storage.Event) {
 	e.Value = bytes.Clone(e.Value)
-	m.events = append(m.events, e)
+	m.events = append(m.events, memoryEvent{e, m})
 	if n := len(m.events); m.is("swaps events") && n%2 == 0 {
 		m.events[n-1], m.events[n-2] = m.events[n-2], m.events[n-1]
 	}
@@ -24,7 +31,7 @@ func (m *memory) tell(e storage.Event) {
 }
 
 // told returns the events from number next on.
-func (m *memory) told(next int) (events []storage.Event, wake chan struct{}, closed bool) {
+func (m *memory) told(next int) (events []memoryEvent, wake chan struct{}, closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.events[next:], m.wake, m.closed && !m.is("leaves watches open on Close")
@@ -70,16 +77,22 @@ func (m *memory) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Eve
 }
 
 // hand yields the events with the prefix and reports whether to go on.
-func (m *memory) hand(ctx context.Context, prefix string, events []storage.Event, yield func(storage.Event, error) bool) bool {
-	for _, e := range events {
+func (m *memory) hand(ctx context.Context, prefix string, events []memoryEvent, yield func(storage.Event, error) bool) bool {
+	for i, e := range events {
 		if !strings.HasPrefix(e.Key, prefix) && !m.is("watches all keys") {
+			continue
+		}
+		same := func(other memoryEvent) bool { return other.Key == e.Key }
+		if m.is(leavesOutVersions) && slices.ContainsFunc(events[i+1:], same) ||
+			m.is("leaves out the newest version") && slices.ContainsFunc(events[:i], same) ||
+			m.is("tells a handle of its own changes only") && e.by != m {
 			continue
 		}
 		e.Value = m.bytes(e.Value, "shares values between watches")
 		if m.is("watches without revisions") {
 			e.Revision = 0
 		}
-		if ctx.Err() != nil || !yield(e, nil) {
+		if ctx.Err() != nil || !yield(e.Event, nil) {
 			return false
 		}
 	}

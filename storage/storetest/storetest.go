@@ -27,6 +27,9 @@ type Config struct {
 	// Reopen returns a store with the data of s, which the suite has closed. Where
 	// it is nil nothing is said about what outlives Close.
 	Reopen func(t testing.TB, s storage.Store) storage.Store
+	// Second returns another handle on the data of s, as a second process has one. An
+	// engine for one process alone returns s. The suite closes it before s.
+	Second func(t testing.TB, s storage.Store) storage.Store
 }
 
 // Run runs all properties as subtests of t.
@@ -47,16 +50,30 @@ type property struct {
 	// reopened, if set, is checked on the same data after the store was closed and
 	// opened again.
 	reopened func(t testing.TB, s storage.Store)
+	// shared says that the property is checked with two handles on one store as well.
+	shared bool
+	// twoHandles has the calls go to one handle and to the other in turn.
+	twoHandles bool
 }
 
 // properties returns the table.
 func properties() []property {
-	return slices.Concat(logProperties(), queryProperties(), kvProperties(), watchProperties(), commonProperties())
+	all := slices.Concat(logProperties(), queryProperties(), kvProperties(), writeProperties(), watchProperties(), commonProperties())
+	for _, p := range all {
+		if p.shared {
+			p.name, p.twoHandles = "TwoHandles/"+p.name, true
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func runProperty(t testing.TB, cfg Config, p property) {
 	t.Helper()
 	s := cfg.Open(t)
+	if p.twoHandles {
+		s = &turns{handles: [2]storage.Store{s, cfg.Second(t, s)}}
+	}
 	defer func() { closeStore(t, s) }()
 	p.check(t, s)
 	if !t.Failed() && p.reopened != nil && cfg.Reopen != nil {
