@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 var private = bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "5"}}
@@ -224,7 +225,7 @@ func TestD19NoToken(t *testing.T) {
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)
 			p.health.start()
-			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pause: newPause()}
+			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pauses: retry.New(minBackOff, maxBackOff)}
 			r.decode.log = p.log
 			_ = r.round(ctx)
 			_ = r.round(ctx)

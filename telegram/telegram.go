@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -125,21 +124,6 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
-
-// sleep reports false where ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // recent remembers the last few keys. The zero value is ready.
 type recent[K comparable] struct {
