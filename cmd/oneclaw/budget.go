@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 
 	"oneclaw/internal/budget"
@@ -73,8 +74,10 @@ func limitsOf(cfg BudgetConfig, s *settings.Settings) func(context.Context) (bud
 	}
 	return func(ctx context.Context) (budget.Limits, error) {
 		now := limits
-		values, err := s.Values(ctx)
-		now.User.Tokens, now.Total.Tokens = values.UserBudget, values.TotalBudget
+		values, err := s.Values.All(ctx)
+		// The settings take whole numbers only; an empty one is no bound.
+		now.User.Tokens, _ = strconv.ParseInt(values[settings.SettingUserBudget], 10, 64)
+		now.Total.Tokens, _ = strconv.ParseInt(values[settings.SettingTotalBudget], 10, 64)
 		return now, err
 	}
 }

@@ -222,7 +222,7 @@ func (c *catalogue) changed() {
 func (c *catalogue) rebuild(ctx context.Context) error {
 	c.building.Lock()
 	defer c.building.Unlock()
-	tools, groups, err := c.settings.Switches(ctx)
+	tools, groups, err := c.settings.Switches.Off(ctx)
 	if err != nil {
 		return fmt.Errorf("read switches: %w", err)
 	}
@@ -297,7 +297,7 @@ func (c *catalogue) follow(ctx context.Context, change settings.Change) error {
 
 // setLevel has the log follow its setting.
 func (c *catalogue) setLevel(ctx context.Context) {
-	name, err := c.settings.Value(ctx, settings.SettingLogLevel)
+	name, err := c.settings.Values.Get(ctx, settings.SettingLogLevel)
 	if err == nil && name != "" && c.logLevel != nil {
 		c.logLevel.Set(level(name))
 	}

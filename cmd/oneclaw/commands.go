@@ -18,7 +18,7 @@ func chatCommands(m *models) []bridge.Command {
 }
 
 func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
-	agents, err := m.settings.AgentsFor(ctx, call.Owner)
+	agents, err := m.settings.Agents.For(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 	}
 	for _, a := range agents {
 		if strings.EqualFold(a.Name, wanted) || a.ID == wanted {
-			if err := m.settings.SetChatAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
+			if err := m.settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
 				return refusal(err)
 			}
 			return fmt.Sprintf("**%s** answers here from now on.", a.Name), nil
@@ -38,7 +38,7 @@ func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 }
 
 func (m *models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
-	answer, err := m.settings.Resolve(ctx, call.Chat, call.Owner)
+	answer, err := m.settings.Chats.Resolve(ctx, call.Chat, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 		return m.listModels(ctx, call)
 	}
 	if strings.EqualFold(wanted, "default") {
-		if err := m.settings.SetChatModel(ctx, call.Chat, settings.Ref{}); err != nil {
+		if err := m.settings.Chats.SetModel(ctx, call.Chat, settings.Ref{}); err != nil {
 			return refusal(err)
 		}
 		return "The default model answers here again.", nil
@@ -73,7 +73,7 @@ func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 	if err != nil {
 		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
 	}
-	if err := m.settings.SetChatModel(ctx, call.Chat, ref); err != nil {
+	if err := m.settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
 		return refusal(err)
 	}
 	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", ref), nil
@@ -83,11 +83,11 @@ func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 const maxListed = 20
 
 func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (string, error) {
-	answer, err := m.settings.Resolve(ctx, call.Chat, call.Owner)
+	answer, err := m.settings.Chats.Resolve(ctx, call.Chat, call.Owner)
 	if err != nil {
 		return "", err
 	}
-	providers, err := m.settings.Providers(ctx)
+	providers, err := m.settings.Providers.List(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 		if !p.Active {
 			continue
 		}
-		all, err := m.settings.Models(ctx, p.ID)
+		all, err := m.settings.Models.List(ctx, p.ID)
 		if err != nil {
 			return "", err
 		}

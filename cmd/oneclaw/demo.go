@@ -74,10 +74,10 @@ func controls(b *bot) demo.Controls {
 	c := demo.Controls{
 		Web: b.handler(),
 		Routing: func(ctx context.Context) (string, error) {
-			return b.tools.settings.Value(ctx, settings.SettingRouting)
+			return b.tools.settings.Values.Get(ctx, settings.SettingRouting)
 		},
 		SetRouting: func(ctx context.Context, name string) error {
-			return b.tools.settings.SetValue(ctx, settings.SettingRouting, name)
+			return b.tools.settings.Values.Set(ctx, settings.SettingRouting, name)
 		},
 	}
 	for _, r := range search.Routings() {

@@ -31,7 +31,7 @@ type embedder struct {
 
 // Embed implements search.Embedder.
 func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	provider, err := e.models.settings.Provider(ctx, e.ref.Provider)
+	provider, err := e.models.settings.Providers.Get(ctx, e.ref.Provider)
 	if err != nil {
 		return nil, fmt.Errorf("find the provider of vectors: %w", err)
 	}

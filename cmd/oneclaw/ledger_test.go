@@ -57,7 +57,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		}
 	}
 	// What administrators set in a chat acts at once.
-	if err := changing.SetValue(t.Context(), settings.SettingUserBudget, "1"); err != nil {
+	if err := changing.Values.Set(t.Context(), settings.SettingUserBudget, "1"); err != nil {
 		t.Fatal(err)
 	}
 	persona, err := m.persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})

@@ -81,7 +81,7 @@ const (
 
 // persona implements bridge.Config.Persona.
 func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Persona, error) {
-	answer, err := m.settings.Resolve(ctx, scope.Chat, scope.Owner)
+	answer, err := m.settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
 		return bridge.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
 	}

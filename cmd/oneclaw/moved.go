@@ -35,7 +35,7 @@ func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *sett
 		if err := s.Move(ctx, before, after, to.String()); err != nil {
 			return err
 		}
-		if err := choices.MoveChat(ctx, from.String(), before, to.String(), after); err != nil {
+		if err := choices.Chats.Move(ctx, from.String(), before, to.String(), after); err != nil {
 			return err
 		}
 		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {

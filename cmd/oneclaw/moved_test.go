@@ -39,11 +39,11 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if _, _, err := b.tools.memory.Save(ctx, owner, "", "The group likes tea."); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := changing.AddAgent(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})
+	agent, err := changing.Agents.Add(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := changing.SetChatAgent(ctx, from.String(), owner, agent.ID); err != nil {
+	if err := changing.Chats.SetAgent(ctx, from.String(), owner, agent.ID); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(bridge.WorkspacePath(dir, from.String()), "notes.txt")
@@ -63,7 +63,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if notes, err := b.tools.memory.Notes(ctx, to.String()); err != nil || len(notes) != 1 {
 		t.Errorf("notes: %v (%v)", notes, err)
 	}
-	answer, err := changing.Resolve(ctx, to.String(), to.String())
+	answer, err := changing.Chats.Resolve(ctx, to.String(), to.String())
 	if err != nil || answer.Agent.ID != agent.ID {
 		t.Errorf("answered by %q (%v), want %q", answer.Agent.ID, err, agent.ID)
 	}

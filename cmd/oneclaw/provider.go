@@ -41,7 +41,7 @@ func storeKey(cmd *cobra.Command, cfg Config, id string) (err error) {
 	if err != nil {
 		return err
 	}
-	provider, err := changing.Provider(cmd.Context(), id)
+	provider, err := changing.Providers.Get(cmd.Context(), id)
 	if err != nil {
 		return err
 	}

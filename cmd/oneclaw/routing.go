@@ -69,7 +69,7 @@ func (c cachePrices) Of(model string) search.Prices {
 
 // Route implements toolgroups.Router.
 func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
-	mode, err := r.settings.Value(context.Background(), settings.SettingRouting)
+	mode, err := r.settings.Values.Get(context.Background(), settings.SettingRouting)
 	if err != nil || r.byMode[mode] == nil {
 		r.log.Warn("routing can not be read, using that of the start", "mode", mode, "err", err)
 		mode = r.start

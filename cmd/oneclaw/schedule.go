@@ -59,7 +59,7 @@ func hostZone() string {
 // zoneOf returns the time zone of schedules as it is set now.
 func zoneOf(s *settings.Settings, otherwise *time.Location) func() *time.Location {
 	return func() *time.Location {
-		name, err := s.Value(context.Background(), settings.SettingTimeZone)
+		name, err := s.Values.Get(context.Background(), settings.SettingTimeZone)
 		if err != nil || name == "" {
 			return otherwise
 		}

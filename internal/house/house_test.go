@@ -53,8 +53,6 @@ var exceptions = []exception{
 	{"width", "bridge", "bridge", "is being divided"},
 	{"width", "cmd/oneclaw/config.go", "Config", "is being divided"},
 	{"width", "cmd/oneclaw", "oneclaw", "is being divided"},
-	{"width", "internal/settings/settings.go", "Settings", "is being divided"},
-	{"width", "toolgroups/google", "google", "is being divided"},
 	{"contextfields", "storage/bolt/admin.go", "cancelWriter", "io.Writer has no room for a context, and it lives no longer than the call"},
 }
 

@@ -1,13 +1,14 @@
 package settings
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"oneclaw/storage"
 )
 
 // Bounds of what an agent may ask for.
@@ -61,7 +62,10 @@ func (a *Agent) check() error {
 	return nil
 }
 
-func (s *Settings) builtIn(id string) (Agent, bool) {
+// Agents are those that come with the program, and those that people made.
+type Agents struct{ *records }
+
+func (s Agents) builtIn(id string) (Agent, bool) {
 	for _, a := range s.cfg.Agents {
 		if a.ID == id {
 			a.BuiltIn = true
@@ -75,15 +79,15 @@ func noAgent(id string) error {
 	return refuse(NotFound, "There is no agent '%s'. list_agents shows those there are.", shorten(id))
 }
 
-// Agent returns an agent; a refusal for [NotFound] where there is none.
-func (s *Settings) Agent(ctx context.Context, id string) (Agent, error) {
+// Get returns an agent; a refusal for [NotFound] where there is none.
+func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if a, ok := s.builtIn(id); ok {
 		return a, nil
 	}
 	if !usable(id) {
 		return Agent{}, noAgent(id)
 	}
-	a, _, exists, err := get[Agent](ctx, s, agentPrefix+id)
+	a, _, exists, err := get[Agent](ctx, s.records, agentPrefix+id)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -94,9 +98,9 @@ func (s *Settings) Agent(ctx context.Context, id string) (Agent, error) {
 	return a, nil
 }
 
-// Agents returns all agents, the built-in ones first, then by name.
-func (s *Settings) Agents(ctx context.Context) ([]Agent, error) {
-	stored, err := list[Agent](ctx, s, agentPrefix)
+// List returns all agents, the built-in ones first, then by name.
+func (s Agents) List(ctx context.Context) ([]Agent, error) {
+	stored, err := list[Agent](ctx, s.records, agentPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -111,28 +115,26 @@ func (s *Settings) Agents(ctx context.Context) ([]Agent, error) {
 		stored[id] = a
 	}
 	maps.DeleteFunc(stored, func(id string, a Agent) bool { return !s.sound(agentPrefix+id, a.check()) })
-	return append(all, sortedBy(stored, func(a, b Agent) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
-	})...), nil
+	return append(all, sorted(stored, func(a Agent) (name, id string) { return a.Name, a.ID })...), nil
 }
 
-// AgentsFor returns the agents that an owner may use: the built-in ones, everybody's
+// For returns the agents that an owner may use: the built-in ones, everybody's
 // and its own.
-func (s *Settings) AgentsFor(ctx context.Context, owner string) ([]Agent, error) {
-	all, err := s.Agents(ctx)
+func (s Agents) For(ctx context.Context, owner string) ([]Agent, error) {
+	all, err := s.List(ctx)
 	return slices.DeleteFunc(all, func(a Agent) bool { return !a.usableBy(owner) }), err
 }
 
 func (a *Agent) usableBy(owner string) bool { return a.BuiltIn || a.Owner == "" || a.Owner == owner }
 
-// AddAgent stores a new agent and returns it with its id. Several may have one name.
-func (s *Settings) AddAgent(ctx context.Context, a Agent) (Agent, error) {
+// Add stores a new agent and returns it with its id. Several may have one name.
+func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 	a.ID, a.BuiltIn, a.Created = newID("agent"), false, s.cfg.Now().UTC()
 	a.Name, a.Description = strings.TrimSpace(a.Name), strings.TrimSpace(a.Description)
 	if err := a.check(); err != nil {
 		return Agent{}, err
 	}
-	all, err := s.Agents(ctx)
+	all, err := s.List(ctx)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -140,22 +142,19 @@ func (s *Settings) AddAgent(ctx context.Context, a Agent) (Agent, error) {
 	if len(own) >= MaxAgents {
 		return Agent{}, refuse(Full, "There are %d agents already, no more are possible. Delete one first.", len(own))
 	}
-	return a, change(ctx, s, agentPrefix+a.ID, func(value *Agent, _ bool) error {
-		*value = a
-		return nil
-	})
+	return a, s.put(ctx, agentPrefix+a.ID, a, storage.Absent)
 }
 
-// ChangeAgent has an agent changed by a function, checks it, and stores it. It may be
+// Change changes an agent by a function, checks it, and stores it. The function may be
 // called more than once. Id, owner and origin stay.
-func (s *Settings) ChangeAgent(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
-	if before, err = s.Agent(ctx, id); err != nil {
+func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
+	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
 	}
 	if before.BuiltIn {
 		return before, before, refuse(Protected, "Agent '%s' is built in and can not be changed. create_agent makes one of your own.", before.Name)
 	}
-	err = change(ctx, s, agentPrefix+id, func(value *Agent, exists bool) error {
+	err = change(ctx, s.records, agentPrefix+id, func(value *Agent, exists bool) error {
 		if !exists {
 			return noAgent(id)
 		}
@@ -170,9 +169,9 @@ func (s *Settings) ChangeAgent(ctx context.Context, id string, f func(a *Agent))
 	return before, after, err
 }
 
-// DeleteAgent deletes an agent. Chats that use it go back to the default one.
-func (s *Settings) DeleteAgent(ctx context.Context, id string) (Agent, error) {
-	a, err := s.Agent(ctx, id)
+// Delete deletes an agent. Chats that use it go back to the default one.
+func (s Agents) Delete(ctx context.Context, id string) (Agent, error) {
+	a, err := s.Get(ctx, id)
 	if err != nil {
 		return a, err
 	}

@@ -13,6 +13,15 @@ type Choice struct {
 	Model Ref    `json:"model,omitzero"`
 }
 
+// Chats are what the chats have chosen.
+type Chats struct {
+	*records
+	providers Providers
+	models    Models
+	agents    Agents
+	values    Values
+}
+
 func chatKey(chat string) (string, error) {
 	if chat == "" || len(chat) > maxKeyLength {
 		return "", refuse(Invalid, "This chat can not be named.")
@@ -20,21 +29,21 @@ func chatKey(chat string) (string, error) {
 	return chatPrefix + chat, nil
 }
 
-// Chat returns what a chat has chosen.
-func (s *Settings) Chat(ctx context.Context, chat string) (Choice, error) {
+// Get returns what a chat has chosen.
+func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	key, err := chatKey(chat)
 	if err != nil {
 		return Choice{}, err
 	}
-	choice, _, _, err := get[Choice](ctx, s, key)
+	choice, _, _, err := get[Choice](ctx, s.records, key)
 	return choice, err
 }
 
-// SetChatAgent has a chat use an agent that its owner may use; "" takes the choice
+// SetAgent makes a chat use an agent that its owner may use; "" takes the choice
 // back.
-func (s *Settings) SetChatAgent(ctx context.Context, chat, owner, agent string) error {
+func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	if agent != "" {
-		a, err := s.Agent(ctx, agent)
+		a, err := s.agents.Get(ctx, agent)
 		if err != nil {
 			return err
 		}
@@ -45,8 +54,8 @@ func (s *Settings) SetChatAgent(ctx context.Context, chat, owner, agent string) 
 	return s.choose(ctx, chat, func(c *Choice) { c.Agent = agent })
 }
 
-// SetChatModel has a chat use a model; the zero value takes the choice back.
-func (s *Settings) SetChatModel(ctx context.Context, chat string, ref Ref) error {
+// SetModel makes a chat use a model; the zero value takes the choice back.
+func (s Chats) SetModel(ctx context.Context, chat string, ref Ref) error {
 	if ref != (Ref{}) {
 		if _, err := s.route(ctx, ref); err != nil {
 			return err
@@ -55,21 +64,21 @@ func (s *Settings) SetChatModel(ctx context.Context, chat string, ref Ref) error
 	return s.choose(ctx, chat, func(c *Choice) { c.Model = ref })
 }
 
-func (s *Settings) choose(ctx context.Context, chat string, f func(*Choice)) error {
+func (s Chats) choose(ctx context.Context, chat string, f func(*Choice)) error {
 	key, err := chatKey(chat)
 	if err != nil {
 		return err
 	}
-	return change(ctx, s, key, func(c *Choice, _ bool) error {
+	return change(ctx, s.records, key, func(c *Choice, _ bool) error {
 		f(c)
 		return nil
 	})
 }
 
-// MoveChat gives the choice of a chat, and the agents of its owner, to the chat as which
+// Move gives the choice of a chat, and the agents of its owner, to the chat as which
 // it goes on. What that has chosen itself stays.
-func (s *Settings) MoveChat(ctx context.Context, from, fromOwner, to, toOwner string) error {
-	agents, err := s.Agents(ctx)
+func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) error {
+	agents, err := s.agents.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +86,7 @@ func (s *Settings) MoveChat(ctx context.Context, from, fromOwner, to, toOwner st
 		if fromOwner == "" || a.Owner != fromOwner {
 			continue
 		}
-		err := change(ctx, s, agentPrefix+a.ID, func(value *Agent, exists bool) error {
+		err := change(ctx, s.records, agentPrefix+a.ID, func(value *Agent, exists bool) error {
 			if !exists {
 				return noAgent(a.ID) // deleted meanwhile
 			}
@@ -88,7 +97,7 @@ func (s *Settings) MoveChat(ctx context.Context, from, fromOwner, to, toOwner st
 			return err
 		}
 	}
-	choice, err := s.Chat(ctx, from)
+	choice, err := s.Get(ctx, from)
 	if err != nil || choice == (Choice{}) {
 		return err
 	}
@@ -121,20 +130,21 @@ type Answer struct {
 // Resolve finds out what a chat is answered with. What was chosen and is no longer
 // there is passed over; owner is whose agents may be used. Without any model that can
 // be asked the answer has no routes.
-func (s *Settings) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
-	choice, err := s.Chat(ctx, chat)
+func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
+	choice, err := s.Get(ctx, chat)
 	if err != nil {
 		return Answer{}, err
 	}
-	values, err := s.Values(ctx)
+	values, err := s.values.All(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
 	var answer Answer
-	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, values.DefaultAgent); err != nil {
+	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, values[SettingDefaultAgent]); err != nil {
 		return Answer{}, err
 	}
-	refs := []Ref{choice.Model, answer.Agent.Prefers, values.DefaultModel}
+	byDefault, _ := ParseRef(values[SettingDefaultModel]) // is checked, and empty if there is none
+	refs := []Ref{choice.Model, answer.Agent.Prefers, byDefault}
 	if s.cfg.Preset.Type != "" {
 		refs = append(refs, Ref{PresetID, s.cfg.Preset.Model})
 	}
@@ -156,12 +166,12 @@ func (s *Settings) Resolve(ctx context.Context, chat, owner string) (Answer, err
 }
 
 // agentOf returns the first agent that is there and may be used.
-func (s *Settings) agentOf(ctx context.Context, owner string, ids ...string) (Agent, error) {
+func (s Chats) agentOf(ctx context.Context, owner string, ids ...string) (Agent, error) {
 	for _, id := range append(ids, s.cfg.Agents[0].ID) {
 		if id == "" {
 			continue
 		}
-		a, err := s.Agent(ctx, id)
+		a, err := s.agents.Get(ctx, id)
 		switch {
 		case err == nil && a.usableBy(owner):
 			return a, nil
@@ -173,8 +183,8 @@ func (s *Settings) agentOf(ctx context.Context, owner string, ids ...string) (Ag
 }
 
 // route returns a model with its provider if it can be asked.
-func (s *Settings) route(ctx context.Context, ref Ref) (Route, error) {
-	p, err := s.Provider(ctx, ref.Provider)
+func (s Chats) route(ctx context.Context, ref Ref) (Route, error) {
+	p, err := s.providers.Get(ctx, ref.Provider)
 	if err != nil {
 		return Route{}, err
 	}
@@ -184,6 +194,6 @@ func (s *Settings) route(ctx context.Context, ref Ref) (Route, error) {
 	if !p.HasKey {
 		return Route{}, refuse(Invalid, "Provider '%s' has no API key.", p.Name)
 	}
-	m, err := s.Model(ctx, ref)
+	m, err := s.models.Get(ctx, ref)
 	return Route{p, m}, err
 }

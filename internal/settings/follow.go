@@ -17,10 +17,7 @@ const (
 	// AreaAll is everything: something may have changed unseen.
 	AreaAll       Area = "all"
 	AreaProviders Area = "provider"
-	AreaModels    Area = "models"
-	AreaAgents    Area = "agent"
 	AreaValues    Area = "value"
-	AreaVariables Area = "variable"
 	AreaKeys      Area = "key"
 	AreaSwitches  Area = "off"
 	AreaChats     Area = "chat"

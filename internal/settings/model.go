@@ -66,16 +66,22 @@ func checkModelID(id string) error {
 	return nil
 }
 
-// Models returns the models of a provider by their ids.
-func (s *Settings) Models(ctx context.Context, provider string) ([]Model, error) {
-	if _, err := s.Provider(ctx, provider); err != nil {
+// Models are those of all providers.
+type Models struct {
+	*records
+	providers Providers
+}
+
+// List returns the models of a provider by their ids.
+func (s Models) List(ctx context.Context, provider string) ([]Model, error) {
+	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return nil, err
 	}
 	return s.models(ctx, provider)
 }
 
-func (s *Settings) models(ctx context.Context, provider string) ([]Model, error) {
-	models, _, _, err := get[[]Model](ctx, s, modelsPrefix+provider)
+func (s Models) models(ctx context.Context, provider string) ([]Model, error) {
+	models, _, _, err := get[[]Model](ctx, s.records, modelsPrefix+provider)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +98,9 @@ func (s *Settings) models(ctx context.Context, provider string) ([]Model, error)
 	return models, nil
 }
 
-// Model returns a model of a provider.
-func (s *Settings) Model(ctx context.Context, ref Ref) (Model, error) {
-	models, err := s.Models(ctx, ref.Provider)
+// Get returns a model of a provider.
+func (s Models) Get(ctx context.Context, ref Ref) (Model, error) {
+	models, err := s.List(ctx, ref.Provider)
 	if err != nil {
 		return Model{}, err
 	}
@@ -110,8 +116,8 @@ func noModel(ref Ref) error {
 		shorten(ref.Provider), shorten(ref.Model))
 }
 
-// AddModel adds a model by hand.
-func (s *Settings) AddModel(ctx context.Context, ref Ref, name string) (Model, error) {
+// Add adds a model by hand.
+func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 	m := Model{Provider: ref.Provider, ID: strings.TrimSpace(ref.Model), Name: strings.TrimSpace(name), Source: SourceManual}
 	if err := checkModelID(m.ID); err != nil {
 		return m, err
@@ -121,10 +127,10 @@ func (s *Settings) AddModel(ctx context.Context, ref Ref, name string) (Model, e
 			return m, err
 		}
 	}
-	if _, err := s.Provider(ctx, ref.Provider); err != nil {
+	if _, err := s.providers.Get(ctx, ref.Provider); err != nil {
 		return m, err
 	}
-	return m, change(ctx, s, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+	return m, change(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
 		preset := ref.Provider == PresetID && m.ID == s.cfg.Preset.Model
 		if preset || slices.ContainsFunc(*models, func(o Model) bool { return o.ID == m.ID }) {
 			return refuse(Exists, "Provider '%s' already has a model '%s'.", ref.Provider, m.ID)
@@ -137,30 +143,30 @@ func (s *Settings) AddModel(ctx context.Context, ref Ref, name string) (Model, e
 	})
 }
 
-// DeleteModel deletes a model that was added by hand.
-func (s *Settings) DeleteModel(ctx context.Context, ref Ref) error {
-	m, err := s.Model(ctx, ref)
+// Delete deletes a model that was added by hand.
+func (s Models) Delete(ctx context.Context, ref Ref) error {
+	m, err := s.Get(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if m.Source != SourceManual {
 		return refuse(Protected, "Model '%s' is %s; only models added by hand can be deleted.", m.ID, m.Source)
 	}
-	return change(ctx, s, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
+	return change(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
 		*models = slices.DeleteFunc(*models, func(o Model) bool { return o.ID == ref.Model })
 		return nil
 	})
 }
 
-// ReplaceModels keeps what the provider's API has named in place of what it named
+// Replace keeps what the provider's API has named in place of what it named
 // before, beside those added by hand. Models without a usable id are left out, and
 // those behind [MaxModels]. It returns how many were kept.
-func (s *Settings) ReplaceModels(ctx context.Context, provider string, fetched []Model) (int, error) {
-	if _, err := s.Provider(ctx, provider); err != nil {
+func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (int, error) {
+	if _, err := s.providers.Get(ctx, provider); err != nil {
 		return 0, err
 	}
 	kept := 0
-	err := change(ctx, s, modelsPrefix+provider, func(models *[]Model, _ bool) error {
+	err := change(ctx, s.records, modelsPrefix+provider, func(models *[]Model, _ bool) error {
 		all := slices.DeleteFunc(*models, func(m Model) bool { return m.Source != SourceManual })
 		seen := map[string]bool{}
 		for _, m := range all {

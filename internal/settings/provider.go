@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"oneclaw/storage"
 )
 
 // Type says which API a provider speaks.
@@ -63,9 +65,12 @@ func origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
+// Providers are the one that the program was started with, and those that people added.
+type Providers struct{ *records }
+
 // preset is the program's own provider as it begins.
-func (s *Settings) preset() Provider {
-	p := s.cfg.Preset
+func (r *records) preset() Provider {
+	p := r.cfg.Preset
 	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
 }
 
@@ -75,9 +80,9 @@ type presetRecord struct {
 	Active bool   `json:"active"`
 }
 
-func (s *Settings) readPreset(ctx context.Context) (Provider, error) {
+func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
-	r, _, exists, err := get[presetRecord](ctx, s, providerPrefix+PresetID)
+	r, _, exists, err := get[presetRecord](ctx, s.records, providerPrefix+PresetID)
 	if err != nil || !exists {
 		return p, err
 	}
@@ -97,15 +102,15 @@ func shorten(text string) string {
 	return text
 }
 
-// Provider returns a provider; a refusal for [NotFound] where there is none.
-func (s *Settings) Provider(ctx context.Context, id string) (Provider, error) {
+// Get returns a provider; a refusal for [NotFound] where there is none.
+func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if id == PresetID && s.cfg.Preset.Type != "" {
 		return s.readPreset(ctx)
 	}
 	if !usable(id) || id == PresetID {
 		return Provider{}, noProvider(id)
 	}
-	p, _, exists, err := get[Provider](ctx, s, providerPrefix+id)
+	p, _, exists, err := get[Provider](ctx, s.records, providerPrefix+id)
 	if err != nil {
 		return Provider{}, err
 	}
@@ -113,13 +118,13 @@ func (s *Settings) Provider(ctx context.Context, id string) (Provider, error) {
 		return Provider{}, noProvider(id)
 	}
 	p.ID = id
-	p.HasKey, err = s.has(ctx, keyPrefix+id)
+	_, p.HasKey, err = s.read(ctx, keyPrefix+id)
 	return p, err
 }
 
-// Providers returns all providers, that of the program first, then by name.
-func (s *Settings) Providers(ctx context.Context) ([]Provider, error) {
-	stored, err := list[Provider](ctx, s, providerPrefix)
+// List returns all providers, that of the program first, then by name.
+func (s Providers) List(ctx context.Context) ([]Provider, error) {
+	stored, err := list[Provider](ctx, s.records, providerPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -127,14 +132,12 @@ func (s *Settings) Providers(ctx context.Context) ([]Provider, error) {
 	maps.DeleteFunc(stored, func(id string, p Provider) bool { return !s.sound(providerPrefix+id, p.check()) })
 	for id, p := range stored {
 		p.ID = id
-		if p.HasKey, err = s.has(ctx, keyPrefix+id); err != nil {
+		if _, p.HasKey, err = s.read(ctx, keyPrefix+id); err != nil {
 			return nil, err
 		}
 		stored[id] = p
 	}
-	all := sortedBy(stored, func(a, b Provider) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
-	})
+	all := sorted(stored, func(p Provider) (name, id string) { return p.Name, p.ID })
 	if s.cfg.Preset.Type == "" {
 		return all, nil
 	}
@@ -142,24 +145,21 @@ func (s *Settings) Providers(ctx context.Context) ([]Provider, error) {
 	return slices.Insert(all, 0, own), err
 }
 
-// AddProvider stores a new provider, inactive, without a key, and returns it with its
+// Add stores a new provider, inactive, without a key, and returns it with its
 // id.
-func (s *Settings) AddProvider(ctx context.Context, name string, kind Type, baseURL string) (Provider, error) {
+func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL string) (Provider, error) {
 	p := Provider{ID: newID("provider"), Name: strings.TrimSpace(name), Type: kind, BaseURL: cleanURL(baseURL)}
 	if err := p.check(); err != nil {
 		return Provider{}, err
 	}
-	n, err := s.count(ctx, providerPrefix, MaxProviders)
+	names, err := s.names(ctx, providerPrefix)
 	if err != nil {
 		return Provider{}, err
 	}
-	if n >= MaxProviders {
+	if n := len(names); n >= MaxProviders {
 		return Provider{}, refuse(Full, "There are %d providers, no more are possible. Delete one first.", n)
 	}
-	return p, change(ctx, s, providerPrefix+p.ID, func(value *Provider, _ bool) error {
-		*value = p
-		return nil
-	})
+	return p, s.put(ctx, providerPrefix+p.ID, p, storage.Absent)
 }
 
 func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpace(address), "/") }
@@ -171,18 +171,18 @@ type ProviderChange struct {
 	Active  *bool
 }
 
-// ChangeProvider changes a provider and returns it as it was and as it is. Where the
+// Change changes a provider and returns it as it was and as it is. Where the
 // base URL moves to another server the key is forgotten, so that it is never sent to
 // one that it was not entered for. The program's own provider keeps its base URL.
-func (s *Settings) ChangeProvider(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
-	if before, err = s.Provider(ctx, id); err != nil {
+func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
+	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
 	}
 	if before.Preset {
 		return s.changePreset(ctx, c)
 	}
 	moved := false
-	err = change(ctx, s, providerPrefix+id, func(value *Provider, exists bool) error {
+	err = change(ctx, s.records, providerPrefix+id, func(value *Provider, exists bool) error {
 		if !exists {
 			return noProvider(id)
 		}
@@ -218,7 +218,7 @@ func (p *Provider) apply(c ProviderChange) {
 	}
 }
 
-func (s *Settings) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
+func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
 	if before, err = s.readPreset(ctx); err != nil {
 		return before, before, err
 	}
@@ -231,15 +231,12 @@ func (s *Settings) changePreset(ctx context.Context, c ProviderChange) (before, 
 		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and can not be changed here.")
 	}
 	after.BaseURL = before.BaseURL
-	return before, after, change(ctx, s, providerPrefix+PresetID, func(value *presetRecord, _ bool) error {
-		*value = presetRecord{Name: after.Name, Active: after.Active}
-		return nil
-	})
+	return before, after, s.put(ctx, providerPrefix+PresetID, presetRecord{Name: after.Name, Active: after.Active}, storage.Any)
 }
 
-// DeleteProvider deletes a provider with its key and its models.
-func (s *Settings) DeleteProvider(ctx context.Context, id string) (Provider, error) {
-	p, err := s.Provider(ctx, id)
+// Delete deletes a provider with its key and its models.
+func (s Providers) Delete(ctx context.Context, id string) (Provider, error) {
+	p, err := s.Get(ctx, id)
 	if err != nil {
 		return p, err
 	}

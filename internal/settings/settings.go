@@ -14,13 +14,9 @@ package settings
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -106,10 +102,14 @@ type Preset struct {
 // Settings reads and changes everything but secrets. It may be used concurrently and
 // has no goroutine of its own.
 type Settings struct {
-	cfg  Config
-	kv   storage.KV
-	seal *seal.Sealer
-	log  *slog.Logger
+	*records
+	Providers Providers
+	Models    Models
+	Agents    Agents
+	Values    Values
+	Variables Variables
+	Switches  Switches
+	Chats     Chats
 }
 
 // Open checks the configuration and returns the settings, and apart from them what
@@ -128,20 +128,24 @@ func Open(cfg Config) (*Settings, *Vault, error) {
 	if len(cfg.Routings) == 0 {
 		cfg.Routings = []string{"groups", "all"}
 	}
-	s := &Settings{cfg: cfg, kv: cfg.KV, seal: sealer, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	if err := s.check(); err != nil {
+	r := &records{cfg: cfg, kv: cfg.KV, seal: sealer, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	if err := r.check(); err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
 	}
-	return s, &Vault{settings: s}, nil
+	s := &Settings{records: r, Providers: Providers{r}, Agents: Agents{r}, Variables: Variables{r}, Switches: Switches{r}}
+	s.Models = Models{r, s.Providers}
+	s.Values = Values{r, s.Models, s.Agents}
+	s.Chats = Chats{r, s.Providers, s.Models, s.Agents, s.Values}
+	return s, &Vault{r, s.Providers, s.Variables}, nil
 }
 
 // check looks at what the program gave.
-func (s *Settings) check() error {
-	if len(s.cfg.Agents) == 0 {
+func (r *records) check() error {
+	if len(r.cfg.Agents) == 0 {
 		return errors.New("no built-in agent")
 	}
-	for i := range s.cfg.Agents {
-		a := &s.cfg.Agents[i]
+	for i := range r.cfg.Agents {
+		a := &r.cfg.Agents[i]
 		if a.ID == "" {
 			return errors.New("a built-in agent has no id")
 		}
@@ -149,8 +153,8 @@ func (s *Settings) check() error {
 			return fmt.Errorf("built-in agent %s: %w", a.ID, err)
 		}
 	}
-	if p := s.cfg.Preset; p.Type != "" {
-		preset := s.preset()
+	if p := r.cfg.Preset; p.Type != "" {
+		preset := r.preset()
 		if err := preset.check(); err != nil {
 			return fmt.Errorf("own provider: %w", err)
 		}
@@ -158,12 +162,12 @@ func (s *Settings) check() error {
 			return fmt.Errorf("own model: %w", err)
 		}
 	}
-	for name, value := range s.cfg.Defaults {
-		kind, ok := kinds()[name]
+	for name, value := range r.cfg.Defaults {
+		kind, ok := r.kinds()[name]
 		if !ok {
 			return fmt.Errorf("there is no setting %q", name)
 		}
-		if err := kind.check(s, value); err != nil {
+		if err := kind.check(value); err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
@@ -206,117 +210,6 @@ func Is(err error, reason Reason) bool {
 	return errors.As(err, &refusal) && refusal.Reason == reason
 }
 
-// newID makes an id that people can read out.
-func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()[:10]) }
-
-// maxKeyLength bounds what becomes part of a key in the store.
-const maxKeyLength = storage.MaxKey - len(groupOffPrefix)
-
-// usable reports whether an id can be part of a key: others exist nowhere.
-func usable(id string) bool {
-	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
-}
-
-// get reads a value; false where there is none. One that cannot be read is logged and
-// counts as none, so that it can be written anew.
-func get[T any](ctx context.Context, s *Settings, key string) (T, storage.Revision, bool, error) {
-	var value T
-	entry, err := s.kv.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return value, storage.Absent, false, nil
-	}
-	if err != nil {
-		return value, 0, false, fmt.Errorf("settings: read %s: %w", key, err)
-	}
-	if err := json.Unmarshal(entry.Value, &value); err != nil {
-		s.log.Warn("setting can not be read and is ignored", "key", key, "err", err)
-		return *new(T), entry.Revision, false, nil
-	}
-	return value, entry.Revision, true, nil
-}
-
-// sound logs that a record is not what it should be. It then counts as none.
-func (s *Settings) sound(key string, fault error) bool {
-	if fault != nil {
-		s.log.Warn("setting is ignored", "key", key, "err", fault)
-	}
-	return fault == nil
-}
-
-// list reads all values below a key. One that cannot be read is logged and left out.
-func list[T any](ctx context.Context, s *Settings, below string) (map[string]T, error) {
-	values := map[string]T{}
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: below}) {
-		if err != nil {
-			return nil, fmt.Errorf("settings: list %s: %w", below, err)
-		}
-		var value T
-		if err := json.Unmarshal(entry.Value, &value); err != nil {
-			s.log.Warn("setting can not be read and is ignored", "key", entry.Key, "err", err)
-			continue
-		}
-		values[strings.TrimPrefix(entry.Key, below)] = value
-	}
-	return values, nil
-}
-
-// change reads a value, has it changed, and writes it if nobody else did meanwhile,
-// else begins again. What change returns as error ends it; nothing is written then.
-func change[T any](ctx context.Context, s *Settings, key string, f func(value *T, exists bool) error) error {
-	for {
-		value, revision, exists, err := get[T](ctx, s, key)
-		if err != nil {
-			return err
-		}
-		if err := f(&value, exists); err != nil {
-			return err
-		}
-		data, err := json.Marshal(value)
-		if err != nil {
-			return fmt.Errorf("settings: encode %s: %w", key, err)
-		}
-		_, err = s.kv.Put(ctx, key, data, revision)
-		if errors.Is(err, storage.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("settings: write %s: %w", key, err)
-		}
-		return nil
-	}
-}
-
-func (s *Settings) remove(ctx context.Context, key string) error {
-	if err := s.kv.Delete(ctx, key, storage.Any); err != nil {
-		return fmt.Errorf("settings: delete %s: %w", key, err)
-	}
-	return nil
-}
-
-// has reports whether a key exists, whatever is in it.
-func (s *Settings) has(ctx context.Context, key string) (bool, error) {
-	_, err := s.kv.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("settings: read %s: %w", key, err)
-	}
-	return true, nil
-}
-
-// count says how many keys lie below one, as far as limit.
-func (s *Settings) count(ctx context.Context, below string, limit int) (int, error) {
-	n := 0
-	for _, err := range s.kv.List(ctx, storage.Range{Prefix: below, Limit: limit}) {
-		if err != nil {
-			return 0, fmt.Errorf("settings: count %s: %w", below, err)
-		}
-		n++
-	}
-	return n, nil
-}
-
 // checkName accepts one line of text within the limit.
 func checkName(what, name string) error {
 	switch {
@@ -328,14 +221,4 @@ func checkName(what, name string) error {
 		return refuse(Invalid, "The %s must be one line without control characters.", what)
 	}
 	return nil
-}
-
-// sortedBy returns the values of a map in the order of a comparison.
-func sortedBy[T any](values map[string]T, compare func(a, b T) int) []T {
-	out := make([]T, 0, len(values))
-	for _, v := range values {
-		out = append(out, v)
-	}
-	slices.SortFunc(out, compare)
-	return out
 }

@@ -100,13 +100,13 @@ func TestOpenRefuses(t *testing.T) {
 func TestProviders(t *testing.T) {
 	ctx := t.Context()
 	s, v := open(t, openKV(t))
-	p, err := s.AddProvider(ctx, " Local ", settings.TypeOpenAI, "http://127.0.0.1:11434/v1/ ")
+	p, err := s.Providers.Add(ctx, " Local ", settings.TypeOpenAI, "http://127.0.0.1:11434/v1/ ")
 	must(t, err)
 	want := settings.Provider{ID: p.ID, Name: "Local", Type: settings.TypeOpenAI, BaseURL: "http://127.0.0.1:11434/v1"}
 	if diff := cmp.Diff(want, p); diff != "" || p.ID == "" {
 		t.Errorf("added (-want +got):\n%s", diff)
 	}
-	all, err := s.Providers(ctx)
+	all, err := s.Providers.List(ctx)
 	must(t, err)
 	if len(all) != 2 || all[0].ID != settings.PresetID || !all[0].Active || !all[0].HasKey || all[1] != p {
 		t.Errorf("providers %+v", all)
@@ -117,29 +117,29 @@ func TestProviders(t *testing.T) {
 		"scheme": {"a", "OPENAI", "ftp://h/v1"}, "no host": {"a", "OPENAI", "http://"}, "user": {"a", "OPENAI", "http://u:p@h/v1"},
 		"query": {"a", "OPENAI", "http://h/v1?k=1"}, "blank address": {"a", "OPENAI", ""},
 	} {
-		_, err := s.AddProvider(ctx, args[0], settings.Type(args[1]), args[2])
+		_, err := s.Providers.Add(ctx, args[0], settings.Type(args[1]), args[2])
 		wants(t, what, err, settings.Invalid)
 	}
 	must(t, v.SetKey(ctx, p.ID, "sk-1"))
 	name, on := "Ollama", true
-	before, after, err := s.ChangeProvider(ctx, p.ID, settings.ProviderChange{Name: &name, Active: &on})
+	before, after, err := s.Providers.Change(ctx, p.ID, settings.ProviderChange{Name: &name, Active: &on})
 	must(t, err)
 	if before.Name != "Local" || after.Name != name || !after.Active || !after.HasKey {
 		t.Errorf("changed %+v to %+v", before, after)
 	}
-	deleted, err := s.DeleteProvider(ctx, p.ID)
+	deleted, err := s.Providers.Delete(ctx, p.ID)
 	must(t, err)
 	if deleted.Name != name {
 		t.Errorf("deleted %+v", deleted)
 	}
-	_, err = s.Provider(ctx, p.ID)
+	_, err = s.Providers.Get(ctx, p.ID)
 	wants(t, "deleted", err, settings.NotFound)
 	_, err = v.Key(ctx, p)
 	wants(t, "key of the deleted", err, settings.NotFound)
 	for _, id := range []string{"", "nope", "a/b", strings.Repeat("x", 600), "\xff"} {
-		_, _, err := s.ChangeProvider(ctx, id, settings.ProviderChange{})
+		_, _, err := s.Providers.Change(ctx, id, settings.ProviderChange{})
 		wants(t, "change", err, settings.NotFound)
-		_, err = s.DeleteProvider(ctx, id)
+		_, err = s.Providers.Delete(ctx, id)
 		wants(t, "delete", err, settings.NotFound)
 	}
 }
@@ -148,18 +148,18 @@ func TestPresetIsProtected(t *testing.T) {
 	ctx := t.Context()
 	kv := openKV(t)
 	s, v := open(t, kv)
-	_, err := s.DeleteProvider(ctx, settings.PresetID)
+	_, err := s.Providers.Delete(ctx, settings.PresetID)
 	wants(t, "delete", err, settings.Protected)
 	elsewhere := "https://evil.test/v1"
-	_, _, err = s.ChangeProvider(ctx, settings.PresetID, settings.ProviderChange{BaseURL: &elsewhere})
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{BaseURL: &elsewhere})
 	wants(t, "move", err, settings.Protected)
 	wants(t, "key", v.SetKey(ctx, settings.PresetID, "sk-other"), settings.Protected)
-	wants(t, "model", s.DeleteModel(ctx, settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}), settings.Protected)
+	wants(t, "model", s.Models.Delete(ctx, settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}), settings.Protected)
 	off, name := false, "Ours"
-	_, _, err = s.ChangeProvider(ctx, settings.PresetID, settings.ProviderChange{Active: &off, Name: &name})
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Active: &off, Name: &name})
 	must(t, err)
 	s, v = open(t, kv)
-	p, err := s.Provider(ctx, settings.PresetID)
+	p, err := s.Providers.Get(ctx, settings.PresetID)
 	must(t, err)
 	if p.Active || p.Name != name || p.BaseURL != "https://api.test/v1" {
 		t.Errorf("after a restart %+v", p)
@@ -171,7 +171,7 @@ func TestPresetIsProtected(t *testing.T) {
 	cfg.Preset = settings.Preset{}
 	s, _, err = settings.Open(cfg)
 	must(t, err)
-	if all, err := s.Providers(ctx); err != nil || len(all) != 0 {
+	if all, err := s.Providers.List(ctx); err != nil || len(all) != 0 {
 		t.Errorf("without a preset %+v, %v", all, err)
 	}
 }
@@ -181,13 +181,13 @@ func TestKeyStaysWithItsServer(t *testing.T) {
 	ctx := t.Context()
 	kv := openKV(t)
 	s, v := open(t, kv)
-	p, err := s.AddProvider(ctx, "A", settings.TypeOpenAI, "https://a.test/v1")
+	p, err := s.Providers.Add(ctx, "A", settings.TypeOpenAI, "https://a.test/v1")
 	must(t, err)
 	_, err = v.Key(ctx, p)
 	wants(t, "no key yet", err, settings.NotFound)
 	must(t, v.SetKey(ctx, p.ID, "sk-moving-secret\n"))
 	path := "https://A.test/v2"
-	_, after, err := s.ChangeProvider(ctx, p.ID, settings.ProviderChange{BaseURL: &path})
+	_, after, err := s.Providers.Change(ctx, p.ID, settings.ProviderChange{BaseURL: &path})
 	must(t, err)
 	if key, err := v.Key(ctx, after); err != nil || key != "sk-moving-secret" {
 		t.Errorf("the path changed: key %q, %v", key, err)
@@ -203,7 +203,7 @@ func TestKeyStaysWithItsServer(t *testing.T) {
 		t.Error("the key is not encrypted")
 	}
 	moved := "https://b.test/v1"
-	_, after, err = s.ChangeProvider(ctx, p.ID, settings.ProviderChange{BaseURL: &moved})
+	_, after, err = s.Providers.Change(ctx, p.ID, settings.ProviderChange{BaseURL: &moved})
 	must(t, err)
 	if after.HasKey {
 		t.Error("the key moved with the address")
@@ -227,27 +227,27 @@ func TestModels(t *testing.T) {
 	ctx := t.Context()
 	s, _ := open(t, openKV(t))
 	ref := settings.Ref{Provider: settings.PresetID, Model: "meta/llama-4"}
-	_, err := s.AddModel(ctx, ref, "Llama")
+	_, err := s.Models.Add(ctx, ref, "Llama")
 	must(t, err)
-	_, err = s.AddModel(ctx, ref, "")
+	_, err = s.Models.Add(ctx, ref, "")
 	wants(t, "again", err, settings.Exists)
-	_, err = s.AddModel(ctx, settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}, "")
+	_, err = s.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}, "")
 	wants(t, "the preset's", err, settings.Exists)
-	_, err = s.AddModel(ctx, settings.Ref{Provider: "nope", Model: "m"}, "")
+	_, err = s.Models.Add(ctx, settings.Ref{Provider: "nope", Model: "m"}, "")
 	wants(t, "unknown provider", err, settings.NotFound)
 	for _, id := range []string{"", "a b", "a\x00", strings.Repeat("m", 257), "\xff"} {
-		_, err = s.AddModel(ctx, settings.Ref{Provider: settings.PresetID, Model: id}, "")
+		_, err = s.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: id}, "")
 		wants(t, "id "+id, err, settings.Invalid)
 	}
-	n, err := s.ReplaceModels(ctx, settings.PresetID, []settings.Model{
+	n, err := s.Models.Replace(ctx, settings.PresetID, []settings.Model{
 		{ID: "old"}, {ID: "meta/llama-4", Name: "fetched"}, {ID: "bad id"}, {ID: "claude-x", ContextTokens: 5}, {ID: "old"},
 	})
 	if err != nil || n != 2 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	_, err = s.ReplaceModels(ctx, settings.PresetID, []settings.Model{{ID: "claude-x"}, {ID: "gpt-5-mini"}})
+	_, err = s.Models.Replace(ctx, settings.PresetID, []settings.Model{{ID: "claude-x"}, {ID: "gpt-5-mini"}})
 	must(t, err)
-	got, err := s.Models(ctx, settings.PresetID)
+	got, err := s.Models.List(ctx, settings.PresetID)
 	must(t, err)
 	want := []settings.Model{
 		{Provider: settings.PresetID, ID: "claude-x", Name: "claude-x", ContextTokens: 200_000, Source: settings.SourceDynamic},
@@ -257,19 +257,19 @@ func TestModels(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("models (-want +got):\n%s", diff)
 	}
-	wants(t, "delete a fetched one", s.DeleteModel(ctx, settings.Ref{Provider: settings.PresetID, Model: "claude-x"}), settings.Protected)
-	wants(t, "delete an unknown one", s.DeleteModel(ctx, settings.Ref{Provider: settings.PresetID, Model: "x"}), settings.NotFound)
-	must(t, s.DeleteModel(ctx, ref))
-	_, err = s.Model(ctx, ref)
+	wants(t, "delete a fetched one", s.Models.Delete(ctx, settings.Ref{Provider: settings.PresetID, Model: "claude-x"}), settings.Protected)
+	wants(t, "delete an unknown one", s.Models.Delete(ctx, settings.Ref{Provider: settings.PresetID, Model: "x"}), settings.NotFound)
+	must(t, s.Models.Delete(ctx, ref))
+	_, err = s.Models.Get(ctx, ref)
 	wants(t, "deleted", err, settings.NotFound)
 	many := make([]settings.Model, settings.MaxModels+5)
 	for i := range many {
 		many[i].ID = fmt.Sprint("m", i)
 	}
-	if n, err := s.ReplaceModels(ctx, settings.PresetID, many); err != nil || n != settings.MaxModels {
+	if n, err := s.Models.Replace(ctx, settings.PresetID, many); err != nil || n != settings.MaxModels {
 		t.Errorf("%d, %v", n, err)
 	}
-	_, err = s.AddModel(ctx, ref, "")
+	_, err = s.Models.Add(ctx, ref, "")
 	wants(t, "full", err, settings.Full)
 }
 
@@ -287,15 +287,15 @@ func TestContextTokens(t *testing.T) {
 func TestAgents(t *testing.T) {
 	ctx := t.Context()
 	s, _ := open(t, openKV(t))
-	a, err := s.AddAgent(ctx, settings.Agent{ID: "assistant", BuiltIn: true, Name: "Poet", Prompt: "Rhyme.", Owner: "telegram:1"})
+	a, err := s.Agents.Add(ctx, settings.Agent{ID: "assistant", BuiltIn: true, Name: "Poet", Prompt: "Rhyme.", Owner: "telegram:1"})
 	must(t, err)
-	twin, err := s.AddAgent(ctx, settings.Agent{Name: "Poet", Prompt: "Rhyme."})
+	twin, err := s.Agents.Add(ctx, settings.Agent{Name: "Poet", Prompt: "Rhyme."})
 	must(t, err)
 	if a.ID == twin.ID || a.ID == "assistant" || a.BuiltIn {
 		t.Errorf("ids %s, %s", a.ID, twin.ID)
 	}
 	for owner, want := range map[string]int{"telegram:1": 3, "telegram:2": 2} {
-		if got, err := s.AgentsFor(ctx, owner); err != nil || len(got) != want {
+		if got, err := s.Agents.For(ctx, owner); err != nil || len(got) != want {
 			t.Errorf("%s sees %d agents, %v", owner, len(got), err)
 		}
 	}
@@ -305,34 +305,34 @@ func TestAgents(t *testing.T) {
 		"long prompt": {Name: "n", Prompt: strings.Repeat("ä", 50_001)}, "temperature": {Name: "n", Prompt: "p", Temperature: &hot},
 		"iterations": {Name: "n", Prompt: "p", MaxIterations: 200},
 	} {
-		_, err := s.AddAgent(ctx, bad)
+		_, err := s.Agents.Add(ctx, bad)
 		wants(t, what, err, settings.Invalid)
 	}
-	_, err = s.AddAgent(ctx, settings.Agent{Name: strings.Repeat("ä", 100), Prompt: strings.Repeat("ä", 50_000)})
+	_, err = s.Agents.Add(ctx, settings.Agent{Name: strings.Repeat("ä", 100), Prompt: strings.Repeat("ä", 50_000)})
 	must(t, err)
-	_, after, err := s.ChangeAgent(ctx, a.ID, func(a *settings.Agent) { a.Name, a.Owner, a.ID = "Bard", "thief", "x" })
+	_, after, err := s.Agents.Change(ctx, a.ID, func(a *settings.Agent) { a.Name, a.Owner, a.ID = "Bard", "thief", "x" })
 	must(t, err)
 	if after.Name != "Bard" || after.Owner != "telegram:1" || after.ID != a.ID {
 		t.Errorf("changed to %+v", after)
 	}
-	_, _, err = s.ChangeAgent(ctx, a.ID, func(a *settings.Agent) { a.Name = "" })
+	_, _, err = s.Agents.Change(ctx, a.ID, func(a *settings.Agent) { a.Name = "" })
 	wants(t, "to nothing", err, settings.Invalid)
-	if got, err := s.Agent(ctx, a.ID); err != nil || got.Name != "Bard" {
+	if got, err := s.Agents.Get(ctx, a.ID); err != nil || got.Name != "Bard" {
 		t.Errorf("after a refused change %+v, %v", got, err)
 	}
-	_, _, err = s.ChangeAgent(ctx, "assistant", func(*settings.Agent) {})
+	_, _, err = s.Agents.Change(ctx, "assistant", func(*settings.Agent) {})
 	wants(t, "change the built-in one", err, settings.Protected)
-	_, err = s.DeleteAgent(ctx, "assistant")
+	_, err = s.Agents.Delete(ctx, "assistant")
 	wants(t, "delete the built-in one", err, settings.Protected)
-	_, err = s.DeleteAgent(ctx, a.ID)
+	_, err = s.Agents.Delete(ctx, a.ID)
 	must(t, err)
-	_, err = s.DeleteAgent(ctx, a.ID)
+	_, err = s.Agents.Delete(ctx, a.ID)
 	wants(t, "delete again", err, settings.NotFound)
 	for range settings.MaxAgents {
-		_, err = s.AddAgent(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:3"})
+		_, err = s.Agents.Add(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:3"})
 		must(t, err)
 	}
-	_, err = s.AddAgent(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:3"})
+	_, err = s.Agents.Add(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:3"})
 	wants(t, "one too many", err, settings.Full)
 }
 
@@ -340,10 +340,10 @@ func TestVariables(t *testing.T) {
 	ctx := t.Context()
 	kv := openKV(t)
 	s, v := open(t, kv)
-	must(t, s.SetVariable(ctx, "B_TOKEN", "hidden value"))
-	must(t, s.SetVariable(ctx, "A", ""))
-	must(t, s.DeleteVariable(ctx, "NEVER_THERE"))
-	if names, err := s.VariableNames(ctx); err != nil || strings.Join(names, " ") != "A B_TOKEN" {
+	must(t, s.Variables.Set(ctx, "B_TOKEN", "hidden value"))
+	must(t, s.Variables.Set(ctx, "A", ""))
+	must(t, s.Variables.Delete(ctx, "NEVER_THERE"))
+	if names, err := s.Variables.Names(ctx); err != nil || strings.Join(names, " ") != "A B_TOKEN" {
 		t.Errorf("names %v, %v", names, err)
 	}
 	got, err := v.Variables(ctx, []string{"B_TOKEN", "A", "C", "not a name"})
@@ -351,10 +351,10 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for _, name := range []string{"", "1A", "a-b", "A/B", strings.Repeat("A", 129), "Ä"} {
-		wants(t, name, s.SetVariable(ctx, name, "v"), settings.Invalid)
-		wants(t, name, s.DeleteVariable(ctx, name), settings.Invalid)
+		wants(t, name, s.Variables.Set(ctx, name, "v"), settings.Invalid)
+		wants(t, name, s.Variables.Delete(ctx, name), settings.Invalid)
 	}
-	wants(t, "long value", s.SetVariable(ctx, "A", strings.Repeat("v", settings.MaxVariable+1)), settings.Invalid)
+	wants(t, "long value", s.Variables.Set(ctx, "A", strings.Repeat("v", settings.MaxVariable+1)), settings.Invalid)
 	// A value that was put under another name does not open there.
 	entry, err := kv.Get(ctx, "settings/variable/B_TOKEN")
 	must(t, err)
@@ -374,13 +374,13 @@ func TestSettingsOfOneKeyAreWrittenSideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			if _, err := s.AddModel(ctx, settings.Ref{Provider: settings.PresetID, Model: fmt.Sprint("m", i)}, ""); err != nil {
+			if _, err := s.Models.Add(ctx, settings.Ref{Provider: settings.PresetID, Model: fmt.Sprint("m", i)}, ""); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if models, err := s.Models(ctx, settings.PresetID); err != nil || len(models) != 9 {
+	if models, err := s.Models.List(ctx, settings.PresetID); err != nil || len(models) != 9 {
 		t.Errorf("%d models, %v", len(models), err)
 	}
 }
@@ -393,25 +393,25 @@ func TestSecretsStaySecret(t *testing.T) {
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s, v, err := settings.Open(cfg)
 	must(t, err)
-	p, err := s.AddProvider(ctx, "P", settings.TypeGemini, "https://g.test")
+	p, err := s.Providers.Add(ctx, "P", settings.TypeGemini, "https://g.test")
 	must(t, err)
 	must(t, v.SetKey(ctx, p.ID, "sk-value-secret"))
-	must(t, s.SetVariable(ctx, "V", "var-value-secret"))
+	must(t, s.Variables.Set(ctx, "V", "var-value-secret"))
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	var texts strings.Builder
 	for _, err := range []error{
-		v.SetKey(canceled, p.ID, "sk-value-secret"), s.SetVariable(canceled, "V", "var-value-secret"),
-		v.SetKey(ctx, p.ID, "sk-value-secret with spaces"), s.SetVariable(ctx, "bad name", "var-value-secret"),
+		v.SetKey(canceled, p.ID, "sk-value-secret"), s.Variables.Set(canceled, "V", "var-value-secret"),
+		v.SetKey(ctx, p.ID, "sk-value-secret with spaces"), s.Variables.Set(ctx, "bad name", "var-value-secret"),
 	} {
 		if err == nil {
 			t.Error("no error")
 		}
 		fmt.Fprintln(&texts, err)
 	}
-	all, err := s.Providers(ctx)
+	all, err := s.Providers.List(ctx)
 	must(t, err)
-	answer, err := s.Resolve(ctx, "telegram:1", "telegram:1")
+	answer, err := s.Chats.Resolve(ctx, "telegram:1", "telegram:1")
 	must(t, err)
 	fmt.Fprintf(&texts, "%+v %+v %+v", all, answer, log.String())
 	if strings.Contains(texts.String(), "-secret") {
@@ -427,8 +427,8 @@ func TestC18SecretsAreRevealedToWhoMasksThem(t *testing.T) {
 	cfg.Revealed = func(secret string) { seen = append(seen, secret) }
 	s, v, err := settings.Open(cfg)
 	must(t, err)
-	must(t, s.SetVariable(t.Context(), "A", "value of A"))
-	p, err := s.AddProvider(t.Context(), "Mine", settings.TypeOpenAI, "https://api.example.com/v1")
+	must(t, s.Variables.Set(t.Context(), "A", "value of A"))
+	p, err := s.Providers.Add(t.Context(), "Mine", settings.TypeOpenAI, "https://api.example.com/v1")
 	must(t, err)
 	must(t, v.SetKey(t.Context(), p.ID, "key-of-mine"))
 	if want := []string{"value of A", "key-of-mine"}; !slices.Equal(seen, want) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"oneclaw/storage"
 )
 
 // The settings that may change while the program runs.
@@ -31,116 +33,116 @@ const (
 // kind is what may stand in a setting.
 type kind struct {
 	allowed string
-	valid   func(s *Settings, value string) bool
+	valid   func(value string) bool
 }
 
-func (k kind) check(s *Settings, value string) error {
-	if k.valid(s, value) {
+func (k kind) check(value string) error {
+	if k.valid(value) {
 		return nil
 	}
-	allowed := k.allowed
-	if allowed == "" {
-		allowed = strings.Join(s.cfg.Routings, ", ")
-	}
-	return refuse(Invalid, "'%s' is not possible here. Allowed: %s.", shorten(value), allowed)
+	return refuse(Invalid, "'%s' is not possible here. Allowed: %s.", shorten(value), k.allowed)
 }
 
-func oneOf(values ...string) func(*Settings, string) bool {
-	return func(_ *Settings, value string) bool { return slices.Contains(values, value) }
+func oneOf(values ...string) kind {
+	return kind{strings.Join(values, ", "), func(value string) bool { return slices.Contains(values, value) }}
 }
 
-func tokens(_ *Settings, value string) bool {
+func tokens(value string) bool {
 	n, err := strconv.ParseInt(value, 10, 64)
 	return err == nil && n >= 0
 }
 
-func kinds() map[string]kind {
-	const budget = "a whole number of tokens, 0 for no bound"
+func (r *records) kinds() map[string]kind {
+	budget := kind{"a whole number of tokens, 0 for no bound", tokens}
 	return map[string]kind{
-		SettingDefaultModel: {"provider_id/model_id of a known model", func(_ *Settings, v string) bool {
+		SettingDefaultModel: {"provider_id/model_id of a known model", func(v string) bool {
 			_, err := ParseRef(v)
 			return err == nil
 		}},
-		SettingDefaultAgent: {"the id of an agent", func(_ *Settings, v string) bool { return usable(v) }},
-		SettingRouting:      {"", func(s *Settings, v string) bool { return slices.Contains(s.cfg.Routings, v) }},
-		SettingUserBudget:   {budget, tokens},
-		SettingTotalBudget:  {budget, tokens},
-		SettingTimeZone: {"a name of the IANA time zone database, such as Europe/Berlin or UTC", func(_ *Settings, v string) bool {
+		SettingDefaultAgent: {"the id of an agent", usable},
+		SettingRouting:      oneOf(r.cfg.Routings...),
+		SettingUserBudget:   budget,
+		SettingTotalBudget:  budget,
+		SettingTimeZone: {"a name of the IANA time zone database, such as Europe/Berlin or UTC", func(v string) bool {
 			_, err := time.LoadLocation(v)
 			return err == nil && v != "" && v != "Local"
 		}},
-		SettingLogLevel: {"debug, info, warn, error", oneOf("debug", "info", "warn", "error")},
+		SettingLogLevel: oneOf("debug", "info", "warn", "error"),
 	}
 }
 
+// Values are the settings that have a name and a value.
+type Values struct {
+	*records
+	models Models
+	agents Agents
+}
+
 // Names returns the settings that exist, sorted.
-func (s *Settings) Names() []string {
+func (s Values) Names() []string {
 	names := map[string]string{SettingDefaultModel: "", SettingDefaultAgent: ""}
 	maps.Copy(names, s.cfg.Defaults)
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (s *Settings) known(name string) error {
+func (s Values) known(name string) error {
 	if names := s.Names(); !slices.Contains(names, name) {
 		return refuse(NotFound, "There is no setting '%s'. Settings: %s.", shorten(name), strings.Join(names, ", "))
 	}
 	return nil
 }
 
-// Value returns a setting: what was set, else what the program was started with. An
+// Get returns a setting: what was set, else what the program was started with. An
 // empty one is not set. What is stored but can no longer be is not looked at.
-func (s *Settings) Value(ctx context.Context, name string) (string, error) {
+func (s Values) Get(ctx context.Context, name string) (string, error) {
 	if err := s.known(name); err != nil {
 		return "", err
 	}
-	value, _, exists, err := get[string](ctx, s, valuePrefix+name)
+	value, _, exists, err := get[string](ctx, s.records, valuePrefix+name)
 	if err != nil {
 		return "", err
 	}
 	return s.effective(name, value, exists), nil
 }
 
-func (s *Settings) effective(name, value string, exists bool) string {
+func (s Values) effective(name, value string, exists bool) string {
 	if !exists {
 		return s.cfg.Defaults[name]
 	}
-	if err := kinds()[name].check(s, value); err != nil {
+	if err := s.kinds()[name].check(value); err != nil {
 		s.log.Warn("setting is ignored", "name", name, "err", err)
 		return s.cfg.Defaults[name]
 	}
 	return value
 }
 
-// SetValue changes a setting.
-func (s *Settings) SetValue(ctx context.Context, name, value string) error {
+// Set changes a setting.
+func (s Values) Set(ctx context.Context, name, value string) error {
 	if err := s.known(name); err != nil {
 		return err
 	}
 	value = strings.TrimSpace(value)
-	if err := kinds()[name].check(s, value); err != nil {
+	if err := s.kinds()[name].check(value); err != nil {
 		return err
 	}
 	if err := s.exists(ctx, name, value); err != nil {
 		return err
 	}
-	return change(ctx, s, valuePrefix+name, func(v *string, _ bool) error {
-		*v = value
-		return nil
-	})
+	return s.put(ctx, valuePrefix+name, value, storage.Any)
 }
 
 // exists refuses the name of a model or agent that there is not.
-func (s *Settings) exists(ctx context.Context, name, value string) error {
+func (s Values) exists(ctx context.Context, name, value string) error {
 	var err error
 	switch name {
 	case SettingDefaultModel:
 		var ref Ref
 		if ref, err = ParseRef(value); err == nil {
-			_, err = s.Model(ctx, ref)
+			_, err = s.models.Get(ctx, ref)
 		}
 	case SettingDefaultAgent:
 		var a Agent
-		if a, err = s.Agent(ctx, value); err == nil && a.Owner != "" {
+		if a, err = s.agents.Get(ctx, value); err == nil && a.Owner != "" {
 			return refuse(Invalid, "Agent '%s' belongs to one user or chat and can not be everybody's.", a.Name)
 		}
 	}
@@ -150,36 +152,16 @@ func (s *Settings) exists(ctx context.Context, name, value string) error {
 	return err
 }
 
-// Values are the settings with their types. A setting that does not exist has the zero
-// value.
-type Values struct {
-	DefaultModel Ref
-	DefaultAgent string
-	Routing      string
-	// UserBudget and TotalBudget are tokens a day; 0 is no bound.
-	UserBudget  int64
-	TotalBudget int64
-	TimeZone    string
-	LogLevel    string
-}
-
-// Values returns all settings.
-func (s *Settings) Values(ctx context.Context) (Values, error) {
-	stored, err := list[string](ctx, s, valuePrefix)
+// All returns the values of all settings by their names.
+func (s Values) All(ctx context.Context) (map[string]string, error) {
+	stored, err := list[string](ctx, s.records, valuePrefix)
 	if err != nil {
-		return Values{}, err
+		return nil, err
 	}
-	text := map[string]string{}
+	values := map[string]string{}
 	for _, name := range s.Names() {
 		value, exists := stored[name]
-		text[name] = s.effective(name, value, exists)
+		values[name] = s.effective(name, value, exists)
 	}
-	// What is effective has been checked, so that what does not parse is empty.
-	ref, _ := ParseRef(text[SettingDefaultModel])
-	user, _ := strconv.ParseInt(text[SettingUserBudget], 10, 64)
-	total, _ := strconv.ParseInt(text[SettingTotalBudget], 10, 64)
-	return Values{
-		DefaultModel: ref, DefaultAgent: text[SettingDefaultAgent], Routing: text[SettingRouting],
-		UserBudget: user, TotalBudget: total, TimeZone: text[SettingTimeZone], LogLevel: text[SettingLogLevel],
-	}, nil
+	return values, nil
 }

@@ -16,7 +16,7 @@ func TestValues(t *testing.T) {
 	ctx := t.Context()
 	s, _ := open(t, openKV(t))
 	want := "budget_user_tokens_per_day default_agent default_model log_level routing time_zone"
-	if got := strings.Join(s.Names(), " "); got != want {
+	if got := strings.Join(s.Values.Names(), " "); got != want {
 		t.Errorf("names %s", got)
 	}
 	for name, tc := range map[string]struct{ good, bad []string }{
@@ -28,28 +28,28 @@ func TestValues(t *testing.T) {
 		settings.SettingDefaultModel: {[]string{"preset/gpt-5-mini"}, []string{"gpt-5-mini", "preset/nope", "nope/gpt-5-mini", ""}},
 	} {
 		for _, value := range tc.bad {
-			wants(t, name+" "+value, s.SetValue(ctx, name, value), settings.Invalid)
+			wants(t, name+" "+value, s.Values.Set(ctx, name, value), settings.Invalid)
 		}
 		for _, value := range tc.good {
-			must(t, s.SetValue(ctx, name, value))
-			if got, err := s.Value(ctx, name); err != nil || got != strings.TrimSpace(value) {
+			must(t, s.Values.Set(ctx, name, value))
+			if got, err := s.Values.Get(ctx, name); err != nil || got != strings.TrimSpace(value) {
 				t.Errorf("%s = %q, %v", name, got, err)
 			}
 		}
 	}
 	for _, name := range []string{"", "theme_mode", "a/b", settings.SettingTotalBudget, "key/preset"} {
-		_, err := s.Value(ctx, name)
+		_, err := s.Values.Get(ctx, name)
 		wants(t, "get "+name, err, settings.NotFound)
-		wants(t, "set "+name, s.SetValue(ctx, name, "1"), settings.NotFound)
+		wants(t, "set "+name, s.Values.Set(ctx, name, "1"), settings.NotFound)
 	}
-	got, err := s.Values(ctx)
+	got, err := s.Values.All(ctx)
 	must(t, err)
-	if got.UserBudget != 100000 || got.DefaultModel != (settings.Ref{Provider: "preset", Model: "gpt-5-mini"}) || got.LogLevel != "error" {
+	if got[settings.SettingUserBudget] != "100000" || got[settings.SettingDefaultModel] != "preset/gpt-5-mini" || got[settings.SettingLogLevel] != "error" {
 		t.Errorf("values %+v", got)
 	}
-	mine, err := s.AddAgent(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:1"})
+	mine, err := s.Agents.Add(ctx, settings.Agent{Name: "n", Prompt: "p", Owner: "telegram:1"})
 	must(t, err)
-	wants(t, "somebody's agent for all", s.SetValue(ctx, settings.SettingDefaultAgent, mine.ID), settings.Invalid)
+	wants(t, "somebody's agent for all", s.Values.Set(ctx, settings.SettingDefaultAgent, mine.ID), settings.Invalid)
 }
 
 func TestResolve(t *testing.T) {
@@ -58,7 +58,7 @@ func TestResolve(t *testing.T) {
 	const chat, owner = "telegram:7", "telegram:7"
 	route := func() string {
 		t.Helper()
-		a, err := s.Resolve(ctx, chat, owner)
+		a, err := s.Chats.Resolve(ctx, chat, owner)
 		must(t, err)
 		out := a.Agent.Name + ":"
 		for _, r := range a.Routes {
@@ -73,66 +73,66 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	off, on, name := false, true, "Own"
-	_, _, err := s.ChangeProvider(ctx, settings.PresetID, settings.ProviderChange{Name: &name})
+	_, _, err := s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Name: &name})
 	must(t, err)
 	step("at first", "Assistant: Own/gpt-5-mini")
-	p, err := s.AddProvider(ctx, "Other", settings.TypeOpenAI, "https://o.test/v1")
+	p, err := s.Providers.Add(ctx, "Other", settings.TypeOpenAI, "https://o.test/v1")
 	must(t, err)
 	ref := settings.Ref{Provider: p.ID, Model: "a/b"}
-	_, err = s.AddModel(ctx, ref, "")
+	_, err = s.Models.Add(ctx, ref, "")
 	must(t, err)
-	must(t, s.SetValue(ctx, settings.SettingDefaultModel, ref.String()))
+	must(t, s.Values.Set(ctx, settings.SettingDefaultModel, ref.String()))
 	step("inactive", "Assistant: Own/gpt-5-mini")
-	wants(t, "choose an inactive one", s.SetChatModel(ctx, chat, ref), settings.Invalid)
-	_, _, err = s.ChangeProvider(ctx, p.ID, settings.ProviderChange{Active: &on})
+	wants(t, "choose an inactive one", s.Chats.SetModel(ctx, chat, ref), settings.Invalid)
+	_, _, err = s.Providers.Change(ctx, p.ID, settings.ProviderChange{Active: &on})
 	must(t, err)
 	step("without a key", "Assistant: Own/gpt-5-mini")
 	must(t, v.SetKey(ctx, p.ID, ""))
 	step("default", "Assistant: Other/a/b Own/gpt-5-mini")
-	poet, err := s.AddAgent(ctx, settings.Agent{Name: "Poet", Prompt: "p", Owner: owner, Prefers: settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}})
+	poet, err := s.Agents.Add(ctx, settings.Agent{Name: "Poet", Prompt: "p", Owner: owner, Prefers: settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}})
 	must(t, err)
-	wants(t, "another's agent", s.SetChatAgent(ctx, chat, "telegram:8", poet.ID), settings.NotFound)
-	must(t, s.SetChatAgent(ctx, chat, owner, poet.ID))
+	wants(t, "another's agent", s.Chats.SetAgent(ctx, chat, "telegram:8", poet.ID), settings.NotFound)
+	must(t, s.Chats.SetAgent(ctx, chat, owner, poet.ID))
 	step("preference", "Poet: Own/gpt-5-mini Other/a/b")
-	must(t, s.SetChatModel(ctx, chat, ref))
+	must(t, s.Chats.SetModel(ctx, chat, ref))
 	step("choice", "Poet: Other/a/b Own/gpt-5-mini")
-	if other, err := s.Resolve(ctx, "slack:C1:9", "slack:C1"); err != nil || other.Agent.Name != "Assistant" {
+	if other, err := s.Chats.Resolve(ctx, "slack:C1:9", "slack:C1"); err != nil || other.Agent.Name != "Assistant" {
 		t.Errorf("another chat: %+v, %v", other, err)
 	}
-	if _, err := s.DeleteAgent(ctx, poet.ID); err != nil {
+	if _, err := s.Agents.Delete(ctx, poet.ID); err != nil {
 		t.Fatal(err)
 	}
 	step("agent gone", "Assistant: Other/a/b Own/gpt-5-mini")
-	if _, err := s.DeleteProvider(ctx, p.ID); err != nil {
+	if _, err := s.Providers.Delete(ctx, p.ID); err != nil {
 		t.Fatal(err)
 	}
 	step("provider gone", "Assistant: Own/gpt-5-mini")
-	must(t, s.SetChatModel(ctx, chat, settings.Ref{}))
-	must(t, s.SetChatAgent(ctx, chat, owner, ""))
-	if c, err := s.Chat(ctx, chat); err != nil || c != (settings.Choice{}) {
+	must(t, s.Chats.SetModel(ctx, chat, settings.Ref{}))
+	must(t, s.Chats.SetAgent(ctx, chat, owner, ""))
+	if c, err := s.Chats.Get(ctx, chat); err != nil || c != (settings.Choice{}) {
 		t.Errorf("choice %+v, %v", c, err)
 	}
-	_, _, err = s.ChangeProvider(ctx, settings.PresetID, settings.ProviderChange{Active: &off})
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Active: &off})
 	must(t, err)
 	step("all off", "Assistant:")
-	_, err = s.Chat(ctx, strings.Repeat("x", 600))
+	_, err = s.Chats.Get(ctx, strings.Repeat("x", 600))
 	wants(t, "long chat", err, settings.Invalid)
 }
 
 func TestSwitches(t *testing.T) {
 	ctx := t.Context()
 	s, _ := open(t, openKV(t))
-	must(t, s.SetToolEnabled(ctx, "pdf_info", false))
-	must(t, s.SetGroupEnabled(ctx, "pdf", false))
-	must(t, s.SetToolEnabled(ctx, "exec", false))
-	must(t, s.SetToolEnabled(ctx, "exec", true))
-	must(t, s.SetToolEnabled(ctx, "exec", true))
-	tools, groups, err := s.Switches(ctx)
+	must(t, s.Switches.SetTool(ctx, "pdf_info", false))
+	must(t, s.Switches.SetGroup(ctx, "pdf", false))
+	must(t, s.Switches.SetTool(ctx, "exec", false))
+	must(t, s.Switches.SetTool(ctx, "exec", true))
+	must(t, s.Switches.SetTool(ctx, "exec", true))
+	tools, groups, err := s.Switches.Off(ctx)
 	must(t, err)
 	if diff := cmp.Diff([][]string{{"pdf_info"}, {"pdf"}}, [][]string{tools, groups}); diff != "" {
 		t.Errorf("switches (-want +got):\n%s", diff)
 	}
-	wants(t, "no name", s.SetToolEnabled(ctx, "", false), settings.Invalid)
+	wants(t, "no name", s.Switches.SetTool(ctx, "", false), settings.Invalid)
 }
 
 func TestFollow(t *testing.T) {
@@ -148,13 +148,13 @@ func TestFollow(t *testing.T) {
 	if first := <-changes; first != (settings.Change{Area: settings.AreaAll}) {
 		t.Errorf("first %+v", first)
 	}
-	p, err := s.AddProvider(ctx, "P", settings.TypeOpenAI, "https://p.test")
+	p, err := s.Providers.Add(ctx, "P", settings.TypeOpenAI, "https://p.test")
 	must(t, err)
 	must(t, v.SetKey(ctx, p.ID, "sk-1"))
-	must(t, s.SetValue(ctx, settings.SettingRouting, "all"))
-	must(t, s.SetGroupEnabled(ctx, "pdf", false))
-	must(t, s.SetGroupEnabled(ctx, "pdf", true))
-	must(t, s.SetChatModel(ctx, "slack:C1:1.2", settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}))
+	must(t, s.Values.Set(ctx, settings.SettingRouting, "all"))
+	must(t, s.Switches.SetGroup(ctx, "pdf", false))
+	must(t, s.Switches.SetGroup(ctx, "pdf", true))
+	must(t, s.Chats.SetModel(ctx, "slack:C1:1.2", settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}))
 	for _, want := range []settings.Change{
 		{Area: settings.AreaProviders, Name: p.ID},
 		{Area: settings.AreaKeys, Name: p.ID},
@@ -198,29 +198,29 @@ func FuzzSettings(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		answer, err := s.Resolve(ctx, "c", "o")
+		answer, err := s.Chats.Resolve(ctx, "c", "o")
 		if err != nil || answer.Agent.Prompt == "" {
 			t.Errorf("%+v, %v", answer, err)
 		}
-		all, err := s.Providers(ctx)
+		all, err := s.Providers.List(ctx)
 		must(t, err)
 		for _, p := range all {
-			if _, err := s.Models(ctx, p.ID); err != nil {
+			if _, err := s.Models.List(ctx, p.ID); err != nil {
 				t.Error(err)
 			}
 			if key, err := v.Key(ctx, p); err == nil && p.ID != settings.PresetID {
 				t.Errorf("a key %q out of nothing", key)
 			}
 		}
-		if _, err := s.Agents(ctx); err != nil {
+		if _, err := s.Agents.List(ctx); err != nil {
 			t.Error(err)
 		}
-		must(t, s.SetValue(ctx, settings.SettingRouting, "all"))
-		values, err := s.Values(ctx)
-		if err != nil || values.Routing != "all" {
+		must(t, s.Values.Set(ctx, settings.SettingRouting, "all"))
+		values, err := s.Values.All(ctx)
+		if err != nil || values[settings.SettingRouting] != "all" {
 			t.Errorf("%+v, %v", values, err)
 		}
-		must(t, s.SetVariable(ctx, "V", "new"))
+		must(t, s.Variables.Set(ctx, "V", "new"))
 		if got, err := v.Variables(ctx, []string{"V"}); err != nil || got["V"] != "new" {
 			t.Errorf("%v, %v", got, err)
 		}

@@ -17,7 +17,7 @@ type createAgent struct {
 
 // createAgent stores an agent of the owner of the chat. It changes no conversation.
 func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (toolgroups.Result, error) {
-	a, err := f.cfg.Settings.AddAgent(ctx, settings.Agent{
+	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
 		Name: in.Name, Description: in.Description, Prompt: in.Prompt, Owner: call.Owner,
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in creat
 const maxExcerpt = 100
 
 func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (toolgroups.Result, error) {
-	agents, err := f.cfg.Settings.Agents(ctx)
+	agents, err := f.cfg.Settings.Agents.List(ctx)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
@@ -103,7 +103,7 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 	if err := f.checkPreference(ctx, in); err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
-	before, after, err := f.cfg.Settings.ChangeAgent(ctx, in.ID, in.apply)
+	before, after, err := f.cfg.Settings.Agents.Change(ctx, in.ID, in.apply)
 	if err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
@@ -131,7 +131,7 @@ func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 	if in.Provider == nil && in.Model == nil {
 		return nil
 	}
-	a, err := f.cfg.Settings.Agent(ctx, in.ID)
+	a, err := f.cfg.Settings.Agents.Get(ctx, in.ID)
 	if err != nil || a.BuiltIn {
 		return err
 	}
@@ -140,10 +140,10 @@ func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 		return nil
 	}
 	if a.Prefers.Model == "" {
-		_, err = f.cfg.Settings.Provider(ctx, a.Prefers.Provider)
+		_, err = f.cfg.Settings.Providers.Get(ctx, a.Prefers.Provider)
 		return err
 	}
-	_, err = f.cfg.Settings.Model(ctx, a.Prefers)
+	_, err = f.cfg.Settings.Models.Get(ctx, a.Prefers)
 	return err
 }
 
@@ -152,7 +152,7 @@ type agentID struct {
 }
 
 func (f *Family) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentID) (toolgroups.Result, error) {
-	a, err := f.cfg.Settings.DeleteAgent(ctx, in.ID)
+	a, err := f.cfg.Settings.Agents.Delete(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, CodeDeletionFailed, err)
 	}

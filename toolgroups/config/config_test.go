@@ -219,13 +219,13 @@ func TestCreatedAgentIsItsOwners(t *testing.T) {
 	d := newDesk(t)
 	id := d.agent()
 	ctx := t.Context()
-	if a, err := d.settings.Resolve(ctx, "telegram:1", "telegram:1"); err != nil || a.Agent.ID != "assistant" {
+	if a, err := d.settings.Chats.Resolve(ctx, "telegram:1", "telegram:1"); err != nil || a.Agent.ID != "assistant" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if err := d.settings.SetChatAgent(ctx, "telegram:2", "telegram:2", id); !settings.Is(err, settings.NotFound) {
+	if err := d.settings.Chats.SetAgent(ctx, "telegram:2", "telegram:2", id); !settings.Is(err, settings.NotFound) {
 		t.Errorf("another's: %v", err)
 	}
-	if err := d.settings.SetChatAgent(ctx, "telegram:1", "telegram:1", id); err != nil {
+	if err := d.settings.Chats.SetAgent(ctx, "telegram:1", "telegram:1", id); err != nil {
 		t.Error(err)
 	}
 }

@@ -104,7 +104,7 @@ func newDesk(t testing.TB) *desk {
 
 // rebuild is what a catalogue does: the same tools with the switches of now.
 func (d *desk) rebuild(ctx context.Context) error {
-	offTools, offGroups, err := d.settings.Switches(ctx)
+	offTools, offGroups, err := d.settings.Switches.Off(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (d *desk) fault(code, name string, arguments args, words ...string) {
 func (d *desk) provider() string {
 	d.t.Helper()
 	d.ok("create_provider", args{"name": "Local", "type": "OPENAI", "api_base_url": "http://127.0.0.1:11434/v1"})
-	all, err := d.settings.Providers(d.t.Context())
+	all, err := d.settings.Providers.List(d.t.Context())
 	if err != nil || len(all) < 2 {
 		d.t.Fatalf("%v, %v", all, err)
 	}

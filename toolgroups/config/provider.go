@@ -11,7 +11,7 @@ import (
 )
 
 func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (toolgroups.Result, error) {
-	providers, err := f.cfg.Settings.Providers(ctx)
+	providers, err := f.cfg.Settings.Providers.List(ctx)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
@@ -34,7 +34,7 @@ type createProvider struct {
 }
 
 func (f *Family) createProvider(ctx context.Context, _ toolgroups.Call, in createProvider) (toolgroups.Result, error) {
-	p, err := f.cfg.Settings.AddProvider(ctx, in.Name, in.Type, in.URL)
+	p, err := f.cfg.Settings.Providers.Add(ctx, in.Name, in.Type, in.URL)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
@@ -51,7 +51,7 @@ type updateProvider struct {
 }
 
 func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updateProvider) (toolgroups.Result, error) {
-	before, after, err := f.cfg.Settings.ChangeProvider(ctx, in.ID,
+	before, after, err := f.cfg.Settings.Providers.Change(ctx, in.ID,
 		settings.ProviderChange{Name: in.Name, BaseURL: in.URL, Active: in.Active})
 	if err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
@@ -83,7 +83,7 @@ type providerID struct {
 }
 
 func (f *Family) deleteProvider(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
-	p, err := f.cfg.Settings.DeleteProvider(ctx, in.ID)
+	p, err := f.cfg.Settings.Providers.Delete(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, CodeDeletionFailed, err)
 	}
@@ -91,18 +91,18 @@ func (f *Family) deleteProvider(ctx context.Context, _ toolgroups.Call, in provi
 }
 
 func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
-	p, err := f.cfg.Settings.Provider(ctx, in.ID)
+	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
-	models, err := f.cfg.Settings.Models(ctx, in.ID)
+	models, err := f.cfg.Settings.Models.List(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
 	if len(models) == 0 {
 		return toolgroups.Text("No models of provider '%s' are known. fetch_models asks its API, add_model adds one by hand.", p.Name)
 	}
-	values, err := f.cfg.Settings.Values(ctx)
+	byDefault, err := f.cfg.Settings.Values.Get(ctx, settings.SettingDefaultModel)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
@@ -117,7 +117,7 @@ func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerI
 		if m.ContextTokens > 0 {
 			fmt.Fprintf(&b, ", context of %d tokens", m.ContextTokens)
 		}
-		if values.DefaultModel == (settings.Ref{Provider: in.ID, Model: m.ID}) {
+		if byDefault == (settings.Ref{Provider: in.ID, Model: m.ID}).String() {
 			b.WriteString(", default")
 		}
 	}
@@ -128,7 +128,7 @@ func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerI
 const maxNamed = 200
 
 func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
-	p, err := f.cfg.Settings.Provider(ctx, in.ID)
+	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, CodeFetchFailed, err)
 	}
@@ -146,11 +146,11 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 		}
 		return toolgroups.Result{}, toolgroups.Errorf(CodeFetchFailed, "The API of provider '%s' did not give its models: %s", p.Name, err)
 	}
-	n, err := f.cfg.Settings.ReplaceModels(ctx, in.ID, fetched)
+	n, err := f.cfg.Settings.Models.Replace(ctx, in.ID, fetched)
 	if err != nil {
 		return refused(ctx, CodeFetchFailed, err)
 	}
-	models, err := f.cfg.Settings.Models(ctx, in.ID)
+	models, err := f.cfg.Settings.Models.List(ctx, in.ID)
 	if err != nil {
 		return refused(ctx, CodeFetchFailed, err)
 	}
@@ -179,14 +179,14 @@ func (in modelID) ref() settings.Ref {
 
 func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
 	// Asked for first, so that an unknown one is not_found and not an invalid value.
-	m, err := f.cfg.Settings.Model(ctx, in.ref())
+	m, err := f.cfg.Settings.Models.Get(ctx, in.ref())
 	if err == nil {
-		err = f.cfg.Settings.SetValue(ctx, settings.SettingDefaultModel, in.ref().String())
+		err = f.cfg.Settings.Values.Set(ctx, settings.SettingDefaultModel, in.ref().String())
 	}
 	if err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
-	p, err := f.cfg.Settings.Provider(ctx, in.Provider)
+	p, err := f.cfg.Settings.Providers.Get(ctx, in.Provider)
 	if err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
@@ -198,7 +198,7 @@ func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in mode
 }
 
 func (f *Family) addModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
-	m, err := f.cfg.Settings.AddModel(ctx, in.ref(), in.Name)
+	m, err := f.cfg.Settings.Models.Add(ctx, in.ref(), in.Name)
 	if err != nil {
 		return refused(ctx, CodeAddFailed, err)
 	}
@@ -206,7 +206,7 @@ func (f *Family) addModel(ctx context.Context, _ toolgroups.Call, in modelID) (t
 }
 
 func (f *Family) deleteModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
-	if err := f.cfg.Settings.DeleteModel(ctx, in.ref()); err != nil {
+	if err := f.cfg.Settings.Models.Delete(ctx, in.ref()); err != nil {
 		return refused(ctx, CodeDeletionFailed, err)
 	}
 	return toolgroups.Text("Model '%s' was deleted.", in.ref().Model)

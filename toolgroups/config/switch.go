@@ -64,9 +64,9 @@ type toolSwitch struct {
 }
 
 func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolSwitch) (toolgroups.Result, error) {
-	set, what := f.cfg.Settings.SetToolEnabled, "Tool"
+	set, what := f.cfg.Settings.Switches.SetTool, "Tool"
 	if in.Type == "group" {
-		set, what = f.cfg.Settings.SetGroupEnabled, "Group"
+		set, what = f.cfg.Settings.Switches.SetGroup, "Group"
 	}
 	if err := f.maySwitch(in); err != nil {
 		return toolgroups.Result{}, err

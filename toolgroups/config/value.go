@@ -13,12 +13,12 @@ type setting struct {
 }
 
 func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (toolgroups.Result, error) {
-	value, err := f.cfg.Settings.Value(ctx, in.Key)
+	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}
 	if value == "" {
-		return toolgroups.Text("%s is not set. Settings: %s.", in.Key, strings.Join(f.cfg.Settings.Names(), ", "))
+		return toolgroups.Text("%s is not set. Settings: %s.", in.Key, strings.Join(f.cfg.Settings.Values.Names(), ", "))
 	}
 	return toolgroups.Text("%s = %s", in.Key, value)
 }
@@ -26,12 +26,12 @@ func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (
 func (f *Family) setConfig(ctx context.Context, _ toolgroups.Call, in setting) (toolgroups.Result, error) {
 	if strings.TrimSpace(in.Key) == "" || strings.TrimSpace(in.Value) == "" {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Key and value must not be blank. Settings: %s.",
-			strings.Join(f.cfg.Settings.Names(), ", "))
+			strings.Join(f.cfg.Settings.Values.Names(), ", "))
 	}
-	if err := f.cfg.Settings.SetValue(ctx, in.Key, in.Value); err != nil {
+	if err := f.cfg.Settings.Values.Set(ctx, in.Key, in.Value); err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
-	value, err := f.cfg.Settings.Value(ctx, in.Key)
+	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
 	if err != nil {
 		return refused(ctx, CodeUpdateFailed, err)
 	}
@@ -56,12 +56,12 @@ func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in varia
 		if in.Value == nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The value is missing: set needs one.")
 		}
-		if err := f.cfg.Settings.SetVariable(ctx, in.Key, *in.Value); err != nil {
+		if err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value); err != nil {
 			return refused(ctx, CodeUpdateFailed, err)
 		}
 		return toolgroups.Text("Variable %s was set. Its value can not be shown again.", in.Key)
 	case "delete":
-		if err := f.cfg.Settings.DeleteVariable(ctx, in.Key); err != nil {
+		if err := f.cfg.Settings.Variables.Delete(ctx, in.Key); err != nil {
 			return refused(ctx, CodeDeletionFailed, err)
 		}
 		return toolgroups.Text("Variable %s was deleted.", in.Key)
@@ -70,7 +70,7 @@ func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in varia
 }
 
 func (f *Family) listVariables(ctx context.Context) (toolgroups.Result, error) {
-	names, err := f.cfg.Settings.VariableNames(ctx)
+	names, err := f.cfg.Settings.Variables.Names(ctx)
 	if err != nil {
 		return refused(ctx, toolgroups.CodeExecution, err)
 	}

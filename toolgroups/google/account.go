@@ -14,11 +14,11 @@ import (
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 const (
-	// scopePrefix is what the scopes of the services begin with.
-	scopePrefix = "https://www.googleapis.com/auth/"
+	scopePrefix = service.ScopePrefix
 	// scopeEmail lets the bot show which account is connected.
 	scopeEmail = scopePrefix + "userinfo.email"
 
@@ -27,8 +27,6 @@ const (
 
 	// early is how long before its end a token is no longer used.
 	early = time.Minute
-
-	askToConnect = "Ask the user to send /connect google and to open the link."
 )
 
 // account is what is kept of a connected account.
@@ -88,22 +86,22 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
 	case errors.Is(err, seal.ErrUnreadable):
-		return nil, toolgroups.Errorf(CodeNotConnected, "The stored connection cannot be read any more. %s", askToConnect)
+		return nil, toolgroups.Errorf(CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
 	case err != nil:
-		return nil, wrap("read the Google account", err)
+		return nil, service.Wrap("read the Google account", err)
 	}
 	if a.Lost {
 		return nil, consentLost()
 	}
 	if missing := without(scopes, a.Scopes); slices.Contains(missing, scopeSharing) {
 		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "Google grants the permission %s only to a service account with "+
-			"domain-wide delegation, which the operator of this bot can set up. Tell the user so; trying again does not help.", scopeNames([]string{scopeSharing}))
+			"domain-wide delegation, which the operator of this bot can set up. Tell the user so; trying again does not help.", service.ScopeNames([]string{scopeSharing}))
 	} else if len(missing) > 0 {
 		if err := g.want(ctx, user, missing); err != nil {
 			return nil, err
 		}
 		return nil, toolgroups.Errorf(toolgroups.CodeDenied,
-			"The user has not granted the permission %s yet. %s", scopeNames(missing), askToConnect)
+			"The user has not granted the permission %s yet. %s", service.ScopeNames(missing), service.AskToConnect)
 	}
 	return func(ctx context.Context, rejected string) (string, error) { return g.token(ctx, user, rejected) }, nil
 }
@@ -127,11 +125,11 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 var errLost = errors.New("consent has ended")
 
 func consentLost() error {
-	return toolgroups.Errorf(CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", askToConnect)
+	return toolgroups.Errorf(CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", service.AskToConnect)
 }
 
 func notConnected() error {
-	return toolgroups.Errorf(CodeNotConnected, "The user has connected no Google account. %s", askToConnect)
+	return toolgroups.Errorf(CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
 // token returns a valid token of the user and gets a new one if need be, one at a
@@ -147,7 +145,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	case errors.Is(err, storage.ErrNotFound):
 		return "", notConnected()
 	case err != nil:
-		return "", wrap("read the Google account", err)
+		return "", service.Wrap("read the Google account", err)
 	case a.valid(g.now(), rejected):
 		return a.Access, nil
 	}
@@ -170,7 +168,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.now(), rejected) {
 			return now.Access, nil
 		}
-		return "", wrap("store the Google account", err)
+		return "", service.Wrap("store the Google account", err)
 	}
 	return fresh.Access, nil
 }
@@ -203,13 +201,13 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.As(err, &answer):
-		g.log.Warn("google token not refreshed", "err", plain(err.Error()))
+		g.log.Warn("google token not refreshed", "err", service.Plain(err.Error()))
 		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
 		return consentLost()
 	}
 	status := answer.Response.StatusCode
-	g.log.Warn("google token not refreshed", "status", status, "code", plain(answer.ErrorCode))
+	g.log.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
 	if status == http.StatusTooManyRequests {
 		return toolgroups.Errorf(CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
 	}
@@ -217,7 +215,7 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in is not available (%d). The account stays connected; try again later.", status)
 	}
 	return toolgroups.Errorf(toolgroups.CodeDenied, "Google's sign-in refused (%d %s). The operator has to check the OAuth client.",
-		status, plain(answer.ErrorCode))
+		status, service.Plain(answer.ErrorCode))
 }
 
 // without are the wanted scopes that are not among the granted ones.
@@ -235,7 +233,7 @@ func without(wanted, granted []string) []string {
 func (g *Google) want(ctx context.Context, user string, scopes []string) error {
 	known, rev, err := g.wanted(ctx, user)
 	if err != nil {
-		return wrap("note the missing permission", err)
+		return service.Wrap("note the missing permission", err)
 	}
 	more := without(scopes, known)
 	if len(more) == 0 {
@@ -247,7 +245,7 @@ func (g *Google) want(ctx context.Context, user string, scopes []string) error {
 	}
 	_, err = g.cfg.KV.Put(ctx, wantedPrefix+user, data, rev)
 	if err != nil && !errors.Is(err, storage.ErrConflict) { // A call beside this one noted its own.
-		return wrap("note the missing permission", err)
+		return service.Wrap("note the missing permission", err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func span(e *calendar.Event) string {
 	if e == nil {
 		return ""
 	}
-	return cmpOr(e.Start.DateTime, e.Start.Date) + " to " + cmpOr(e.End.DateTime, e.End.Date)
+	return e.Start.DateTime + e.Start.Date + " to " + e.End.DateTime + e.End.Date
 }
 
 // Times are of one kind, in the zone that is meant, and in order.
@@ -101,7 +101,9 @@ func TestCalendarQueries(t *testing.T) {
 		{"calendar_search_events", `{"query":"Review","max_results":2}`, []string{"2027-06-01", "2027-01-01"}},
 	} {
 		res, fault := r.run(t.Context(), ada, t.TempDir(), tc.tool, json.RawMessage(tc.args))
-		var found calendarEvents
+		var found struct {
+			Events []*calendar.Event `json:"events"`
+		}
 		if fault != nil || json.Unmarshal([]byte(res.Text), &found) != nil {
 			t.Fatal(fault, res.Text)
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"oneclaw/storage"
+	"oneclaw/toolgroups/google/service"
 )
 
 const (
@@ -92,7 +93,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		return "", err
 	}
 	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.",
-		link, scopeNames(scopes))
+		link, service.ScopeNames(scopes))
 	if g.cfg.PublicURL == "" {
 		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send it to me: `/connect google <address>`."
 	}
@@ -123,7 +124,7 @@ func ofEmail(email string) string {
 func serviceNames() []string {
 	var names []string
 	for _, group := range groups() {
-		names = append(names, strings.TrimPrefix(group.name, "google_"))
+		names = append(names, strings.TrimPrefix(group.Name, "google_"))
 	}
 	return names
 }
@@ -136,7 +137,7 @@ func scopesOf(args string) (scopes, unknown []string) {
 			unknown = append(unknown, name)
 			continue
 		}
-		scopes = append(scopes, grantable(groups()[i].allScopes())...)
+		scopes = append(scopes, grantable(groups()[i].AllScopes())...)
 	}
 	return scopes, unknown
 }
@@ -274,14 +275,14 @@ func told(err error) (string, error) {
 			return sentence(known), nil
 		}
 	}
-	if isFault(err) {
+	if service.IsFault(err) {
 		return err.Error(), nil
 	}
 	return "", err
 }
 
 func connectedText(a account) string {
-	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), scopeNames(a.Scopes))
+	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), service.ScopeNames(a.Scopes))
 }
 
 // finish turns a code into an account. The code is exchanged once; only a request
@@ -322,7 +323,7 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
 		g.log.Warn("needs of google tools not forgotten", "user", user, "err", err)
 	}
-	g.log.Info("google account connected", "user", user, "scopes", scopeNames(a.Scopes))
+	g.log.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
 	return a, nil
 }
 
@@ -336,7 +337,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 	}
 	resp, err := g.direct.Do(bearing(req, access))
 	if err != nil {
-		g.log.Warn("address of google account not found", "err", plain(err.Error()))
+		g.log.Warn("address of google account not found", "err", service.Plain(err.Error()))
 		return ""
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -386,7 +387,7 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := g.direct.Do(req)
 	if err != nil {
-		g.log.Warn("google consent not withdrawn", "err", plain(err.Error()))
+		g.log.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
 		return false
 	}
 	defer func() { _ = resp.Body.Close() }()

@@ -2,6 +2,9 @@ package google
 
 import "testing"
 
+// contactsFields is what is asked for of a person.
+const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biographies,addresses"
+
 const (
 	contactsAnn = `{"resourceName":"people/c1","etag":"e1","names":[{"displayName":"Ann Lee","givenName":"Ann","familyName":"Lee"}],` +
 		`"emailAddresses":[{"value":"a@x","type":"home"},{"value":"b@x"}],"phoneNumbers":[{"value":"+1"}],"organizations":[{"name":"Org","title":"Boss"}]}`

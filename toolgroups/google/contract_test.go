@@ -34,7 +34,7 @@ func TestManifestsFitTheContract(t *testing.T) {
 	load(t, "testdata/contract.json", &want)
 	count := 0
 	for _, group := range groups() {
-		data, err := manifests.ReadFile("manifests/" + group.name + ".json")
+		data, err := group.Manifests.ReadFile("manifests/" + group.Name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestManifestsFitTheContract(t *testing.T) {
 		for _, e := range entries[1:] {
 			count++
 			names = append(names, e.Name)
-			w := want[group.name][e.Name]
+			w := want[group.Name][e.Name]
 			var parameters map[string]any
 			if err := json.Unmarshal(w.Parameters, &parameters); err != nil {
 				t.Errorf("%s is not in the contract", e.Name)
@@ -71,11 +71,11 @@ func TestManifestsFitTheContract(t *testing.T) {
 			}
 		}
 		slices.Sort(names)
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(want[group.name])), names); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", group.name, diff)
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want[group.Name])), names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", group.Name, diff)
 		}
-		if len(group.operations) != len(names) {
-			t.Errorf("%s has %d operations for %d tools", group.name, len(group.operations), len(names))
+		if len(group.Operations) != len(names) {
+			t.Errorf("%s has %d operations for %d tools", group.Name, len(group.Operations), len(names))
 		}
 	}
 	if count != toolCount {

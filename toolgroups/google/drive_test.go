@@ -5,6 +5,12 @@ import (
 	"testing"
 )
 
+// What is asked for of a file and of a permission.
+const (
+	driveFields           = "id,name,mimeType,size,modifiedTime,parents,webViewLink,webContentLink"
+	drivePermissionFields = "id,type,role,emailAddress,displayName,domain"
+)
+
 // wantRequest is what arrives at the server: parameters come in pairs, those of every
 // request are added.
 func wantRequest(method, path, body string, params ...string) string {

@@ -22,6 +22,34 @@ import (
 	"pgregory.net/rapid"
 
 	"oneclaw/internal/emulator/google"
+	"oneclaw/toolgroups/google/service"
+)
+
+// Parts of results, as the contract has them.
+type (
+	gmailHits struct {
+		Messages []struct {
+			ID string `json:"id"`
+		} `json:"messages"`
+		Total int64 `json:"total"`
+	}
+	gmailMessage struct {
+		HistoryID   uint64            `json:"historyId,string"`
+		Body        string            `json:"body"`
+		Attachments []gmailAttachment `json:"attachments"`
+	}
+	gmailAttachment struct {
+		Name string `json:"filename"`
+		Type string `json:"mimeType"`
+		Size int64  `json:"size"`
+		ID   string `json:"attachmentId"`
+	}
+	gmailBatchDone struct {
+		Success  bool     `json:"success"`
+		Modified int      `json:"modified"`
+		Failed   []string `json:"failed"`
+		Reason   string   `json:"reason"`
+	}
 )
 
 // check my email, then delete the spam ones: 61 letters are one request.
@@ -139,24 +167,29 @@ func TestSendInAnyScript(t *testing.T) {
 
 // Whatever is written is read again as it was, and is a message of ASCII lines.
 func TestComposeRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		in := gmailWriteArgs{
-			To: "a@b.example", Subject: rapid.StringN(0, 150, 700).Draw(t, "subject"), Body: rapid.String().Draw(t, "body"),
-		}
-		m, err := compose(in)
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		in := struct {
+			To      string `json:"to"`
+			Subject string `json:"subject"`
+			Body    string `json:"body"`
+		}{"a@b.example", rapid.StringN(0, 150, 700).Draw(rt, "subject"), rapid.String().Draw(rt, "body")}
+		args, err := json.Marshal(in)
 		if err != nil {
-			t.Fatal(err)
+			rt.Fatal(err)
 		}
-		p, err := parse(m.Raw)
-		if err != nil {
-			t.Fatal(err)
+		if _, fault := r.run(t.Context(), ada, dir, "gmail_send", args); fault != nil {
+			rt.Fatal(fault)
 		}
+		p, _ := r.sent(t)
 		lines := strings.NewReplacer("\r\n", "\n", "\r", "\n")
 		if subject := strings.Join(strings.Fields(in.Subject), " "); printable(subject) && p.header["Subject"] != subject {
-			t.Fatalf("subject %q became %q", subject, p.header["Subject"])
+			rt.Fatalf("subject %q became %q", subject, p.header["Subject"])
 		}
 		if got, want := lines.Replace(p.body), lines.Replace(in.Body); got != want {
-			t.Fatalf("body %q became %q", want, got)
+			rt.Fatalf("body %q became %q", want, got)
 		}
 	})
 }
@@ -330,7 +363,7 @@ func TestSearchIsConcurrent(t *testing.T) {
 			return w.Result(), nil
 		}
 		mu.Lock()
-		if open++; open == parallel && most < parallel {
+		if open++; open == service.Parallel && most < service.Parallel {
 			close(full)
 		}
 		most = max(most, open)
@@ -351,7 +384,7 @@ func TestSearchIsConcurrent(t *testing.T) {
 	if fault != nil || json.Unmarshal([]byte(res.Text), &found) != nil {
 		t.Fatal(fault, res.Text)
 	}
-	if most != parallel || len(found.Messages) != 100 || found.Messages[99].ID != "m99" {
+	if most != service.Parallel || len(found.Messages) != 100 || found.Messages[99].ID != "m99" {
 		t.Errorf("%d at once, %d messages", most, len(found.Messages))
 	}
 }

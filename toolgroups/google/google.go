@@ -2,17 +2,33 @@ package google
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/drive"
+	"oneclaw/toolgroups/google/mail"
+	"oneclaw/toolgroups/google/organizer"
+	"oneclaw/toolgroups/google/service"
+)
+
+// Codes of errors of this family, besides those of the dispatch.
+const (
+	CodeNotConnected = service.CodeNotConnected
+	CodeNotFound     = service.CodeNotFound
+	CodeConflict     = service.CodeConflict
+	CodeRateLimited  = service.CodeRateLimited
+	CodeUnavailable  = service.CodeUnavailable
+	CodeFileNotFound = service.CodeFileNotFound
 )
 
 // DefaultPause is the first pause before a request is sent again.
@@ -97,14 +113,14 @@ func New(cfg Config) (*Google, error) {
 	cfg.Now = orNow(cfg.Now)
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	moved := &redirected{target: target, base: cfg.Transport}
-	pause := cmp.Or(cfg.Pause, DefaultPause)
+	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
 		locks:    locks{held: map[string]*lock{}},
 		delegate: agent,
-		direct:   &http.Client{Transport: &retrying{base: moved, pause: pause, always: true, now: cfg.Now}, CheckRedirect: stay},
-		base:     &retrying{base: moved, pause: pause, now: cfg.Now},
+		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
+		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
 		now:      cfg.Now,
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
@@ -132,11 +148,16 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
+// groups are the groups that exist.
+func groups() []service.Group {
+	return slices.Concat(mail.Groups(), organizer.Groups(), drive.Groups())
+}
+
 // Groups returns the groups with their tools.
 func (g *Google) Groups() ([]toolgroups.Group, error) {
 	var out []toolgroups.Group
 	for _, group := range groups() {
-		built, err := g.build(group)
+		built, err := group.Build(g.conn)
 		if err != nil {
 			return nil, fmt.Errorf("google: %w", err)
 		}
@@ -144,3 +165,24 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 	}
 	return out, nil
 }
+
+// conn implements [service.Connect].
+func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
+	if call.User == "" {
+		return nil, toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no Google account can be used.")
+	}
+	tokens, err := g.tokens(ctx, call.User, scopes)
+	if err != nil {
+		return nil, err
+	}
+	return &service.Conn{
+		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.now,
+		Client: &http.Client{
+			Transport:     &authorized{tokens: tokens, base: &limited{base: g.base}},
+			CheckRedirect: stay,
+		},
+	}, nil
+}
+
+// stay keeps a token from travelling to wherever an answer points.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -83,7 +83,7 @@ func openKV(t *testing.T) storage.KV {
 func everyScope() []string {
 	scopes := []string{scopeEmail}
 	for _, group := range groups() {
-		scopes = append(scopes, group.allScopes()...)
+		scopes = append(scopes, group.AllScopes()...)
 	}
 	return scopes
 }

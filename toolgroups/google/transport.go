@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 const (
@@ -33,7 +35,7 @@ func newTransport() http.RoundTripper {
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   parallel,
+		MaxIdleConnsPerHost:   service.Parallel,
 		IdleConnTimeout:       30 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: time.Minute,
@@ -80,7 +82,7 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			discard(resp.Body)
 		}
-		if err := sleep(req.Context(), wait); err != nil {
+		if err := service.Sleep(req.Context(), wait); err != nil {
 			return nil, err
 		}
 		req = next
@@ -101,7 +103,7 @@ func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	case http.StatusForbidden:
-		return limitsRate(code, peek(resp))
+		return service.LimitsRate(code, peek(resp))
 	default:
 		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
 	}
@@ -111,7 +113,7 @@ func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error)
 // each time, spread so that many do not come back at once.
 func (t *retrying) wait(resp *http.Response, attempt int) time.Duration {
 	if resp != nil {
-		if d, ok := retryAfter(resp.Header, t.now()); ok {
+		if d, ok := service.RetryAfter(resp.Header, t.now()); ok {
 			return d
 		}
 	}
@@ -179,17 +181,6 @@ func repeatable(req *http.Request) (*http.Request, error) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	out.Body, err = out.GetBody()
 	return out, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // limited bounds the size of answers.

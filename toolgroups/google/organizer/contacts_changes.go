@@ -1,4 +1,4 @@
-package google
+package organizer
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/api/people/v1"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // contactsOwn is the source that can be changed: what the user wrote down, not what
@@ -29,9 +30,9 @@ type contactCreateArgs struct {
 	JobTitle     string `json:"job_title"`
 }
 
-func contactsCreate(ctx context.Context, api *people.Service, _ *conn, in contactCreateArgs) (any, error) {
+func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactCreateArgs) (any, error) {
 	if strings.TrimSpace(in.GivenName) == "" {
-		return nil, invalidf("'given_name' is empty")
+		return nil, service.Invalidf("'given_name' is empty")
 	}
 	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
 	if in.Email != "" {
@@ -58,13 +59,13 @@ type contactUpdateArgs struct {
 	Phone      *string `json:"phone"`
 }
 
-func contactsUpdate(ctx context.Context, api *people.Service, _ *conn, in contactUpdateArgs) (any, error) {
+func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, in contactUpdateArgs) (any, error) {
 	name, err := in.named()
 	if err != nil {
 		return nil, err
 	}
 	if in.GivenName == nil && in.FamilyName == nil && in.Email == nil && in.Phone == nil {
-		return nil, invalidf("nothing to change: give given_name, family_name, email or phone")
+		return nil, service.Invalidf("nothing to change: give given_name, family_name, email or phone")
 	}
 	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources(contactsOwn).Do()
 	if err != nil {
@@ -162,9 +163,9 @@ func contactsStale(err error) error {
 	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {
 		return err
 	}
-	for _, r := range reasons([]byte(answer.Body)) {
+	for _, r := range service.Reasons([]byte(answer.Body)) {
 		if r == "failedPrecondition" || r == "FAILED_PRECONDITION" {
-			return toolgroups.Errorf(CodeConflict, "The contact was changed meanwhile: %s. Read it again first.", plain(answer.Message))
+			return toolgroups.Errorf(service.CodeConflict, "The contact was changed meanwhile: %s. Read it again first.", service.Plain(answer.Message))
 		}
 	}
 	return err

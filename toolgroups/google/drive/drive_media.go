@@ -1,4 +1,4 @@
-package google
+package drive
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 const (
@@ -36,15 +37,15 @@ type driveUploadArgs struct {
 	Parent   string `json:"parent_id"`
 }
 
-func driveUpload(ctx context.Context, api *drive.Service, c *conn, in driveUploadArgs) (any, error) {
+func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveUploadArgs) (any, error) {
 	if strings.TrimSpace(in.Name) == "" {
-		return nil, invalidf("'name' is empty")
+		return nil, service.Invalidf("'name' is empty")
 	}
 	kind := cmp.Or(strings.TrimSpace(in.MimeType), driveBinary)
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(kind, "/") {
-		return nil, invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
+		return nil, service.Invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
 	}
-	data, base, err := c.read(in.Path)
+	data, base, err := c.Read(in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +70,8 @@ type driveDownloadArgs struct {
 	Path string `json:"save_path"`
 }
 
-func driveDownload(ctx context.Context, api *drive.Service, c *conn, in driveDownloadArgs) (any, error) {
-	return c.driveFetch(in.Path, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
+func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveDownloadArgs) (any, error) {
+	return driveFetch(c, in.Path, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
 }
 
 type driveExportArgs struct {
@@ -79,17 +80,17 @@ type driveExportArgs struct {
 	Path     string `json:"save_path"`
 }
 
-func driveExport(ctx context.Context, api *drive.Service, c *conn, in driveExportArgs) (any, error) {
+func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveExportArgs) (any, error) {
 	if strings.TrimSpace(in.MimeType) == "" {
-		return nil, invalidf("'mime_type' is empty")
+		return nil, service.Invalidf("'mime_type' is empty")
 	}
-	return c.driveFetch(in.Path, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
+	return driveFetch(c, in.Path, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
 // driveFetch streams what a request answers into a file of the workspace. The path
 // is checked before anything is asked for.
-func (c *conn) driveFetch(path string, download func(...googleapi.CallOption) (*http.Response, error)) (out any, err error) {
-	file, err := c.createDriveFile(path)
+func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (out any, err error) {
+	file, err := createDriveFile(c, path)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +105,10 @@ func (c *conn) driveFetch(path string, download func(...googleapi.CallOption) (*
 		return nil, err
 	}
 	saved := driveSaved{file.rel, size}
-	if size > maxFile {
+	if size > service.MaxFile {
 		return saved, nil // More than a chat takes.
 	}
-	return c.deliver(saved, saved.Path)
+	return c.Deliver(saved, saved.Path)
 }
 
 // driveFault explains refusals that are no matter of permission, although they look
@@ -117,14 +118,14 @@ func driveFault(err error) error {
 	if !errors.As(err, &answer) || answer.Code != http.StatusForbidden {
 		return err
 	}
-	for _, reason := range reasons([]byte(answer.Body)) {
+	for _, reason := range service.Reasons([]byte(answer.Body)) {
 		switch reason {
 		case "fileNotDownloadable":
-			return invalidf("A Google document has no bytes of its own. Use drive_export with a target type.")
+			return service.Invalidf("A Google document has no bytes of its own. Use drive_export with a target type.")
 		case "fileNotExportable":
-			return invalidf("Only Google documents can be converted. Use drive_download.")
+			return service.Invalidf("Only Google documents can be converted. Use drive_download.")
 		case "exportSizeLimitExceeded":
-			return invalidf("The converted document is larger than the 10 MB that Google exports.")
+			return service.Invalidf("The converted document is larger than the 10 MB that Google exports.")
 		}
 	}
 	return err
@@ -138,7 +139,7 @@ type driveFile struct {
 }
 
 // createDriveFile checks a path and makes the folders above it.
-func (c *conn) createDriveFile(name string) (file *driveFile, err error) {
+func createDriveFile(c *service.Conn, name string) (file *driveFile, err error) {
 	ws, err := workspace.Open(c.Workspace)
 	if err != nil {
 		return nil, err
@@ -146,14 +147,14 @@ func (c *conn) createDriveFile(name string) (file *driveFile, err error) {
 	defer func() { err = errors.Join(err, ws.Close()) }()
 	rel, err := ws.Rel(name)
 	if err != nil {
-		return nil, fileError{name, err}
+		return nil, service.FileError{Name: name, Err: err}
 	}
 	info, err := ws.Stat(rel)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return nil, fileError{name, workspace.ErrNotFile}
+		return nil, service.FileError{Name: name, Err: workspace.ErrNotFile}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fileError{name, err}
+		return nil, service.FileError{Name: name, Err: err}
 	}
 	root, err := os.OpenRoot(ws.Dir())
 	if err != nil {
@@ -161,7 +162,7 @@ func (c *conn) createDriveFile(name string) (file *driveFile, err error) {
 	}
 	dir := filepath.Dir(rel)
 	if err := root.MkdirAll(dir, 0o700); err != nil {
-		return nil, errors.Join(fileError{name, hostless(err)}, root.Close())
+		return nil, errors.Join(service.FileError{Name: name, Err: err}, root.Close())
 	}
 	return &driveFile{root: root, rel: filepath.ToSlash(rel), temp: filepath.Join(dir, ".download-"+rand.Text())}, nil
 }
@@ -170,7 +171,7 @@ func (c *conn) createDriveFile(name string) (file *driveFile, err error) {
 func (f *driveFile) fill(from io.Reader) (size int64, err error) {
 	to, err := f.root.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return 0, fileError{f.rel, hostless(err)}
+		return 0, service.FileError{Name: f.rel, Err: err}
 	}
 	source := &driveSource{from: from}
 	size, err = io.Copy(to, source)
@@ -184,7 +185,7 @@ func (f *driveFile) fill(from io.Reader) (size int64, err error) {
 	if source.err != nil {
 		return 0, driveBroken(source.err)
 	}
-	return 0, fileError{f.rel, hostless(err)}
+	return 0, service.FileError{Name: f.rel, Err: err}
 }
 
 func (f *driveFile) close() error { return f.root.Close() }
@@ -211,18 +212,7 @@ func driveBroken(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &long):
-		return invalidf("The file is larger than the limit of %d bytes.", long.Limit)
+		return service.Invalidf("The file is larger than the limit of %d bytes.", long.Limit)
 	}
-	return toolgroups.Errorf(CodeUnavailable, "The download broke off: %s. Try again later.", plain(err.Error()))
-}
-
-// hostless is a file error without the path on the host.
-func hostless(err error) error {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Err
-	}
-	if at, ok := errors.AsType[*os.LinkError](err); ok {
-		return at.Err
-	}
-	return err
+	return toolgroups.Errorf(service.CodeUnavailable, "The download broke off: %s. Try again later.", service.Plain(err.Error()))
 }

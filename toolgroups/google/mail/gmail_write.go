@@ -1,7 +1,8 @@
-package google
+package mail
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"google.golang.org/api/gmail/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // maxSubject bounds a subject in bytes; a line of a header has at most 998 (RFC 5322).
@@ -45,13 +48,13 @@ func compose(in gmailWriteArgs, more ...field) (*gmail.Message, error) {
 		}
 		list, err := addresses(f.value)
 		if err != nil {
-			return nil, invalidf("'%s' must be addresses, separated by commas: %v", strings.ToLower(f.name), err)
+			return nil, service.Invalidf("'%s' must be addresses, separated by commas: %v", strings.ToLower(f.name), err)
 		}
 		fields = append(fields, field{f.name, list})
 	}
 	subject := strings.Join(strings.Fields(in.Subject), " ")
 	if len(subject) > maxSubject {
-		return nil, invalidf("the subject is longer than %d bytes", maxSubject)
+		return nil, service.Invalidf("the subject is longer than %d bytes", maxSubject)
 	}
 	kind := "text/plain"
 	if in.HTML {
@@ -90,9 +93,9 @@ func addresses(list string) (string, error) {
 	return strings.Join(out, ",\r\n "), nil
 }
 
-func gmailSend(ctx context.Context, api *gmail.Service, _ *conn, in gmailWriteArgs) (any, error) {
+func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailWriteArgs) (any, error) {
 	if strings.TrimSpace(in.To) == "" {
-		return nil, invalidf("'to' is empty")
+		return nil, service.Invalidf("'to' is empty")
 	}
 	m, err := compose(in)
 	if err != nil {
@@ -111,14 +114,14 @@ type gmailReplyArgs struct {
 	HTML bool   `json:"html"`
 }
 
-func gmailReply(ctx context.Context, api *gmail.Service, _ *conn, in gmailReplyArgs) (any, error) {
+func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailReplyArgs) (any, error) {
 	old, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("metadata").
 		MetadataHeaders("Subject", "From", "To", "Reply-To", "Message-ID", "References").Do()
 	if err != nil {
 		return nil, err
 	}
 	header := func(name string) string { return gmailHeader(old.Payload, name) }
-	to := cmpOr(header("Reply-To"), header("From"))
+	to := cmp.Or(header("Reply-To"), header("From"))
 	if slices.Contains(old.LabelIds, "SENT") { // One's own: it goes on to whom it went.
 		to = header("To")
 	}
@@ -152,7 +155,7 @@ func threadIDs(value string) string {
 	return strings.Join(ids, "\r\n ")
 }
 
-func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailWriteArgs) (any, error) {
+func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailWriteArgs) (any, error) {
 	m, err := compose(in)
 	if err != nil {
 		return nil, err
@@ -164,32 +167,20 @@ type gmailListArgs struct {
 	MaxResults int `json:"max_results"`
 }
 
-// gmailDrafts is the result of gmail_list_drafts.
-type gmailDrafts struct {
-	Drafts []*gmail.Draft `json:"drafts"`
-}
-
-func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *conn, in gmailListArgs) (any, error) {
-	drafts, _, err := collect(bounded(in.MaxResults, defaultMail, maxDrafts),
-		func(token string, wanted int64) ([]*gmail.Draft, string, error) {
-			call := api.Users.Drafts.List(me).Context(ctx).MaxResults(wanted)
-			if token != "" {
-				call.PageToken(token)
-			}
-			page, err := call.Do()
-			if err != nil {
-				return nil, "", err
-			}
-			return page.Drafts, page.NextPageToken, nil
-		})
-	return gmailDrafts{drafts}, err
+func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailListArgs) (any, error) {
+	call := api.Users.Drafts.List(me).Context(ctx)
+	limit := service.Bounded(in.MaxResults, defaultMail, maxDrafts)
+	drafts, _, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListDraftsResponse) ([]*gmail.Draft, string) {
+		return page.Drafts, page.NextPageToken
+	})
+	return map[string]any{"drafts": drafts}, err
 }
 
 type gmailDraftArgs struct {
 	ID string `json:"draft_id"`
 }
 
-func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
+func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
 	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.ID}).Context(ctx).Do()
 }
 
@@ -200,7 +191,7 @@ type gmailDraft struct {
 	MessageID string `json:"messageId"`
 }
 
-func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
+func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
 	d, err := api.Users.Drafts.Get(me, in.ID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
@@ -212,6 +203,6 @@ func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDra
 	return gmailDraft{gmailMessage: m, ID: d.Id, MessageID: m.ID}, err
 }
 
-func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *conn, in gmailDraftArgs) (any, error) {
-	return done{true}, api.Users.Drafts.Delete(me, in.ID).Context(ctx).Do()
+func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
+	return service.Done(), api.Users.Drafts.Delete(me, in.ID).Context(ctx).Do()
 }

@@ -1,4 +1,4 @@
-package google
+package service
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"google.golang.org/api/googleapi"
 )
@@ -14,7 +15,7 @@ import (
 // postJSON sends a body as it is and returns the answer as it is, nil where it is
 // empty. The types of the client library leave out what is false or 0 and what they
 // do not know, which in a batch of updates can be what matters.
-func (c *conn) postJSON(ctx context.Context, address string, body any) (json.RawMessage, error) {
+func (c *Conn) postJSON(ctx context.Context, address string, body any) (json.RawMessage, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
@@ -24,7 +25,7 @@ func (c *conn) postJSON(ctx context.Context, address string, body any) (json.Raw
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.client.Do(req)
+	resp, err := c.Client.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +44,29 @@ func (c *conn) postJSON(ctx context.Context, address string, body any) (json.Raw
 	return answer, nil
 }
 
-// batch is a list of updates, for documents, presentations and spreadsheets.
-type batch struct {
-	Requests []any `json:"requests"`
+// BatchUpdate applies updates to a document, presentation or spreadsheet at an address
+// and returns the answer as it is. Where Google answers nothing, the result is the id
+// under its name and no replies.
+func (c *Conn) BatchUpdate(ctx context.Context, address, name, id string, updates ...any) (any, error) {
+	answer, err := c.postJSON(ctx, address+url.PathEscape(id)+":batchUpdate", map[string]any{"requests": updates})
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil {
+		return map[string]any{name: id, "replies": []any{}}, nil
+	}
+	return answer, nil
 }
 
-// newBatch refuses a list of nothing, which Google would not accept.
-func newBatch(requests []json.RawMessage) (batch, error) {
+// Updates are updates as the model wrote them. There is at least one: Google does not
+// accept a list of nothing.
+func Updates(requests []json.RawMessage) ([]any, error) {
 	if len(requests) == 0 {
-		return batch{}, invalidf("'requests' is empty")
+		return nil, Invalidf("'requests' is empty")
 	}
 	out := make([]any, len(requests))
 	for i, r := range requests {
 		out[i] = r
 	}
-	return batch{out}, nil
+	return out, nil
 }

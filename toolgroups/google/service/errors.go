@@ -1,6 +1,7 @@
-package google
+package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,51 +27,59 @@ const (
 	CodeUnavailable  = "unavailable"
 )
 
+const (
+	// ScopePrefix is what the scopes of the services begin with.
+	ScopePrefix = "https://www.googleapis.com/auth/"
+	// AskToConnect is the end of errors that a new link mends.
+	AskToConnect = "Ask the user to send /connect google and to open the link."
+)
+
 // maxMessage bounds what of Google's own text is repeated, in bytes.
 const maxMessage = 600
 
 // secrets are tokens of Google, should one of its messages repeat one.
 var secrets = regexp.MustCompile(`ya29\.[\w.~+/-]+|1//[\w.~+/-]+|(?i:bearer)\s+\S+`)
 
-// invalidf is an error of the arguments.
-func invalidf(format string, args ...any) error {
+// Invalidf is an error of the arguments.
+func Invalidf(format string, args ...any) error {
 	return toolgroups.Errorf(toolgroups.CodeInvalid, format, args...)
 }
 
 // fault maps the error of an operation to the codes of the contract.
-func (c *conn) fault(err error) error {
+func (c *Conn) fault(err error) error {
 	var answer *googleapi.Error
 	var unreached *url.Error
 	var long *http.MaxBytesError
+	var file FileError
 	switch {
-	case isFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case IsFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &answer):
 		return c.refused(answer)
 	case errors.As(err, &long):
 		return toolgroups.Errorf(toolgroups.CodeExecution, "The answer is larger than %d bytes. Ask for less at a time.", long.Limit)
 	case errors.As(err, &unreached):
-		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", plain(unreached.Err.Error()))
-	case isFileError(err):
-		return fileFault(err)
+		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", Plain(unreached.Err.Error()))
+	case errors.As(err, &file):
+		return file.fault()
 	}
-	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", plain(err.Error()))
+	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", Plain(err.Error()))
 }
 
 // refused maps an answer of Google.
-func (c *conn) refused(answer *googleapi.Error) error {
-	text := plain(cmpOr(answer.Message, http.StatusText(answer.Code)))
+func (c *Conn) refused(answer *googleapi.Error) error {
+	text := Plain(cmp.Or(strings.TrimSpace(answer.Message), http.StatusText(answer.Code), "no reason given"))
 	switch code := answer.Code; {
-	case limitsRate(code, []byte(answer.Body)):
+	case LimitsRate(code, []byte(answer.Body)):
 		return toolgroups.Errorf(CodeRateLimited, "Google limits the rate of requests: %s. Try again in %s.", text, c.retryIn(answer.Header))
 	case code == http.StatusBadRequest:
 		return toolgroups.Errorf(toolgroups.CodeInvalid, "Google did not accept the request: %s (%d). Change the arguments.", text, code)
 	case code == http.StatusUnauthorized:
-		return toolgroups.Errorf(toolgroups.CodeDenied, "Google no longer accepts the connection: %s (%d). %s", text, code, askToConnect)
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Google no longer accepts the connection: %s (%d). %s", text, code, AskToConnect)
 	case code == http.StatusForbidden && lacksScope(answer):
-		return toolgroups.Errorf(toolgroups.CodeDenied, "The permission %s was not granted. %s", scopeNames(c.scopes), askToConnect)
+		return toolgroups.Errorf(toolgroups.CodeDenied, "The permission %s was not granted. %s", ScopeNames(c.Scopes), AskToConnect)
 	case code == http.StatusForbidden:
-		return toolgroups.Errorf(toolgroups.CodeDenied, "Google refused: %s (%d). Used permission: %s.", text, code, scopeNames(c.scopes))
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Google refused: %s (%d). Used permission: %s.", text, code, ScopeNames(c.Scopes))
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return toolgroups.Errorf(CodeNotFound, "Google did not find it: %s (%d). Check the id.", text, code)
 	case code == http.StatusConflict, code == http.StatusPreconditionFailed:
@@ -82,18 +91,8 @@ func (c *conn) refused(answer *googleapi.Error) error {
 	}
 }
 
-// cmpOr is the first text that is not empty.
-func cmpOr(texts ...string) string {
-	for _, t := range texts {
-		if strings.TrimSpace(t) != "" {
-			return t
-		}
-	}
-	return "no reason given"
-}
-
-// plain is a text of others as one short line without tokens.
-func plain(text string) string {
+// Plain is a text of others as one short line without tokens.
+func Plain(text string) string {
 	text = strings.Join(strings.Fields(secrets.ReplaceAllString(text, "[token]")), " ")
 	text = strings.TrimRight(text, ".")
 	if len(text) > maxMessage {
@@ -115,8 +114,8 @@ type reply struct {
 	} `json:"error"`
 }
 
-// reasons are the reasons in the body of an error.
-func reasons(body []byte) []string {
+// Reasons are the reasons in the body of an error.
+func Reasons(body []byte) []string {
 	var r reply
 	if json.Unmarshal(body, &r) != nil {
 		return nil
@@ -131,16 +130,16 @@ func reasons(body []byte) []string {
 	return out
 }
 
-// limitsRate recognises a limit of the rate, for which the older services use 403
+// LimitsRate recognises a limit of the rate, for which the older services use 403
 // (developers.google.com/workspace/gmail/api/guides/handle-errors).
-func limitsRate(code int, body []byte) bool {
+func LimitsRate(code int, body []byte) bool {
 	if code == http.StatusTooManyRequests {
 		return true
 	}
 	if code != http.StatusForbidden {
 		return false
 	}
-	for _, r := range reasons(body) {
+	for _, r := range Reasons(body) {
 		switch r {
 		case "sharingRateLimitExceeded", "downloadQuotaExceeded", "rateLimitExceeded", "userRateLimitExceeded", "dailyLimitExceeded", "quotaExceeded", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
 			return true
@@ -150,7 +149,7 @@ func limitsRate(code int, body []byte) bool {
 }
 
 func lacksScope(answer *googleapi.Error) bool {
-	for _, r := range reasons([]byte(answer.Body)) {
+	for _, r := range Reasons([]byte(answer.Body)) {
 		if r == "ACCESS_TOKEN_SCOPE_INSUFFICIENT" || r == "insufficientPermissions" {
 			return true
 		}
@@ -159,15 +158,15 @@ func lacksScope(answer *googleapi.Error) bool {
 }
 
 // retryIn says when to try again.
-func (c *conn) retryIn(h http.Header) string {
-	if d, ok := retryAfter(h, c.google.now()); ok {
+func (c *Conn) retryIn(h http.Header) string {
+	if d, ok := RetryAfter(h, c.Now()); ok {
 		return max(d, time.Second).Round(time.Second).String()
 	}
 	return "a minute"
 }
 
-// retryAfter reads the header of RFC 9110, seconds or a date.
-func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+// RetryAfter reads the header of RFC 9110, seconds or a date.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
 		return time.Duration(seconds) * time.Second, true
@@ -178,19 +177,25 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// scopeNames are scopes without their common beginning.
-func scopeNames(scopes []string) string {
+// ScopeNames are scopes without their common beginning.
+func ScopeNames(scopes []string) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {
-		names[i] = strings.TrimPrefix(s, scopePrefix)
+		names[i] = strings.TrimPrefix(s, ScopePrefix)
 	}
 	return strings.Join(names, ", ")
 }
 
-// wrap adds what was tried, but not to what the model is told as it stands.
-func wrap(what string, err error) error {
-	if isFault(err) {
+// Wrap adds what was tried, but not to what the model is told as it stands.
+func Wrap(what string, err error) error {
+	if IsFault(err) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// IsFault reports an error that already is what the model should be told.
+func IsFault(err error) bool {
+	var fault *toolgroups.Error
+	return errors.As(err, &fault)
 }

@@ -1,4 +1,4 @@
-package google
+package drive
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"google.golang.org/api/forms/v1"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // Maxima of the list of answers (developers.google.com/workspace/forms/api/reference/rest).
@@ -22,16 +23,17 @@ const (
 	formsScaleHigh = 5
 )
 
-func formsGroup() group {
-	return group{
-		name:   "google_forms",
-		scopes: []string{forms.FormsBodyScope},
-		operations: operations{
-			"formsCreate":        with(forms.NewService, formsCreate),
-			"formsGet":           with(forms.NewService, formsGet),
-			"formsAddQuestion":   with(forms.NewService, formsAddQuestion),
-			"formsListResponses": with(forms.NewService, formsListResponses).needs(forms.FormsResponsesReadonlyScope),
-			"formsGetResponse":   with(forms.NewService, formsGetResponse).needs(forms.FormsResponsesReadonlyScope),
+func formsGroup() service.Group {
+	return service.Group{
+		Name:      "google_forms",
+		Scopes:    []string{forms.FormsBodyScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"formsCreate":        service.With(forms.NewService, formsCreate),
+			"formsGet":           service.With(forms.NewService, formsGet),
+			"formsAddQuestion":   service.With(forms.NewService, formsAddQuestion),
+			"formsListResponses": service.With(forms.NewService, formsListResponses).Needs(forms.FormsResponsesReadonlyScope),
+			"formsGetResponse":   service.With(forms.NewService, formsGetResponse).Needs(forms.FormsResponsesReadonlyScope),
 		},
 	}
 }
@@ -48,9 +50,9 @@ type formsCreated struct {
 	Title     string `json:"title"`
 }
 
-func formsCreate(ctx context.Context, api *forms.Service, _ *conn, in formsCreateArgs) (any, error) {
+func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsCreateArgs) (any, error) {
 	if strings.TrimSpace(in.Title) == "" {
-		return nil, invalidf("'title' is empty")
+		return nil, service.Invalidf("'title' is empty")
 	}
 	f, err := api.Forms.Create(&forms.Form{Info: &forms.Info{
 		Title: in.Title, DocumentTitle: cmp.Or(in.Document, in.Title),
@@ -81,7 +83,7 @@ type formsAdded struct {
 	Question string `json:"questionId"`
 }
 
-func formsAddQuestion(ctx context.Context, api *forms.Service, _ *conn, in formsAddArgs) (any, error) {
+func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsAddArgs) (any, error) {
 	question, err := in.question()
 	if err != nil {
 		return nil, err
@@ -126,17 +128,17 @@ func (in formsAddArgs) position(ctx context.Context, api *forms.Service) (int64,
 // the kind of answer.
 func (in formsAddArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
-		return nil, invalidf("'title' is empty")
+		return nil, service.Invalidf("'title' is empty")
 	}
 	if in.Index != nil && *in.Index < 0 {
-		return nil, invalidf("'index' must not be negative")
+		return nil, service.Invalidf("'index' must not be negative")
 	}
 	choice := map[string]string{"radio": "RADIO", "checkbox": "CHECKBOX", "dropdown": "DROP_DOWN"}[in.Type]
 	switch {
 	case choice != "" && len(in.Options) == 0:
-		return nil, invalidf("a question of type %s needs 'options'", in.Type)
+		return nil, service.Invalidf("a question of type %s needs 'options'", in.Type)
 	case choice == "" && len(in.Options) > 0:
-		return nil, invalidf("'options' are for radio, checkbox and dropdown only")
+		return nil, service.Invalidf("'options' are for radio, checkbox and dropdown only")
 	}
 	q := &forms.Question{Required: in.Required}
 	switch in.Type {
@@ -173,21 +175,14 @@ type formsResponses struct {
 	Total     *int                  `json:"totalSize,omitempty"`
 }
 
-func formsListResponses(ctx context.Context, api *forms.Service, _ *conn, in formsResponsesArgs) (any, error) {
-	limit := bounded(in.Size, defaultResponses, maxResponses)
-	responses, next, err := collect(limit, func(token string, wanted int64) ([]*forms.FormResponse, string, error) {
-		call := api.Forms.Responses.List(in.Form).Context(ctx).PageSize(wanted)
-		if token == "" {
-			token = in.Token
-		}
-		if token != "" {
-			call.PageToken(token)
-		}
-		page, err := call.Do()
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Responses, page.NextPageToken, nil
+func formsListResponses(ctx context.Context, api *forms.Service, _ *service.Conn, in formsResponsesArgs) (any, error) {
+	call := api.Forms.Responses.List(in.Form).Context(ctx)
+	if in.Token != "" {
+		call.PageToken(in.Token)
+	}
+	limit := service.Bounded(in.Size, defaultResponses, maxResponses)
+	responses, next, err := service.Collect(limit, call, call.PageSize, func(page *forms.ListFormResponsesResponse) ([]*forms.FormResponse, string) {
+		return page.Responses, page.NextPageToken
 	})
 	out := formsResponses{Responses: responses, Next: next}
 	if n := len(responses); in.Token == "" && next == "" {
@@ -201,6 +196,6 @@ type formsResponseArgs struct {
 	Response string `json:"response_id"`
 }
 
-func formsGetResponse(ctx context.Context, api *forms.Service, _ *conn, in formsResponseArgs) (any, error) {
+func formsGetResponse(ctx context.Context, api *forms.Service, _ *service.Conn, in formsResponseArgs) (any, error) {
 	return api.Forms.Responses.Get(in.Form, in.Response).Context(ctx).Do()
 }

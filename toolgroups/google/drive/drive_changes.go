@@ -1,4 +1,4 @@
-package google
+package drive
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/api/drive/v3"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 type driveFolderArgs struct {
@@ -13,9 +15,9 @@ type driveFolderArgs struct {
 	Parent string `json:"parent_id"`
 }
 
-func driveCreateFolder(ctx context.Context, api *drive.Service, _ *conn, in driveFolderArgs) (any, error) {
+func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFolderArgs) (any, error) {
 	if strings.TrimSpace(in.Name) == "" {
-		return nil, invalidf("'name' is empty")
+		return nil, service.Invalidf("'name' is empty")
 	}
 	folder := &drive.File{Name: in.Name, MimeType: driveFolder, Parents: driveParents(in.Parent)}
 	return api.Files.Create(folder).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
@@ -36,7 +38,7 @@ type driveTrashed struct {
 	Trashed bool   `json:"trashed"`
 }
 
-func driveDeleteFile(ctx context.Context, api *drive.Service, _ *conn, in driveFileArgs) (any, error) {
+func driveDeleteFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
 	// The method "delete" of the API would not go by way of the trash.
 	f, err := api.Files.Update(in.File, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
 		Fields("id,name,trashed").Do()
@@ -51,9 +53,9 @@ type driveRenameArgs struct {
 	Name string `json:"new_name"`
 }
 
-func driveRenameFile(ctx context.Context, api *drive.Service, _ *conn, in driveRenameArgs) (any, error) {
+func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveRenameArgs) (any, error) {
 	if strings.TrimSpace(in.Name) == "" {
-		return nil, invalidf("'new_name' is empty")
+		return nil, service.Invalidf("'new_name' is empty")
 	}
 	return api.Files.Update(in.File, &drive.File{Name: in.Name}).Context(ctx).SupportsAllDrives(true).
 		Fields(driveFields).Do()
@@ -64,7 +66,7 @@ type driveMoveArgs struct {
 	Parent string `json:"new_parent_id"`
 }
 
-func driveMoveFile(ctx context.Context, api *drive.Service, _ *conn, in driveMoveArgs) (any, error) {
+func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveMoveArgs) (any, error) {
 	target := in.Parent
 	if target == driveRoot {
 		// Parents are listed with their true ids, so the alias would not be recognised.
@@ -97,10 +99,10 @@ type driveShareArgs struct {
 	Notify *bool  `json:"send_notification"`
 }
 
-func driveShareFile(ctx context.Context, api *drive.Service, _ *conn, in driveShareArgs) (any, error) {
+func driveShareFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveShareArgs) (any, error) {
 	email := strings.TrimSpace(in.Email)
 	if !strings.Contains(email, "@") {
-		return nil, invalidf("'email' must be an address, not %q", in.Email)
+		return nil, service.Invalidf("'email' must be an address, not %q", in.Email)
 	}
 	grant := &drive.Permission{Type: "user", Role: in.Role, EmailAddress: email}
 	return api.Permissions.Create(in.File, grant).Context(ctx).SupportsAllDrives(true).
@@ -113,7 +115,7 @@ type driveCopyArgs struct {
 	Parent string `json:"parent_id"`
 }
 
-func driveCopy(ctx context.Context, api *drive.Service, _ *conn, in driveCopyArgs) (any, error) {
+func driveCopy(ctx context.Context, api *drive.Service, _ *service.Conn, in driveCopyArgs) (any, error) {
 	return api.Files.Copy(in.File, &drive.File{Name: in.Name, Parents: driveParents(in.Parent)}).Context(ctx).
 		SupportsAllDrives(true).Fields(driveFields).Do()
 }

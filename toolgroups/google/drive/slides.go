@@ -1,26 +1,28 @@
-package google
+package drive
 
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"strings"
 
 	"google.golang.org/api/slides/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
-func slidesGroup() group {
-	return group{
-		name:   "google_slides",
-		scopes: []string{slides.PresentationsScope},
-		operations: operations{
-			"slidesGet":         with(slides.NewService, slidesGet),
-			"slidesCreate":      with(slides.NewService, slidesCreate),
-			"slidesAddSlide":    with(slides.NewService, slidesAddSlide),
-			"slidesGetText":     with(slides.NewService, slidesGetText),
-			"slidesBatchUpdate": with(slides.NewService, slidesBatchUpdate),
-			"slidesDeleteSlide": with(slides.NewService, slidesDeleteSlide),
-			"slidesListSlides":  with(slides.NewService, slidesListSlides),
+func slidesGroup() service.Group {
+	return service.Group{
+		Name:      "google_slides",
+		Scopes:    []string{slides.PresentationsScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"slidesGet":         service.With(slides.NewService, slidesGet),
+			"slidesCreate":      service.With(slides.NewService, slidesCreate),
+			"slidesAddSlide":    service.With(slides.NewService, slidesAddSlide),
+			"slidesGetText":     service.With(slides.NewService, slidesGetText),
+			"slidesBatchUpdate": service.With(slides.NewService, slidesBatchUpdate),
+			"slidesDeleteSlide": service.With(slides.NewService, slidesDeleteSlide),
+			"slidesListSlides":  service.With(slides.NewService, slidesListSlides),
 		},
 	}
 }
@@ -29,11 +31,11 @@ type slidesArgs struct {
 	Presentation string `json:"presentation_id"`
 }
 
-func slidesGet(ctx context.Context, api *slides.Service, _ *conn, in slidesArgs) (any, error) {
+func slidesGet(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
 	return api.Presentations.Get(in.Presentation).Context(ctx).Do()
 }
 
-func slidesCreate(ctx context.Context, api *slides.Service, _ *conn, in struct {
+func slidesCreate(ctx context.Context, api *slides.Service, _ *service.Conn, in struct {
 	Title string `json:"title"`
 },
 ) (any, error) {
@@ -42,22 +44,9 @@ func slidesCreate(ctx context.Context, api *slides.Service, _ *conn, in struct {
 		Fields("presentationId", "title", "revisionId", "pageSize", "slides").Do()
 }
 
-// slidesChanged is the result of a change to which Google answers nothing.
-type slidesChanged struct {
-	Presentation string            `json:"presentationId"`
-	Replies      []json.RawMessage `json:"replies"`
-}
-
 // slidesUpdate applies updates and returns Google's answer.
-func slidesUpdate(ctx context.Context, api *slides.Service, c *conn, id string, updates batch) (any, error) {
-	answer, err := c.postJSON(ctx, api.BasePath+"v1/presentations/"+url.PathEscape(id)+":batchUpdate", updates)
-	if err != nil {
-		return nil, err
-	}
-	if answer == nil {
-		return slidesChanged{id, []json.RawMessage{}}, nil
-	}
-	return answer, nil
+func slidesUpdate(ctx context.Context, api *slides.Service, c *service.Conn, id string, updates ...any) (any, error) {
+	return c.BatchUpdate(ctx, api.BasePath+"v1/presentations/", "presentationId", id, updates...)
 }
 
 type slidesAddArgs struct {
@@ -66,18 +55,18 @@ type slidesAddArgs struct {
 	Index  *int64 `json:"insertion_index"`
 }
 
-func slidesAddSlide(ctx context.Context, api *slides.Service, c *conn, in slidesAddArgs) (any, error) {
+func slidesAddSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesAddArgs) (any, error) {
 	add := &slides.CreateSlideRequest{}
 	if layout := strings.ToUpper(strings.TrimSpace(in.Layout)); layout != "" {
 		add.SlideLayoutReference = &slides.LayoutReference{PredefinedLayout: layout}
 	}
 	if in.Index != nil {
 		if *in.Index < 0 {
-			return nil, invalidf("'insertion_index' must not be negative")
+			return nil, service.Invalidf("'insertion_index' must not be negative")
 		}
 		add.InsertionIndex, add.ForceSendFields = *in.Index, []string{"InsertionIndex"}
 	}
-	return slidesUpdate(ctx, api, c, in.Presentation, batch{[]any{slides.Request{CreateSlide: add}}})
+	return slidesUpdate(ctx, api, c, in.Presentation, slides.Request{CreateSlide: add})
 }
 
 type slidesBatchArgs struct {
@@ -85,12 +74,12 @@ type slidesBatchArgs struct {
 	Requests []json.RawMessage `json:"requests"`
 }
 
-func slidesBatchUpdate(ctx context.Context, api *slides.Service, c *conn, in slidesBatchArgs) (any, error) {
-	updates, err := newBatch(in.Requests)
+func slidesBatchUpdate(ctx context.Context, api *slides.Service, c *service.Conn, in slidesBatchArgs) (any, error) {
+	updates, err := service.Updates(in.Requests)
 	if err != nil {
 		return nil, err
 	}
-	return slidesUpdate(ctx, api, c, in.Presentation, updates)
+	return slidesUpdate(ctx, api, c, in.Presentation, updates...)
 }
 
 type slidesDeleteArgs struct {
@@ -98,10 +87,10 @@ type slidesDeleteArgs struct {
 	Slide string `json:"slide_id"`
 }
 
-func slidesDeleteSlide(ctx context.Context, api *slides.Service, c *conn, in slidesDeleteArgs) (any, error) {
-	return slidesUpdate(ctx, api, c, in.Presentation, batch{[]any{slides.Request{
+func slidesDeleteSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesDeleteArgs) (any, error) {
+	return slidesUpdate(ctx, api, c, in.Presentation, slides.Request{
 		DeleteObject: &slides.DeleteObjectRequest{ObjectId: in.Slide},
-	}}})
+	})
 }
 
 // slidesList is the result of slides_list_slides.
@@ -119,7 +108,7 @@ type slidesItem struct {
 	Elements int    `json:"pageElementCount"`
 }
 
-func slidesListSlides(ctx context.Context, api *slides.Service, _ *conn, in slidesArgs) (any, error) {
+func slidesListSlides(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
 	p, err := api.Presentations.Get(in.Presentation).Context(ctx).
 		Fields("presentationId", "title", "slides(objectId,slideProperties/layoutObjectId,pageElements/objectId)").Do()
 	if err != nil {

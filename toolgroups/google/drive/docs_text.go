@@ -1,12 +1,15 @@
-package google
+package drive
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"google.golang.org/api/docs/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // docsText is the result of docs_get_text.
@@ -16,7 +19,7 @@ type docsText struct {
 	Document string `json:"documentId"`
 }
 
-func docsGetText(ctx context.Context, api *docs.Service, _ *conn, in docsArgs) (any, error) {
+func docsGetText(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
 	doc, err := api.Documents.Get(in.Document).Context(ctx).IncludeTabsContent(true).Do()
 	if err != nil {
 		return nil, err
@@ -122,10 +125,10 @@ func (w *docsWriter) element(p *docs.ParagraphElement) string {
 		return p.TextRun.Content
 	case p.Person != nil && p.Person.PersonProperties != nil:
 		who := p.Person.PersonProperties
-		return cmpOr(who.Name, who.Email)
+		return cmp.Or(who.Name, who.Email)
 	case p.RichLink != nil && p.RichLink.RichLinkProperties != nil:
 		link := p.RichLink.RichLinkProperties
-		return cmpOr(link.Title, link.Uri)
+		return cmp.Or(link.Title, link.Uri)
 	case p.DateElement != nil && p.DateElement.DateElementProperties != nil:
 		return p.DateElement.DateElementProperties.DisplayText
 	case p.FootnoteReference != nil:

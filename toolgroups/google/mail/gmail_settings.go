@@ -1,4 +1,4 @@
-package google
+package mail
 
 import (
 	"context"
@@ -6,27 +6,30 @@ import (
 	"strings"
 
 	"google.golang.org/api/gmail/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
-func gmailSettingsGroup() group {
-	return group{
-		name:   "google_gmail_settings",
-		scopes: []string{gmail.GmailSettingsBasicScope},
-		operations: operations{
-			"gmailSettingsGetVacation":             with(gmail.NewService, gmailSettingsGetVacation),
-			"gmailSettingsUpdateVacation":          with(gmail.NewService, gmailSettingsUpdateVacation),
-			"gmailSettingsGetImap":                 with(gmail.NewService, gmailSettingsGetImap),
-			"gmailSettingsUpdateImap":              with(gmail.NewService, gmailSettingsUpdateImap),
-			"gmailSettingsListFilters":             with(gmail.NewService, gmailSettingsListFilters),
-			"gmailSettingsCreateFilter":            with(gmail.NewService, gmailSettingsCreateFilter),
-			"gmailSettingsDeleteFilter":            with(gmail.NewService, gmailSettingsDeleteFilter),
-			"gmailSettingsListForwardingAddresses": with(gmail.NewService, gmailSettingsListForwardingAddresses),
-			"gmailSettingsGetAutoForwarding":       with(gmail.NewService, gmailSettingsGetAutoForwarding),
-			"gmailSettingsListSendAs":              with(gmail.NewService, gmailSettingsListSendAs),
-			"gmailSettingsGetLanguage":             with(gmail.NewService, gmailSettingsGetLanguage),
-			"gmailSettingsAddForwarding":           with(gmail.NewService, gmailSettingsAddForwarding).needs(scopeSharing),
-			"gmailSettingsSetAutoForward":          with(gmail.NewService, gmailSettingsSetAutoForward).needs(scopeSharing),
-			"gmailSettingsListDelegates":           with(gmail.NewService, gmailSettingsListDelegates),
+func gmailSettingsGroup() service.Group {
+	return service.Group{
+		Name:      "google_gmail_settings",
+		Scopes:    []string{gmail.GmailSettingsBasicScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"gmailSettingsGetVacation":             service.With(gmail.NewService, gmailSettingsGetVacation),
+			"gmailSettingsUpdateVacation":          service.With(gmail.NewService, gmailSettingsUpdateVacation),
+			"gmailSettingsGetImap":                 service.With(gmail.NewService, gmailSettingsGetImap),
+			"gmailSettingsUpdateImap":              service.With(gmail.NewService, gmailSettingsUpdateImap),
+			"gmailSettingsListFilters":             service.With(gmail.NewService, gmailSettingsListFilters),
+			"gmailSettingsCreateFilter":            service.With(gmail.NewService, gmailSettingsCreateFilter),
+			"gmailSettingsDeleteFilter":            service.With(gmail.NewService, gmailSettingsDeleteFilter),
+			"gmailSettingsListForwardingAddresses": service.With(gmail.NewService, gmailSettingsListForwardingAddresses),
+			"gmailSettingsGetAutoForwarding":       service.With(gmail.NewService, gmailSettingsGetAutoForwarding),
+			"gmailSettingsListSendAs":              service.With(gmail.NewService, gmailSettingsListSendAs),
+			"gmailSettingsGetLanguage":             service.With(gmail.NewService, gmailSettingsGetLanguage),
+			"gmailSettingsAddForwarding":           service.With(gmail.NewService, gmailSettingsAddForwarding).Needs(gmail.GmailSettingsSharingScope),
+			"gmailSettingsSetAutoForward":          service.With(gmail.NewService, gmailSettingsSetAutoForward).Needs(gmail.GmailSettingsSharingScope),
+			"gmailSettingsListDelegates":           service.With(gmail.NewService, gmailSettingsListDelegates),
 		},
 	}
 }
@@ -37,7 +40,7 @@ var (
 	imapFields     = []string{"Enabled", "AutoExpunge", "ExpungeBehavior", "MaxFolderSize"}
 )
 
-func gmailSettingsGetVacation(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsGetVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ type vacationArgs struct {
 
 // gmailSettingsUpdateVacation reads before it writes, because what a write leaves
 // out is lost.
-func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *conn, in vacationArgs) (any, error) {
+func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *con
 		return nil, err
 	}
 	if v.EndTime != 0 && v.EndTime <= v.StartTime {
-		return nil, invalidf("'end_time' must be after 'start_time'")
+		return nil, service.Invalidf("'end_time' must be after 'start_time'")
 	}
 	set(&v.ResponseSubject, in.Subject)
 	set(&v.ResponseBodyHtml, in.Body)
@@ -103,12 +106,12 @@ func millis(name string, text *string, old int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(*text), 10, 64)
 	if err != nil || n < 0 {
-		return 0, invalidf("'%s' must be milliseconds since 1970, not %q", name, *text)
+		return 0, service.Invalidf("'%s' must be milliseconds since 1970, not %q", name, *text)
 	}
 	return n, nil
 }
 
-func gmailSettingsGetImap(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsGetImap(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	s, err := api.Users.Settings.GetImap(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -124,7 +127,7 @@ type imapArgs struct {
 	MaxFolder *int64  `json:"max_folder_size"`
 }
 
-func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *conn, in imapArgs) (any, error) {
+func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service.Conn, in imapArgs) (any, error) {
 	s, err := api.Users.Settings.GetImap(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -142,14 +145,12 @@ func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *conn, i
 	return out, nil
 }
 
-func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Filters.List(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Filters []*gmail.Filter `json:"filters"`
-	}{orEmpty(list.Filter)}, nil
+	return map[string]any{"filters": service.OrEmpty(list.Filter)}, nil
 }
 
 type filterArgs struct {
@@ -161,12 +162,12 @@ type filterArgs struct {
 	Remove  []string `json:"remove_label_ids"`
 }
 
-func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *conn, in filterArgs) (any, error) {
+func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in filterArgs) (any, error) {
 	if strings.TrimSpace(in.From+in.To+in.Subject+in.Query) == "" {
-		return nil, invalidf("give from, to, subject or query: a filter without would match everything")
+		return nil, service.Invalidf("give from, to, subject or query: a filter without would match everything")
 	}
 	if len(in.Add)+len(in.Remove) == 0 {
-		return nil, invalidf("give add_label_ids or remove_label_ids")
+		return nil, service.Invalidf("give add_label_ids or remove_label_ids")
 	}
 	return api.Users.Settings.Filters.Create(me, &gmail.Filter{
 		Criteria: &gmail.FilterCriteria{From: in.From, To: in.To, Subject: in.Subject, Query: in.Query},
@@ -174,24 +175,22 @@ func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *conn,
 	}).Context(ctx).Do()
 }
 
-func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *conn, in struct {
+func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
 	ID string `json:"filter_id"`
 },
 ) (any, error) {
-	return done{true}, api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
+	return service.Done(), api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
 }
 
-func gmailSettingsListForwardingAddresses(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsListForwardingAddresses(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.ForwardingAddresses.List(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Addresses []*gmail.ForwardingAddress `json:"forwardingAddresses"`
-	}{orEmpty(list.ForwardingAddresses)}, nil
+	return map[string]any{"forwardingAddresses": service.OrEmpty(list.ForwardingAddresses)}, nil
 }
 
-func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	f, err := api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -200,21 +199,19 @@ func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *
 	return f, nil
 }
 
-func gmailSettingsListSendAs(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsListSendAs(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.SendAs.List(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		SendAs []*gmail.SendAs `json:"sendAs"`
-	}{orEmpty(list.SendAs)}, nil
+	return map[string]any{"sendAs": service.OrEmpty(list.SendAs)}, nil
 }
 
-func gmailSettingsGetLanguage(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsGetLanguage(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	return api.Users.Settings.GetLanguage(me).Context(ctx).Do()
 }
 
-func gmailSettingsAddForwarding(ctx context.Context, api *gmail.Service, _ *conn, in struct {
+func gmailSettingsAddForwarding(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
 	Email string `json:"forwarding_email"`
 },
 ) (any, error) {
@@ -227,7 +224,7 @@ type autoForwardArgs struct {
 	Disposition *string `json:"disposition"`
 }
 
-func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *conn, in autoForwardArgs) (any, error) {
+func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *service.Conn, in autoForwardArgs) (any, error) {
 	f, err := api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -236,7 +233,7 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *con
 	set(&f.EmailAddress, in.Email)
 	set(&f.Disposition, in.Disposition)
 	if f.Enabled && f.EmailAddress == "" {
-		return nil, invalidf("give email_address, a confirmed forwarding address")
+		return nil, service.Invalidf("give email_address, a confirmed forwarding address")
 	}
 	if f.Enabled && f.Disposition == "" {
 		f.Disposition = "leaveInInbox"
@@ -250,12 +247,10 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *con
 	return out, nil
 }
 
-func gmailSettingsListDelegates(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailSettingsListDelegates(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Delegates.List(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Delegates []*gmail.Delegate `json:"delegates"`
-	}{orEmpty(list.Delegates)}, nil
+	return map[string]any{"delegates": service.OrEmpty(list.Delegates)}, nil
 }

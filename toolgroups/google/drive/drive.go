@@ -1,4 +1,4 @@
-package google
+package drive
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/api/drive/v3"
 	"google.golang.org/api/googleapi"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // Maxima of the lists of Drive (developers.google.com/workspace/drive/api/reference/rest/v3).
@@ -24,26 +26,27 @@ const (
 	driveRoot             = "root"
 )
 
-func driveGroup() group {
-	return group{
-		name:   "google_drive",
-		scopes: []string{drive.DriveScope},
-		operations: operations{
-			"driveListFiles":       with(drive.NewService, driveListFiles),
-			"driveGetFile":         with(drive.NewService, driveGetFile),
-			"driveDownload":        with(drive.NewService, driveDownload),
-			"driveUpload":          with(drive.NewService, driveUpload),
-			"driveCreateFolder":    with(drive.NewService, driveCreateFolder),
-			"driveDeleteFile":      with(drive.NewService, driveDeleteFile),
-			"driveRenameFile":      with(drive.NewService, driveRenameFile),
-			"driveMoveFile":        with(drive.NewService, driveMoveFile),
-			"driveShareFile":       with(drive.NewService, driveShareFile),
-			"driveExport":          with(drive.NewService, driveExport),
-			"driveGetStorageQuota": with(drive.NewService, driveGetStorageQuota),
-			"driveListShared":      with(drive.NewService, driveListShared),
-			"driveSearch":          with(drive.NewService, driveSearch),
-			"driveCopy":            with(drive.NewService, driveCopy),
-			"drivePermissions":     with(drive.NewService, drivePermissions),
+func driveGroup() service.Group {
+	return service.Group{
+		Name:      "google_drive",
+		Scopes:    []string{drive.DriveScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"driveListFiles":       service.With(drive.NewService, driveListFiles),
+			"driveGetFile":         service.With(drive.NewService, driveGetFile),
+			"driveDownload":        service.With(drive.NewService, driveDownload),
+			"driveUpload":          service.With(drive.NewService, driveUpload),
+			"driveCreateFolder":    service.With(drive.NewService, driveCreateFolder),
+			"driveDeleteFile":      service.With(drive.NewService, driveDeleteFile),
+			"driveRenameFile":      service.With(drive.NewService, driveRenameFile),
+			"driveMoveFile":        service.With(drive.NewService, driveMoveFile),
+			"driveShareFile":       service.With(drive.NewService, driveShareFile),
+			"driveExport":          service.With(drive.NewService, driveExport),
+			"driveGetStorageQuota": service.With(drive.NewService, driveGetStorageQuota),
+			"driveListShared":      service.With(drive.NewService, driveListShared),
+			"driveSearch":          service.With(drive.NewService, driveSearch),
+			"driveCopy":            service.With(drive.NewService, driveCopy),
+			"drivePermissions":     service.With(drive.NewService, drivePermissions),
 		},
 	}
 }
@@ -56,22 +59,13 @@ type driveFiles struct {
 
 // driveList follows the pages of a query, beginning with the page of a token.
 func driveList(ctx context.Context, api *drive.Service, query, token string, limit int) (driveFiles, error) {
-	first := token
-	files, next, err := collect(limit, func(token string, wanted int64) ([]*drive.File, string, error) {
-		call := api.Files.List().Context(ctx).Q(query).PageSize(wanted).
-			Fields("files("+driveFields+")", "nextPageToken").
-			SupportsAllDrives(true).IncludeItemsFromAllDrives(true)
-		if token == "" {
-			token = first
-		}
-		if token != "" {
-			call.PageToken(token)
-		}
-		page, err := call.Do()
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Files, page.NextPageToken, nil
+	call := api.Files.List().Context(ctx).Q(query).Fields("files("+driveFields+")", "nextPageToken").
+		SupportsAllDrives(true).IncludeItemsFromAllDrives(true)
+	if token != "" {
+		call.PageToken(token)
+	}
+	files, next, err := service.Collect(limit, call, call.PageSize, func(page *drive.FileList) ([]*drive.File, string) {
+		return page.Files, page.NextPageToken
 	})
 	return driveFiles{files, next}, err
 }
@@ -88,7 +82,7 @@ type driveListArgs struct {
 	Token      string `json:"page_token"`
 }
 
-func driveListFiles(ctx context.Context, api *drive.Service, _ *conn, in driveListArgs) (any, error) {
+func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveListArgs) (any, error) {
 	query := "trashed=false"
 	if in.Parent != "" {
 		query += " and " + driveQuote(in.Parent) + " in parents"
@@ -97,7 +91,7 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *conn, in driveLi
 		// An "or" of the clause must not undo the conditions before it.
 		query += " and (" + q + ")"
 	}
-	return driveList(ctx, api, query, in.Token, bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 }
 
 type driveSearchArgs struct {
@@ -112,19 +106,19 @@ type driveShared struct {
 	More  bool          `json:"more,omitempty"`
 }
 
-func driveSearch(ctx context.Context, api *drive.Service, _ *conn, in driveSearchArgs) (any, error) {
+func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
-		return nil, invalidf("'query' is empty")
+		return nil, service.Invalidf("'query' is empty")
 	}
 	text := driveQuote(in.Query)
 	found, err := driveList(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", "",
-		bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return driveShared{found.Files, found.Next != ""}, err
 }
 
-func driveListShared(ctx context.Context, api *drive.Service, _ *conn, in driveSearchArgs) (any, error) {
+func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
 	found, err := driveList(ctx, api, "sharedWithMe and trashed=false", "",
-		bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return driveShared{found.Files, found.Next != ""}, err
 }
 
@@ -132,7 +126,7 @@ type driveFileArgs struct {
 	File string `json:"file_id"`
 }
 
-func driveGetFile(ctx context.Context, api *drive.Service, _ *conn, in driveFileArgs) (any, error) {
+func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
 	return driveMetadata(ctx, api, in.File)
 }
 
@@ -149,7 +143,7 @@ type driveQuota struct {
 	InTrash int64 `json:"usageInDriveTrash,string"`
 }
 
-func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *conn, _ struct{}) (any, error) {
+func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *service.Conn, _ struct{}) (any, error) {
 	about, err := api.About.Get().Context(ctx).Fields("storageQuota").Do()
 	if err != nil {
 		return nil, err
@@ -161,24 +155,12 @@ func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *conn, _ st
 	return out, nil
 }
 
-// driveAccess is the result of drive_permissions.
-type driveAccess struct {
-	Permissions []*drive.Permission `json:"permissions"`
-}
-
-func drivePermissions(ctx context.Context, api *drive.Service, _ *conn, in driveFileArgs) (any, error) {
-	all, _, err := collect(maxDrivePermissions, func(token string, wanted int64) ([]*drive.Permission, string, error) {
-		call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
-			PageSize(min(wanted, drivePermissionsPage)).
-			Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
-		if token != "" {
-			call.PageToken(token)
-		}
-		page, err := call.Do()
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Permissions, page.NextPageToken, nil
+func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+	call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
+		Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
+	size := func(n int64) *drive.PermissionsListCall { return call.PageSize(min(n, drivePermissionsPage)) }
+	all, _, err := service.Collect(maxDrivePermissions, call, size, func(page *drive.PermissionList) ([]*drive.Permission, string) {
+		return page.Permissions, page.NextPageToken
 	})
-	return driveAccess{all}, err
+	return map[string]any{"permissions": all}, err
 }

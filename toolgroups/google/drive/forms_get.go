@@ -1,9 +1,12 @@
-package google
+package drive
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/api/forms/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 type formsArgs struct {
@@ -50,7 +53,7 @@ type formsRows struct {
 	Options []string        `json:"options,omitempty"`
 }
 
-func formsGet(ctx context.Context, api *forms.Service, _ *conn, in formsArgs) (any, error) {
+func formsGet(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	f, err := api.Forms.Get(in.Form).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func formsOptions(choice *forms.ChoiceQuestion) []string {
 	options := make([]string, len(choice.Options))
 	for i, o := range choice.Options {
 		if options[i] = o.Value; o.IsOther {
-			options[i] = cmpOr(o.Value, "(other)")
+			options[i] = cmp.Or(o.Value, "(other)")
 		}
 	}
 	return options

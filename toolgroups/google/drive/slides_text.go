@@ -1,10 +1,12 @@
-package google
+package drive
 
 import (
 	"context"
 	"strings"
 
 	"google.golang.org/api/slides/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // slidesText is the result of slides_get_text.
@@ -20,7 +22,7 @@ type slidesPage struct {
 	Notes  string   `json:"notes,omitempty"`
 }
 
-func slidesGetText(ctx context.Context, api *slides.Service, _ *conn, in slidesArgs) (any, error) {
+func slidesGetText(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
 	p, err := api.Presentations.Get(in.Presentation).Context(ctx).
 		Fields("presentationId", "title", "slides(objectId,pageElements,slideProperties/notesPage)").Do()
 	if err != nil {

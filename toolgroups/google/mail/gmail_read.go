@@ -1,4 +1,4 @@
-package google
+package mail
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
 	"google.golang.org/api/gmail/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // gmailDepth bounds how deep the parts of a message are followed.
@@ -38,7 +40,7 @@ type gmailAttachment struct {
 	ID   string `json:"attachmentId"`
 }
 
-func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
 	m, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *conn, in gmailM
 // gmailRead puts a message into the form of the results.
 func gmailRead(ctx context.Context, api *gmail.Service, m *gmail.Message) (gmailMessage, error) {
 	out := gmailMessage{
-		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: orEmpty(m.LabelIds), Attachments: []gmailAttachment{},
+		ID: m.Id, ThreadID: m.ThreadId, HistoryID: m.HistoryId, Labels: service.OrEmpty(m.LabelIds), Attachments: []gmailAttachment{},
 		Subject: gmailHeader(m.Payload, "Subject"), From: gmailHeader(m.Payload, "From"), To: gmailHeader(m.Payload, "To"),
 		Cc: gmailHeader(m.Payload, "Cc"), Date: gmailHeader(m.Payload, "Date"),
 	}
@@ -115,7 +117,7 @@ func gmailText(ctx context.Context, api *gmail.Service, message string, parts []
 		}
 		data, err := decodeBase64(body.Data)
 		if err != nil {
-			return "", wrap("decode the text of the message", err)
+			return "", service.Wrap("decode the text of the message", err)
 		}
 		texts = append(texts, strings.ToValidUTF8(string(data), "\uFFFD"))
 	}
@@ -150,12 +152,12 @@ type gmailThread struct {
 	Messages []gmailMessage `json:"messages"`
 }
 
-func gmailGetThread(ctx context.Context, api *gmail.Service, _ *conn, in gmailThreadArgs) (any, error) {
+func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailThreadArgs) (any, error) {
 	thread, err := api.Users.Threads.Get(me, in.ID).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
-	messages, err := each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
+	messages, err := service.Each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
 		return gmailRead(ctx, api, m)
 	})
 	return gmailThread{thread.Id, messages}, err
@@ -173,18 +175,18 @@ type savedFile struct {
 	Saved string `json:"saved"`
 }
 
-func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *conn, in gmailAttachmentArgs) (any, error) {
+func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailAttachmentArgs) (any, error) {
 	body, err := api.Users.Messages.Attachments.Get(me, in.Message, in.Attachment).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
 	data, err := decodeBase64(body.Data)
 	if err != nil {
-		return nil, wrap("decode the attachment", err)
+		return nil, service.Wrap("decode the attachment", err)
 	}
-	rel, err := c.save(in.Path, data)
+	rel, err := c.Save(in.Path, data)
 	if err != nil {
 		return nil, err
 	}
-	return c.deliver(savedFile{len(data), rel}, rel)
+	return c.Deliver(savedFile{len(data), rel}, rel)
 }

@@ -1,12 +1,14 @@
-package google
+package drive
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"net/url"
 
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/sheets/v4"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // Field masks of spreadsheets, whose cells are not wanted.
@@ -15,20 +17,21 @@ const (
 	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
 )
 
-func sheetsGroup() group {
-	return group{
-		name:   "google_sheets",
-		scopes: []string{sheets.SpreadsheetsScope},
-		operations: operations{
-			"sheetsGet":          with(sheets.NewService, sheetsGet),
-			"sheetsReadValues":   with(sheets.NewService, sheetsReadValues),
-			"sheetsWriteValues":  with(sheets.NewService, sheetsWriteValues),
-			"sheetsAppendValues": with(sheets.NewService, sheetsAppendValues),
-			"sheetsClearValues":  with(sheets.NewService, sheetsClearValues),
-			"sheetsAddSheet":     with(sheets.NewService, sheetsAddSheet),
-			"sheetsBatchUpdate":  with(sheets.NewService, sheetsBatchUpdate),
-			"sheetsMetadata":     with(sheets.NewService, sheetsMetadata),
-			"sheetsCreate":       with(sheets.NewService, sheetsCreate),
+func sheetsGroup() service.Group {
+	return service.Group{
+		Name:      "google_sheets",
+		Scopes:    []string{sheets.SpreadsheetsScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"sheetsGet":          service.With(sheets.NewService, sheetsGet),
+			"sheetsReadValues":   service.With(sheets.NewService, sheetsReadValues),
+			"sheetsWriteValues":  service.With(sheets.NewService, sheetsWriteValues),
+			"sheetsAppendValues": service.With(sheets.NewService, sheetsAppendValues),
+			"sheetsClearValues":  service.With(sheets.NewService, sheetsClearValues),
+			"sheetsAddSheet":     service.With(sheets.NewService, sheetsAddSheet),
+			"sheetsBatchUpdate":  service.With(sheets.NewService, sheetsBatchUpdate),
+			"sheetsMetadata":     service.With(sheets.NewService, sheetsMetadata),
+			"sheetsCreate":       service.With(sheets.NewService, sheetsCreate),
 		},
 	}
 }
@@ -59,7 +62,7 @@ type sheetInfo struct {
 	Sheets []sheetTab `json:"sheets"`
 }
 
-func sheetsGet(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	s, err := api.Spreadsheets.Get(in.ID).Context(ctx).Fields(sheetsFields).Do()
 	if err != nil {
 		return nil, err
@@ -88,20 +91,20 @@ type sheetValues struct {
 	Values [][]any `json:"values"`
 }
 
-func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	v, err := api.Spreadsheets.Values.Get(in.ID, in.Range).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return sheetValues{v.Range, orEmpty(v.Values)}, nil
+	return sheetValues{v.Range, service.OrEmpty(v.Values)}, nil
 }
 
-func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	if len(in.Values) == 0 {
-		return nil, invalidf("'values' is empty; sheets_clear_values empties cells")
+		return nil, service.Invalidf("'values' is empty; sheets_clear_values empties cells")
 	}
 	v, err := api.Spreadsheets.Values.Update(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
-		ValueInputOption(cmpOr(in.Option, "USER_ENTERED")).Do()
+		ValueInputOption(cmp.Or(in.Option, "USER_ENTERED")).Do()
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +116,9 @@ func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *conn, in she
 	}{v.UpdatedRange, v.UpdatedRows, v.UpdatedColumns, v.UpdatedCells}, nil
 }
 
-func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	if len(in.Values) == 0 {
-		return nil, invalidf("'values' is empty")
+		return nil, service.Invalidf("'values' is empty")
 	}
 	v, err := api.Spreadsheets.Values.Append(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
 		ValueInputOption("USER_ENTERED").InsertDataOption("INSERT_ROWS").Do()
@@ -128,40 +131,36 @@ func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *conn, in sh
 	}{v.TableRange, v.Updates}, nil
 }
 
-func sheetsClearValues(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsClearValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	v, err := api.Spreadsheets.Values.Clear(in.ID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Range string `json:"clearedRange"`
-	}{v.ClearedRange}, nil
+	return map[string]any{"clearedRange": v.ClearedRange}, nil
 }
 
-func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
+func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	add := &sheets.Request{AddSheet: &sheets.AddSheetRequest{Properties: &sheets.SheetProperties{Title: in.Title}}}
 	v, err := api.Spreadsheets.BatchUpdate(in.ID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Replies []*sheets.Response `json:"replies"`
-	}{v.Replies}, nil
+	return map[string]any{"replies": v.Replies}, nil
 }
 
-func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *conn, in sheetArgs) (any, error) {
-	body, err := newBatch(in.Raw)
+func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn, in sheetArgs) (any, error) {
+	updates, err := service.Updates(in.Raw)
 	if err != nil {
 		return nil, err
 	}
-	return c.postJSON(ctx, api.BasePath+"v4/spreadsheets/"+url.PathEscape(in.ID)+":batchUpdate", body)
+	return c.BatchUpdate(ctx, api.BasePath+"v4/spreadsheets/", "spreadsheetId", in.ID, updates...)
 }
 
-func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *conn, in sheetArgs) (any, error) {
-	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmpOr(in.Fields, metadataFields))).Do()
+func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
+	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, metadataFields))).Do()
 }
 
-func sheetsCreate(ctx context.Context, api *sheets.Service, _ *conn, in struct {
+func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in struct {
 	Title  string   `json:"title"`
 	Sheets []string `json:"sheet_titles"`
 },

@@ -1,6 +1,7 @@
-package google
+package organizer
 
 import (
+	"cmp"
 	"context"
 	"net/mail"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // localTime is a time without an offset.
@@ -37,7 +39,7 @@ func readTime(name, text string) (at, error) {
 			return at{text: t.Format(localTime), time: t, local: true}, nil
 		}
 	}
-	return at{}, invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
+	return at{}, service.Invalidf("'%s' must be like 2026-03-31T09:00:00+02:00, or a day like 2026-03-31, not %q", name, text)
 }
 
 // checkZone checks the name of a time zone; empty is none.
@@ -46,13 +48,13 @@ func checkZone(name string) error {
 		return nil
 	}
 	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
-		return invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
+		return service.Invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
 	}
 	return nil
 }
 
 // bound is a bound of a list with the offset that Google wants.
-func bound(c *conn, name, text string) (string, error) {
+func bound(c *service.Conn, name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", nil
 	}
@@ -63,7 +65,7 @@ func bound(c *conn, name, text string) (string, error) {
 	if !t.local && !t.allDay {
 		return t.text, nil
 	}
-	return t.in(c.google.cfg.Location), nil
+	return t.in(c.Location), nil
 }
 
 // eventTime is a start or an end for Google. The other kind is taken away, so that an
@@ -98,7 +100,7 @@ type newEventArgs struct {
 	AllDay      bool     `json:"all_day"`
 }
 
-func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *conn, in newEventArgs) (any, error) {
+func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in newEventArgs) (any, error) {
 	start, err := readTime("start", in.Start)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *conn, in
 	for _, guest := range in.Attendees {
 		address, err := mail.ParseAddress(guest)
 		if err != nil {
-			return nil, invalidf("%q in 'attendees' is no address", guest)
+			return nil, service.Invalidf("%q in 'attendees' is no address", guest)
 		}
 		event.Attendees = append(event.Attendees, &calendar.EventAttendee{Email: address.Address, DisplayName: address.Name})
 	}
@@ -135,11 +137,11 @@ func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *conn, in
 func ordered(start, end at) (at, error) {
 	switch {
 	case start.allDay != end.allDay:
-		return end, invalidf("'start' and 'end' must both be days or both be times")
+		return end, service.Invalidf("'start' and 'end' must both be days or both be times")
 	case start.allDay && end.time.Equal(start.time):
 		end.time = end.time.AddDate(0, 0, 1)
 	case start.local == end.local && !end.time.After(start.time):
-		return end, invalidf("'end' must be after 'start'")
+		return end, service.Invalidf("'end' must be after 'start'")
 	}
 	return end, nil
 }
@@ -172,29 +174,29 @@ type changeEventArgs struct {
 	Zone        string  `json:"timezone"`
 }
 
-func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *conn, in changeEventArgs) (any, error) {
+func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in changeEventArgs) (any, error) {
 	patch := &calendar.Event{}
-	changed := false
-	for _, f := range []struct {
-		name  string
-		value *string
-		to    *string
-	}{{"Summary", in.Summary, &patch.Summary}, {"Description", in.Description, &patch.Description}, {"Location", in.Location, &patch.Location}} {
-		if f.value != nil {
-			*f.to, changed = *f.value, true
-			patch.ForceSendFields = append(patch.ForceSendFields, f.name)
-		}
-	}
-	if in.Start != "" || in.End != "" {
-		changed = true
+	replace(&patch.ForceSendFields, "Summary", &patch.Summary, in.Summary)
+	replace(&patch.ForceSendFields, "Description", &patch.Description, in.Description)
+	replace(&patch.ForceSendFields, "Location", &patch.Location, in.Location)
+	retimed := in.Start != "" || in.End != ""
+	if retimed {
 		if err := retime(ctx, api, in, patch); err != nil {
 			return nil, err
 		}
 	}
-	if !changed {
-		return nil, invalidf("nothing to change: give summary, description, location, start or end")
+	if !retimed && len(patch.ForceSendFields) == 0 {
+		return nil, service.Invalidf("nothing to change: give summary, description, location, start or end")
 	}
 	return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
+}
+
+// replace gives a field of a patch a value that is to be sent even if it is empty.
+func replace(sent *[]string, name string, field, value *string) {
+	if value != nil {
+		*field = *value
+		*sent = append(*sent, name)
+	}
 }
 
 // retime puts new times into a patch. Where only the start is new, the event keeps
@@ -236,7 +238,7 @@ func timeOf(t *calendar.EventDateTime) at {
 	if t == nil {
 		return at{}
 	}
-	out, err := readTime("time", cmpOr(t.DateTime, t.Date))
+	out, err := readTime("time", cmp.Or(t.DateTime, t.Date))
 	if err != nil {
 		return at{}
 	}
@@ -266,7 +268,7 @@ type respondArgs struct {
 }
 
 // calendarRespond answers as the guest that Google knows the account to be.
-func calendarRespond(ctx context.Context, api *calendar.Service, _ *conn, in respondArgs) (any, error) {
+func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn, in respondArgs) (any, error) {
 	event, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -278,5 +280,5 @@ func calendarRespond(ctx context.Context, api *calendar.Service, _ *conn, in res
 			return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
 		}
 	}
-	return nil, toolgroups.Errorf(CodeConflict, "The account is not among the guests of this event, so there is nothing to answer.")
+	return nil, toolgroups.Errorf(service.CodeConflict, "The account is not among the guests of this event, so there is nothing to answer.")
 }

@@ -1,4 +1,4 @@
-package google
+package mail
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/googleapi"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // gmailBatch is how many ids one batchModify takes
@@ -32,11 +34,11 @@ type gmailTrashArgs struct {
 	IDs []string `json:"message_ids"`
 }
 
-func gmailTrash(ctx context.Context, api *gmail.Service, _ *conn, in gmailTrashArgs) (any, error) {
+func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailTrashArgs) (any, error) {
 	ids := gmailIDs(append(slices.Clone(in.IDs), in.ID))
 	switch len(ids) {
 	case 0:
-		return nil, invalidf("give message_id or message_ids")
+		return nil, service.Invalidf("give message_id or message_ids")
 	case 1:
 		return api.Users.Messages.Trash(me, ids[0]).Context(ctx).Do()
 	}
@@ -81,12 +83,12 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 		}
 		out.Success = false
 		out.Failed = append(out.Failed, batch...)
-		out.Reason = plain(err.Error())
+		out.Reason = service.Plain(err.Error())
 	}
 	return out, nil
 }
 
-func gmailUntrash(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+func gmailUntrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
 	return api.Users.Messages.Untrash(me, in.ID).Context(ctx).Do()
 }
 
@@ -94,15 +96,15 @@ func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove
 	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-func gmailMarkRead(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+func gmailMarkRead(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
 	return gmailModify(ctx, api, in.ID, nil, []string{"UNREAD"})
 }
 
-func gmailMarkUnread(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+func gmailMarkUnread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
 	return gmailModify(ctx, api, in.ID, []string{"UNREAD"}, nil)
 }
 
-func gmailArchive(ctx context.Context, api *gmail.Service, _ *conn, in gmailMessageArgs) (any, error) {
+func gmailArchive(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
 	return gmailModify(ctx, api, in.ID, nil, []string{"INBOX"})
 }
 
@@ -111,7 +113,7 @@ type gmailLabelArgs struct {
 	Label   string `json:"label_id"`
 }
 
-func gmailAddLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
+func gmailAddLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
 	add, _, err := gmailResolve(ctx, api, []string{in.Label}, nil)
 	if err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func gmailAddLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLab
 	return gmailModify(ctx, api, in.Message, add, nil)
 }
 
-func gmailRemoveLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
+func gmailRemoveLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
 	_, remove, err := gmailResolve(ctx, api, nil, []string{in.Label})
 	if err != nil {
 		return nil, err
@@ -151,28 +153,23 @@ func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string)
 	return resolve(add), resolve(remove), nil
 }
 
-// gmailLabels is the result of gmail_list_labels.
-type gmailLabels struct {
-	Labels []*gmail.Label `json:"labels"`
-}
-
-func gmailListLabels(ctx context.Context, api *gmail.Service, _ *conn, _ struct{}) (any, error) {
+func gmailListLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Labels.List(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return gmailLabels{orEmpty(list.Labels)}, nil
+	return map[string]any{"labels": service.OrEmpty(list.Labels)}, nil
 }
 
-func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *conn, in struct {
+func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
 	Name string `json:"name"`
 },
 ) (any, error) {
 	return api.Users.Labels.Create(me, &gmail.Label{Name: in.Name}).Context(ctx).Do()
 }
 
-func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *conn, in gmailLabelArgs) (any, error) {
-	return done{true}, api.Users.Labels.Delete(me, in.Label).Context(ctx).Do()
+func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
+	return service.Done(), api.Users.Labels.Delete(me, in.Label).Context(ctx).Do()
 }
 
 type gmailModifyArgs struct {
@@ -183,9 +180,9 @@ type gmailModifyArgs struct {
 	Remove   []string `json:"remove_labels"`
 }
 
-func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *conn, in gmailModifyArgs) (any, error) {
+func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailModifyArgs) (any, error) {
 	if in.Message == "" && in.Thread == "" {
-		return nil, invalidf("give message_id or thread_id")
+		return nil, service.Invalidf("give message_id or thread_id")
 	}
 	add, remove, err := gmailResolved(ctx, api, in)
 	if err != nil {
@@ -199,15 +196,15 @@ func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *conn, in gmai
 
 func gmailResolved(ctx context.Context, api *gmail.Service, in gmailModifyArgs) (add, remove []string, err error) {
 	if len(in.Add)+len(in.Remove) == 0 {
-		return nil, nil, invalidf("give add_labels or remove_labels")
+		return nil, nil, service.Invalidf("give add_labels or remove_labels")
 	}
 	return gmailResolve(ctx, api, in.Add, in.Remove)
 }
 
-func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *conn, in gmailModifyArgs) (any, error) {
+func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailModifyArgs) (any, error) {
 	ids := gmailIDs(in.Messages)
 	if len(ids) == 0 {
-		return nil, invalidf("'message_ids' is empty")
+		return nil, service.Invalidf("'message_ids' is empty")
 	}
 	add, remove, err := gmailResolved(ctx, api, in)
 	if err != nil {

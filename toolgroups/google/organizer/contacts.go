@@ -1,15 +1,15 @@
-package google
+package organizer
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
-	"time"
 
 	"google.golang.org/api/people/v1"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // Maxima of the lists of people (developers.google.com/people/api/rest).
@@ -27,18 +27,19 @@ const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biograph
 // contactsName is the name of a contact, which becomes a path.
 var contactsName = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
 
-func contactsGroup() group {
-	return group{
-		name:   "google_contacts",
-		scopes: []string{people.ContactsScope},
-		operations: operations{
-			"contactsList":          with(people.NewService, contactsList),
-			"contactsSearch":        with(people.NewService, contactsSearch),
-			"contactsGet":           with(people.NewService, contactsGet),
-			"contactsCreate":        with(people.NewService, contactsCreate),
-			"contactsUpdate":        with(people.NewService, contactsUpdate),
-			"contactsDelete":        with(people.NewService, contactsDelete),
-			"contactsListDirectory": with(people.NewService, contactsListDirectory).needs(people.DirectoryReadonlyScope),
+func contactsGroup() service.Group {
+	return service.Group{
+		Name:      "google_contacts",
+		Scopes:    []string{people.ContactsScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"contactsList":          service.With(people.NewService, contactsList),
+			"contactsSearch":        service.With(people.NewService, contactsSearch),
+			"contactsGet":           service.With(people.NewService, contactsGet),
+			"contactsCreate":        service.With(people.NewService, contactsCreate),
+			"contactsUpdate":        service.With(people.NewService, contactsUpdate),
+			"contactsDelete":        service.With(people.NewService, contactsDelete),
+			"contactsListDirectory": service.With(people.NewService, contactsListDirectory).Needs(people.DirectoryReadonlyScope),
 		},
 	}
 }
@@ -94,21 +95,14 @@ type contactsListArgs struct {
 	Token      string `json:"page_token"`
 }
 
-func contactsList(ctx context.Context, api *people.Service, _ *conn, in contactsListArgs) (any, error) {
-	limit := bounded(in.MaxResults, defaultContacts, maxContacts)
-	persons, next, err := collect(limit, func(token string, wanted int64) ([]*people.Person, string, error) {
-		call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields).PageSize(wanted)
-		if token == "" {
-			token = in.Token
-		}
-		if token != "" {
-			call.PageToken(token)
-		}
-		page, err := call.Do()
-		if err != nil {
-			return nil, "", err
-		}
-		return page.Connections, page.NextPageToken, nil
+func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactsListArgs) (any, error) {
+	call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields)
+	if in.Token != "" {
+		call.PageToken(in.Token)
+	}
+	limit := service.Bounded(in.MaxResults, defaultContacts, maxContacts)
+	persons, next, err := service.Collect(limit, call, call.PageSize, func(page *people.ListConnectionsResponse) ([]*people.Person, string) {
+		return page.Connections, page.NextPageToken
 	})
 	return contactsPage{newContacts(persons), next}, err
 }
@@ -118,9 +112,9 @@ type contactsSearchArgs struct {
 	MaxResults int    `json:"max_results"`
 }
 
-func contactsSearch(ctx context.Context, api *people.Service, c *conn, in contactsSearchArgs) (any, error) {
+func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, in contactsSearchArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
-		return nil, invalidf("'query' is empty")
+		return nil, service.Invalidf("'query' is empty")
 	}
 	search := func(query string, size int) ([]*people.SearchResult, error) {
 		found, err := api.People.SearchContacts().Context(ctx).Query(query).PageSize(int64(size)).ReadMask(contactsFields).Do()
@@ -134,10 +128,12 @@ func contactsSearch(ctx context.Context, api *people.Service, c *conn, in contac
 	if _, err := search("", 1); err != nil {
 		return nil, err
 	}
-	size := bounded(in.MaxResults, defaultContactsFound, maxContactsSearch)
+	size := service.Bounded(in.MaxResults, defaultContactsFound, maxContactsSearch)
 	found, err := search(in.Query, size)
 	if err == nil && len(found) == 0 {
-		if err = sleep(ctx, c.google.contactsPause()); err == nil {
+		// Google's cache gets two seconds to be filled, and nothing to speak of where the
+		// pauses of the configuration are short.
+		if err = service.Sleep(ctx, 4*c.Pause); err == nil {
 			found, err = search(in.Query, size)
 		}
 	}
@@ -151,28 +147,15 @@ func contactsSearch(ctx context.Context, api *people.Service, c *conn, in contac
 	return contactsPage{Contacts: newContacts(persons)}, nil
 }
 
-// contactsPause is how long Google's cache gets to be filled: two seconds, and
-// nothing to speak of where the pauses of the configuration are short.
-func (g *Google) contactsPause() time.Duration {
-	return 4 * cmp.Or(g.cfg.Pause, DefaultPause)
-}
-
-func contactsListDirectory(ctx context.Context, api *people.Service, _ *conn, in contactsSearchArgs) (any, error) {
+func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.Conn, in contactsSearchArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
-		return nil, invalidf("'query' is empty")
+		return nil, service.Invalidf("'query' is empty")
 	}
-	limit := bounded(in.MaxResults, defaultContactsFound, maxDirectory)
-	persons, _, err := collect(limit, func(token string, wanted int64) ([]*people.Person, string, error) {
-		call := api.People.SearchDirectoryPeople().Context(ctx).Query(in.Query).PageSize(wanted).ReadMask(contactsFields).
-			Sources("DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE", "DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT")
-		if token != "" {
-			call.PageToken(token)
-		}
-		page, err := call.Do()
-		if err != nil {
-			return nil, "", err
-		}
-		return page.People, page.NextPageToken, nil
+	call := api.People.SearchDirectoryPeople().Context(ctx).Query(in.Query).ReadMask(contactsFields).
+		Sources("DIRECTORY_SOURCE_TYPE_DOMAIN_PROFILE", "DIRECTORY_SOURCE_TYPE_DOMAIN_CONTACT")
+	limit := service.Bounded(in.MaxResults, defaultContactsFound, maxDirectory)
+	persons, _, err := service.Collect(limit, call, call.PageSize, func(page *people.SearchDirectoryPeopleResponse) ([]*people.Person, string) {
+		return page.People, page.NextPageToken
 	})
 	return contactsPage{Contacts: newContacts(persons)}, err
 }
@@ -185,12 +168,12 @@ type contactArgs struct {
 func (in contactArgs) named() (string, error) {
 	name := strings.TrimSpace(in.Resource)
 	if !contactsName.MatchString(name) {
-		return "", invalidf("'resource_name' must look like people/c123, not %q", in.Resource)
+		return "", service.Invalidf("'resource_name' must look like people/c123, not %q", in.Resource)
 	}
 	return name, nil
 }
 
-func contactsGet(ctx context.Context, api *people.Service, _ *conn, in contactArgs) (any, error) {
+func contactsGet(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	name, err := in.named()
 	if err != nil {
 		return nil, err
@@ -202,13 +185,13 @@ func contactsGet(ctx context.Context, api *people.Service, _ *conn, in contactAr
 	return newContact(p), nil
 }
 
-func contactsDelete(ctx context.Context, api *people.Service, _ *conn, in contactArgs) (any, error) {
+func contactsDelete(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	name, err := in.named()
 	if err != nil {
 		return nil, err
 	}
 	_, err = api.People.DeleteContact(name).Context(ctx).Do()
-	return done{true}, contactsEmpty(err)
+	return service.Done(), contactsEmpty(err)
 }
 
 // contactsEmpty makes nothing of the error about an answer without a body, which is

@@ -1,0 +1,145 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"oneclaw/internal/seal"
+	"oneclaw/storage"
+)
+
+// records are what lies in the store.
+type records struct {
+	cfg  Config
+	kv   storage.KV
+	seal *seal.Sealer
+	log  *slog.Logger
+}
+
+// newID makes an id that people can read out.
+func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()[:10]) }
+
+// maxKeyLength bounds what becomes part of a key in the store.
+const maxKeyLength = storage.MaxKey - len(groupOffPrefix)
+
+// usable reports whether an id can be part of a key: others exist nowhere.
+func usable(id string) bool {
+	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
+}
+
+// get reads a value; false if there is none. One that cannot be read is logged and
+// counts as none, so that it can be written anew.
+func get[T any](ctx context.Context, r *records, key string) (T, storage.Revision, bool, error) {
+	var value T
+	entry, exists, err := r.read(ctx, key)
+	if !exists || r.sound(key, json.Unmarshal(entry.Value, &value)) {
+		return value, entry.Revision, exists, err
+	}
+	return *new(T), entry.Revision, false, nil
+}
+
+// read returns what lies under a key; false if there is nothing.
+func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, error) {
+	entry, err := r.kv.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Entry{}, false, nil
+	}
+	if err != nil {
+		return storage.Entry{}, false, fmt.Errorf("settings: read %s: %w", key, err)
+	}
+	return entry, true, nil
+}
+
+// sound logs that a record is not what it should be. It then counts as none.
+func (r *records) sound(key string, fault error) bool {
+	if fault != nil {
+		r.log.Warn("setting is ignored", "key", key, "err", fault)
+	}
+	return fault == nil
+}
+
+// list reads all values below a key. One that cannot be read is logged and left out.
+func list[T any](ctx context.Context, r *records, below string) (map[string]T, error) {
+	values := map[string]T{}
+	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
+		if err != nil {
+			return nil, fmt.Errorf("settings: list %s: %w", below, err)
+		}
+		var value T
+		if r.sound(entry.Key, json.Unmarshal(entry.Value, &value)) {
+			values[strings.TrimPrefix(entry.Key, below)] = value
+		}
+	}
+	return values, nil
+}
+
+// names returns what lies below a key, sorted.
+func (r *records) names(ctx context.Context, below string) ([]string, error) {
+	var names []string
+	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
+		if err != nil {
+			return nil, fmt.Errorf("settings: list %s: %w", below, err)
+		}
+		names = append(names, strings.TrimPrefix(entry.Key, below))
+	}
+	return names, nil
+}
+
+// change reads a value, calls a function that changes it, and writes it if nobody else
+// did meanwhile, else begins again. An error of the function ends it; nothing is
+// written then.
+func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
+	for {
+		value, revision, exists, err := get[T](ctx, r, key)
+		if err != nil {
+			return err
+		}
+		if err := f(&value, exists); err != nil {
+			return err
+		}
+		if err := r.put(ctx, key, value, revision); !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// put writes a value over a revision.
+func (r *records) put(ctx context.Context, key string, value any, revision storage.Revision) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("settings: encode %s: %w", key, err)
+	}
+	return r.write(ctx, key, data, revision)
+}
+
+func (r *records) write(ctx context.Context, key string, data []byte, revision storage.Revision) error {
+	if _, err := r.kv.Put(ctx, key, data, revision); err != nil {
+		return fmt.Errorf("settings: write %s: %w", key, err)
+	}
+	return nil
+}
+
+func (r *records) remove(ctx context.Context, key string) error {
+	if err := r.kv.Delete(ctx, key, storage.Any); err != nil {
+		return fmt.Errorf("settings: delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// sorted returns the values of a map in the order of their names and ids.
+func sorted[T any](values map[string]T, names func(T) (name, id string)) []T {
+	return slices.SortedFunc(maps.Values(values), func(a, b T) int {
+		nameA, idA := names(a)
+		nameB, idB := names(b)
+		return cmp.Or(cmp.Compare(strings.ToLower(nameA), strings.ToLower(nameB)), cmp.Compare(idA, idB))
+	})
+}

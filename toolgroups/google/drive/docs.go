@@ -1,0 +1,154 @@
+package drive
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/api/docs/v1"
+
+	"oneclaw/toolgroups/google/service"
+)
+
+func docsGroup() service.Group {
+	return service.Group{
+		Name:      "google_docs",
+		Scopes:    []string{docs.DocumentsScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"docsGet":         service.With(docs.NewService, docsGet),
+			"docsCreate":      service.With(docs.NewService, docsCreate),
+			"docsInsertText":  service.With(docs.NewService, docsInsertText),
+			"docsAppendText":  service.With(docs.NewService, docsAppendText),
+			"docsGetText":     service.With(docs.NewService, docsGetText),
+			"docsBatchUpdate": service.With(docs.NewService, docsBatchUpdate),
+			"docsDeleteRange": service.With(docs.NewService, docsDeleteRange),
+			"docsFindReplace": service.With(docs.NewService, docsFindReplace),
+		},
+	}
+}
+
+type docsArgs struct {
+	Document string `json:"document_id"`
+}
+
+func docsGet(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
+	return api.Documents.Get(in.Document).Context(ctx).Do()
+}
+
+func docsCreate(ctx context.Context, api *docs.Service, _ *service.Conn, in struct {
+	Title string `json:"title"`
+},
+) (any, error) {
+	// The styles of a new document are many and say nothing.
+	return api.Documents.Create(&docs.Document{Title: in.Title}).Context(ctx).
+		Fields("documentId", "title", "revisionId", "body").Do()
+}
+
+// docsUpdate applies updates and returns Google's answer.
+func docsUpdate(ctx context.Context, api *docs.Service, c *service.Conn, id string, updates ...any) (any, error) {
+	return c.BatchUpdate(ctx, api.BasePath+"v1/documents/", "documentId", id, updates...)
+}
+
+type docsInsertArgs struct {
+	docsArgs
+	Text  string `json:"text"`
+	Index *int64 `json:"index"`
+}
+
+func docsInsertText(ctx context.Context, api *docs.Service, c *service.Conn, in docsInsertArgs) (any, error) {
+	at := int64(1)
+	if in.Index != nil {
+		at = *in.Index
+	}
+	switch {
+	case in.Text == "":
+		return nil, service.Invalidf("'text' is empty")
+	case at < 1:
+		return nil, service.Invalidf("'index' must be at least 1, the start of the body")
+	}
+	return docsUpdate(ctx, api, c, in.Document, docs.Request{
+		InsertText: &docs.InsertTextRequest{Text: in.Text, Location: &docs.Location{Index: at}},
+	})
+}
+
+func docsAppendText(ctx context.Context, api *docs.Service, c *service.Conn, in docsInsertArgs) (any, error) {
+	if in.Text == "" {
+		return nil, service.Invalidf("'text' is empty")
+	}
+	return docsUpdate(ctx, api, c, in.Document, docs.Request{
+		InsertText: &docs.InsertTextRequest{Text: in.Text, EndOfSegmentLocation: &docs.EndOfSegmentLocation{}},
+	})
+}
+
+type docsBatchArgs struct {
+	docsArgs
+	Requests []json.RawMessage `json:"requests"`
+}
+
+func docsBatchUpdate(ctx context.Context, api *docs.Service, c *service.Conn, in docsBatchArgs) (any, error) {
+	updates, err := service.Updates(in.Requests)
+	if err != nil {
+		return nil, err
+	}
+	return docsUpdate(ctx, api, c, in.Document, updates...)
+}
+
+type docsRangeArgs struct {
+	docsArgs
+	Start int64 `json:"start_index"`
+	End   int64 `json:"end_index"`
+}
+
+func docsDeleteRange(ctx context.Context, api *docs.Service, c *service.Conn, in docsRangeArgs) (any, error) {
+	if in.Start < 1 || in.End <= in.Start {
+		return nil, service.Invalidf("'start_index' must be at least 1 and 'end_index' greater than it")
+	}
+	return docsUpdate(ctx, api, c, in.Document, docs.Request{
+		DeleteContentRange: &docs.DeleteContentRangeRequest{Range: &docs.Range{StartIndex: in.Start, EndIndex: in.End}},
+	})
+}
+
+type docsReplaceArgs struct {
+	docsArgs
+	Find    string `json:"find_text"`
+	Replace string `json:"replace_text"`
+	Case    bool   `json:"match_case"`
+}
+
+// docsReplaced is the result of docs_find_replace, with the count also where it is 0.
+type docsReplaced struct {
+	Document string             `json:"documentId"`
+	Replies  []docsReplacedOnce `json:"replies"`
+}
+
+type docsReplacedOnce struct {
+	All struct {
+		Count int64 `json:"occurrencesChanged"`
+	} `json:"replaceAllText"`
+}
+
+func docsFindReplace(ctx context.Context, api *docs.Service, c *service.Conn, in docsReplaceArgs) (any, error) {
+	if in.Find == "" {
+		return nil, service.Invalidf("'find_text' is empty")
+	}
+	answer, err := docsUpdate(ctx, api, c, in.Document, docs.Request{
+		ReplaceAllText: &docs.ReplaceAllTextRequest{
+			ContainsText:    &docs.SubstringMatchCriteria{Text: in.Find, MatchCase: in.Case},
+			ReplaceText:     in.Replace,
+			ForceSendFields: []string{"ReplaceText"},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := answer.(json.RawMessage)
+	if !ok {
+		return answer, nil
+	}
+	out := docsReplaced{Replies: []docsReplacedOnce{}}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,168 @@
+package mail
+
+import (
+	"context"
+
+	"google.golang.org/api/gmail/v1"
+
+	"oneclaw/toolgroups/google/service"
+)
+
+// me is the mailbox of the account.
+const me = "me"
+
+func gmailGroup() service.Group {
+	return service.Group{
+		Name:      "google_gmail",
+		Scopes:    []string{gmail.GmailModifyScope},
+		Manifests: manifests,
+		Operations: service.Operations{
+			"gmailSearch":        service.With(gmail.NewService, gmailSearch),
+			"gmailGetMessage":    service.With(gmail.NewService, gmailGetMessage),
+			"gmailSend":          service.With(gmail.NewService, gmailSend),
+			"gmailReply":         service.With(gmail.NewService, gmailReply),
+			"gmailTrash":         service.With(gmail.NewService, gmailTrash),
+			"gmailUntrash":       service.With(gmail.NewService, gmailUntrash),
+			"gmailMarkRead":      service.With(gmail.NewService, gmailMarkRead),
+			"gmailMarkUnread":    service.With(gmail.NewService, gmailMarkUnread),
+			"gmailAddLabel":      service.With(gmail.NewService, gmailAddLabel),
+			"gmailRemoveLabel":   service.With(gmail.NewService, gmailRemoveLabel),
+			"gmailArchive":       service.With(gmail.NewService, gmailArchive),
+			"gmailListLabels":    service.With(gmail.NewService, gmailListLabels),
+			"gmailCreateLabel":   service.With(gmail.NewService, gmailCreateLabel),
+			"gmailCreateDraft":   service.With(gmail.NewService, gmailCreateDraft),
+			"gmailListDrafts":    service.With(gmail.NewService, gmailListDrafts),
+			"gmailSendDraft":     service.With(gmail.NewService, gmailSendDraft),
+			"gmailGetAttachment": service.With(gmail.NewService, gmailGetAttachment),
+			"gmailListThreads":   service.With(gmail.NewService, gmailListThreads),
+			"gmailGetThread":     service.With(gmail.NewService, gmailGetThread),
+			"gmailModifyLabels":  service.With(gmail.NewService, gmailModifyLabels),
+			"gmailDeleteLabel":   service.With(gmail.NewService, gmailDeleteLabel),
+			"gmailGetDraft":      service.With(gmail.NewService, gmailGetDraft),
+			"gmailDeleteDraft":   service.With(gmail.NewService, gmailDeleteDraft),
+			"gmailHistory":       service.With(gmail.NewService, gmailHistory),
+			"gmailBatchModify":   service.With(gmail.NewService, gmailBatchModify),
+		},
+	}
+}
+
+// Maxima of lists of mail.
+const (
+	defaultMail = 20
+	maxMail     = 100
+	// maxDrafts is the largest page of drafts and of changes
+	// (developers.google.com/workspace/gmail/api/reference/rest).
+	maxDrafts      = 500
+	defaultHistory = 50
+)
+
+type gmailQueryArgs struct {
+	Query      string `json:"query"`
+	MaxResults int    `json:"max_results"`
+}
+
+// gmailHit is a message in the result of a search.
+type gmailHit struct {
+	ID       string   `json:"id"`
+	ThreadID string   `json:"threadId"`
+	Snippet  string   `json:"snippet"`
+	Subject  string   `json:"subject"`
+	From     string   `json:"from"`
+	Date     string   `json:"date"`
+	Labels   []string `json:"labelIds"`
+}
+
+// gmailHits is the result of gmail_search. Total is Google's estimate where there
+// are more than were asked for.
+type gmailHits struct {
+	Messages []gmailHit `json:"messages"`
+	Total    int64      `json:"total"`
+}
+
+func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+	var estimate int64
+	call := api.Users.Messages.List(me).Context(ctx).Q(in.Query)
+	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
+	found, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListMessagesResponse) ([]*gmail.Message, string) {
+		estimate = max(estimate, page.ResultSizeEstimate)
+		return page.Messages, page.NextPageToken
+	})
+	if err != nil {
+		return nil, err
+	}
+	hits, err := service.Each(ctx, found, func(ctx context.Context, m *gmail.Message) (*gmailHit, error) {
+		full, err := api.Users.Messages.Get(me, m.Id).Context(ctx).Format("metadata").MetadataHeaders("Subject", "From", "Date").Do()
+		if isGone(err) {
+			return nil, nil // It was deleted since the search.
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &gmailHit{
+			ID: full.Id, ThreadID: full.ThreadId, Snippet: full.Snippet, Labels: service.OrEmpty(full.LabelIds),
+			Subject: gmailHeader(full.Payload, "Subject"), From: gmailHeader(full.Payload, "From"), Date: gmailHeader(full.Payload, "Date"),
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := gmailHits{Messages: []gmailHit{}}
+	for _, h := range hits {
+		if h != nil {
+			out.Messages = append(out.Messages, *h)
+		}
+	}
+	out.Total = int64(len(out.Messages))
+	if next != "" {
+		out.Total = max(out.Total, estimate)
+	}
+	return out, nil
+}
+
+// gmailThreads is the result of gmail_list_threads.
+type gmailThreads struct {
+	Threads []*gmail.Thread `json:"threads"`
+	Total   int64           `json:"total"`
+}
+
+func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+	var estimate int64
+	call := api.Users.Threads.List(me).Context(ctx).Q(in.Query)
+	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
+	found, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListThreadsResponse) ([]*gmail.Thread, string) {
+		estimate = max(estimate, page.ResultSizeEstimate)
+		return page.Threads, page.NextPageToken
+	})
+	total := int64(len(found))
+	if next != "" {
+		total = max(total, estimate)
+	}
+	return gmailThreads{found, total}, err
+}
+
+type gmailHistoryArgs struct {
+	Start      uint64 `json:"start_history_id,string"`
+	MaxResults int    `json:"max_results"`
+	Label      string `json:"label_id"`
+}
+
+// gmailChanges is the result of gmail_history.
+type gmailChanges struct {
+	History   []*gmail.History `json:"history"`
+	HistoryID uint64           `json:"historyId,string"`
+	Next      string           `json:"nextPageToken,omitempty"`
+}
+
+func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailHistoryArgs) (any, error) {
+	var newest uint64
+	call := api.Users.History.List(me).Context(ctx).StartHistoryId(in.Start)
+	if in.Label != "" {
+		call.LabelId(in.Label)
+	}
+	limit := service.Bounded(in.MaxResults, defaultHistory, maxDrafts)
+	changes, next, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListHistoryResponse) ([]*gmail.History, string) {
+		newest = page.HistoryId
+		return page.History, page.NextPageToken
+	})
+	return gmailChanges{changes, newest, next}, err
+}
