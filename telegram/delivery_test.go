@@ -99,13 +99,13 @@ func TestCommitComesBeforeTheMessage(t *testing.T) {
 	}
 }
 
-func TestSendFaults(t *testing.T) {
+func TestAttack21SendFaults(t *testing.T) {
 	tests := map[emulator.Effect]struct {
 		outcome bridge.Outcome
 		arrived int
 	}{
 		emulator.TooManyRequests: {bridge.Later, 0},
-		emulator.ServerError:     {bridge.Later, 0},
+		emulator.ServerError:     {bridge.Unknown, 0},
 		emulator.CutBefore:       {bridge.Unknown, 0},
 		emulator.CutAfter:        {bridge.Unknown, 1},
 		emulator.BadJSON:         {bridge.Unknown, 1},

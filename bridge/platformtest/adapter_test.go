@@ -37,7 +37,7 @@ func bugs() map[string][]string {
 		"ignores commits that fail":              {"NoRecordNoArrival", "RestartWhileSending"},
 		"sends twice":                            {"C06D20Order", "C13D16Threads"},
 		"hides repeats":                          {"C04AnswerDropped", "RestartWhileSending"},
-		"marks everything":                       {"C06D20Order", "D17ServerError", "C07FloodPasses"},
+		"marks everything":                       {"C06D20Order", "C07FloodPasses"},
 		"calls lost answers not sent":            {"C04AnswerDropped"},
 		"calls lost answers refused":             {"C04AnswerDropped"},
 		"calls floods refused":                   {"C07Flood", "C07FloodPasses"},
@@ -45,7 +45,7 @@ func bugs() map[string][]string {
 		"forgets how long floods last":           {"C07Flood"},
 		"stands still in floods":                 {"C07Flood"},
 		"calls errors refused":                   {"D17ServerError"},
-		"calls errors unknown":                   {"D17ServerError"},
+		"calls errors not sent":                  {"D17ServerError"},
 		"tries errors again by itself":           {"D17ServerError"},
 		"sends parts in another order":           {"B10D06D09LongAnswers"},
 		"cuts long answers off":                  {"B10D06D09LongAnswers"},
@@ -309,11 +309,12 @@ func (a *adapter) lost() bridge.Outcome {
 func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
 	failure := &bridge.SendError{Outcome: bridge.Later, Err: errors.New(string(fault.Effect))}
 	if fault.Effect == ServerError {
+		failure.Outcome = bridge.Unknown
 		switch a.m.bug {
 		case "calls errors refused":
 			failure.Outcome = bridge.Refused
-		case "calls errors unknown":
-			failure.Outcome = bridge.Unknown
+		case "calls errors not sent":
+			failure.Outcome = bridge.Later
 		case "tries errors again by itself":
 			_, _ = a.Send(ctx, to, part, commit)
 			return a.Send(ctx, to, part, commit)
