@@ -337,3 +337,34 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAttack02AServerErrorIsNoFlood: an error of Slack's own is no word about the pace.
+func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for _, fault := range []emulator.Fault{
+		{Effect: emulator.ServerError, Status: 503}, {Effect: emulator.ServerError, Status: 504},
+		{Effect: emulator.Refuse, Error: "internal_error"}, {Effect: emulator.Refuse, Error: "fatal_error"},
+	} {
+		fault.Method, fault.Times = "chat.postMessage", 1
+		f.inject(fault)
+		if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"}); err == nil {
+			t.Error("no error")
+		}
+	}
+	if len(f.p.api.paces.limits) != 0 {
+		t.Error("sends are held back")
+	}
+}
+
+func TestAttack02PingShowsAnOutage(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON, emulator.Refuse} {
+		f.inject(emulator.Fault{Method: "auth.test", Times: 1, Effect: effect, Status: 504})
+		if err := f.p.Ping(t.Context()); err == nil {
+			t.Errorf("%s: no error", effect)
+		}
+		if err := f.p.Ping(t.Context()); err != nil {
+			t.Errorf("after %s: %v", effect, err)
+		}
+	}
+}

@@ -47,6 +47,9 @@ func bugs() map[string][]string {
 		"calls errors refused":                   {"D17ServerError"},
 		"calls errors not sent":                  {"D17ServerError"},
 		"tries errors again by itself":           {"D17ServerError"},
+		"calls outages refused":                  {"Attack02Outage"},
+		"calls outages not sent":                 {"Attack02Outage"},
+		"never comes back from outages":          {"Attack02Outage"},
 		"sends parts in another order":           {"B10D06D09LongAnswers"},
 		"cuts long answers off":                  {"B10D06D09LongAnswers"},
 		"sends long answers whole":               {"B10D06D09LongAnswers"},
@@ -85,11 +88,19 @@ var (
 	_ bridge.Editor         = (*adapter)(nil)
 	_ bridge.Typer          = (*adapter)(nil)
 	_ bridge.Administrators = (*adapter)(nil)
+	_ bridge.Pinger         = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
 
 func (a *adapter) Name() string { return "memory" }
+
+func (a *adapter) Ping(context.Context) error {
+	if !a.m.back() || a.has("never comes back from outages") {
+		return errors.New("connection lost")
+	}
+	return nil
+}
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
 func (a *adapter) Run(ctx context.Context, in bridge.Inbox) error {
@@ -249,7 +260,10 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 			return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
 		}
 	}
-	if fault.Effect == RateLimited || fault.Effect == ServerError {
+	switch fault.Effect {
+	case Outage:
+		return "", &bridge.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part, commit)
 	}
 	if a.has("commits after sending") {
@@ -293,6 +307,16 @@ func (a *adapter) misdirect(to bridge.Address) bridge.Address {
 		to.ReplyTo = "1000"
 	}
 	return to
+}
+
+func (a *adapter) cut() bridge.Outcome {
+	switch a.m.bug {
+	case "calls outages not sent":
+		return bridge.Later
+	case "calls outages refused":
+		return bridge.Refused
+	}
+	return bridge.Unknown
 }
 
 func (a *adapter) lost() bridge.Outcome {

@@ -13,6 +13,7 @@ func faultProperties() []property {
 		{"C07Flood", "A flood limit delays its own chat alone, for as long as the platform asks, and loses nothing.", waitsAlone},
 		{"C07FloodPasses", "An answer that met a flood limit is shown by itself when the time is over, unmarked.", waitsOut},
 		{"D17ServerError", "An answer that met an error of the platform's own is sent again, marked as a repeat: nobody knows what became of the first.", triesAgain},
+		{"Attack02Outage", "An outage loses nothing: what was cut off is sent once more when the service is back, marked, and everything else once, unmarked.", outlasts},
 	}
 }
 
@@ -78,6 +79,21 @@ func waitsOut(t testing.TB, w *world) {
 }
 
 func triesAgain(t testing.TB, w *world) { w.retried(t, Fault{Effect: ServerError}, true) }
+
+func outlasts(t testing.TB, w *world) {
+	w.start()
+	place, other := w.open(Direct, w.town.Member), w.open(Thread, w.town.Member)
+	w.want(w.settled(place))
+	w.town.Inject(place, Fault{Effect: Outage})
+	w.say(place, "cut off")
+	w.await("the break", func(v View) bool { return v.Sends == 2 })
+	w.say(other, "waits")
+	w.onceAs(w.settled(place), reply("cut off"), true)
+	w.want(w.settled(other), reply("waits"))
+	if got := w.look().Sends; got != 6 {
+		t.Errorf("%d sends, want one for each message and one more", got)
+	}
+}
 
 // retried checks that a fault costs one more send, and that people see it where it is to
 // be marked.
