@@ -85,6 +85,7 @@ var (
 	_ bridge.Uploader       = (*Platform)(nil)
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
+	_ bridge.Pinger         = (*Platform)(nil)
 	_ bridge.Speller        = (*Platform)(nil)
 )
 

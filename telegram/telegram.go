@@ -84,6 +84,7 @@ var (
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Announcer      = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
+	_ bridge.Pinger         = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
