@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -139,24 +141,47 @@ func (b *Bridge) nextSeq() int64 {
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being
-// answered or was answered changes nothing.
+// answered or was answered changes nothing. A job that waits is read without a lock, so
+// it is replaced, never changed; the lane goes on while the disk is written.
 func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, j := range l.messages.waiting {
-		// What has begun and waits for its turn again (after an approval) is on record as
-		// it was.
-		if j.Message.ID != edit.ID || j.Message.User != edit.User || j.begun || len(j.Approvals) > 0 {
-			continue
-		}
-		before := j.Message.Text
-		j.Message.Text = edit.Text
-		if err := b.jobs.save(ctx, j); err != nil {
-			j.Message.Text = before
+	j := l.editable(edit)
+	if j == nil {
+		return nil
+	}
+	edited := *j
+	edited.Message.Text = edit.Text
+	err := b.jobs.put(ctx, &edited, j.rev)
+	if errors.Is(err, storage.ErrConflict) {
+		// Its turn has begun, or an earlier try to write this reported an error.
+		known, err := b.jobs.load(ctx, j.Key())
+		if known == nil || err != nil || known.Message.Text != edit.Text {
 			return err
 		}
+		edited.rev = known.rev
+	} else if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.messages.waiting, j); i >= 0 {
+		l.messages.waiting[i] = &edited
 	}
 	return nil
+}
+
+// editable returns the waiting job that an edit is about; nil where there is none.
+func (l *lane) editable(edit Message) *Job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool {
+		// What has begun and waits for its turn again (after an approval) is on record as
+		// it was.
+		return j.Message.Kind == KindText && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
+	})
+	if i < 0 {
+		return nil
+	}
+	return l.messages.waiting[i]
 }
 
 // Moved implements [Inbox]: the session of a chat goes on under its new id.
