@@ -115,6 +115,7 @@ func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	if j.Waited > 0 {
 		b.tell(j.Message.Chat)
 	}
+	b.stopNow(j)
 	b.queue(j)
 	return nil
 }
@@ -127,6 +128,7 @@ func (b *Bridge) adopt(ctx context.Context, key string) error {
 	}
 	j, err := b.jobs.load(ctx, key)
 	if j != nil {
+		b.stopNow(j)
 		b.queue(j)
 	}
 	return err

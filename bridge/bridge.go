@@ -322,6 +322,9 @@ func (b *Bridge) resume(ctx context.Context) error {
 	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
+	if err := b.stopFound(ctx, open); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
 	for _, j := range open {
 		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
 			j.Waited = late

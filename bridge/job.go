@@ -107,6 +107,10 @@ type Job struct {
 	suspended bool
 	// ended is why it ends, where a command ended it while it waited for an approval.
 	ended error
+	// cut says that a /stop has ended a turn, dropped how many messages it took out of
+	// their queue.
+	cut     bool
+	dropped int
 	// files are to be delivered with the answer that is being rendered.
 	files []toolgroups.File
 }

@@ -2,10 +2,15 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/storage"
 )
@@ -125,4 +130,125 @@ func TestAttack20AnEditHoldsNothingUp(t *testing.T) {
 	if got := texts(r.platform.wait(t, 4)); got[3] != "re: right" {
 		t.Errorf("answers: %q", got)
 	}
+}
+
+// putOff has the platform put off every text with a beginning, for an hour, until it is
+// let through, and says so each time.
+type putOff struct {
+	*platform
+	beginning string
+	tried     chan struct{}
+	through   atomic.Bool
+}
+
+func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	if !p.through.Load() && strings.HasPrefix(part.Text, p.beginning) {
+		select {
+		case p.tried <- struct{}{}:
+		default:
+		}
+		return "", &bridge.SendError{Outcome: bridge.Later, RetryAfter: time.Hour, Err: errors.New("too many requests")}
+	}
+	return p.platform.Send(ctx, to, part, commit)
+}
+
+const helpBegins = "I answer what you write"
+
+// hanging asks nobody and answers nothing until its turn is ended, which it says.
+type hanging struct{ begun, ended chan struct{} }
+
+func newHanging() *hanging { return &hanging{make(chan struct{}, 100), make(chan struct{}, 100)} }
+
+func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	if !strings.HasPrefix(turn.History[len(turn.History)-1].Text, "hang") {
+		return echo(ctx, turn)
+	}
+	return func(yield func(agent.Message, error) bool) {
+		h.begun <- struct{}{}
+		<-ctx.Done()
+		h.ended <- struct{}{}
+		yield(agent.Message{}, context.Cause(ctx))
+	}
+}
+
+// TestAttack19StopWaitsForNoOtherReply stops a turn while the reply to a command before
+// the /stop is put off for an hour.
+func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
+	h := newHanging()
+	r := newRig(t, h.think)
+	r.stop()
+	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+	r.cfg.Platforms = []bridge.Platform{p}
+	r.start()
+	r.accept(direct("1", "hang"), direct("2", "dropped"))
+	<-h.begun
+	r.accept(direct("3", "/help"))
+	<-p.tried
+	r.accept(direct("4", "/stop"))
+	within(t, h.ended, "end of the turn")
+	r.jobs("job/done/", func(all []bridge.Job) bool {
+		return len(all) == 2 && all[0].State == bridge.StateStopped && all[1].State == bridge.StateStopped
+	})
+	// The program is killed before the reply is there. It comes when it can.
+	r.stop()
+	p.through.Store(true)
+	r.start()
+	r.accept(direct("5", "last"))
+	got := r.platform.wait(t, 3)
+	if !strings.HasPrefix(got[0].text, helpBegins) || !strings.HasPrefix(got[1].text, "Stopped.") || got[2].text != "re: last" || len(h.begun) > 0 {
+		t.Errorf("answers: %q, turns begun again: %d", texts(got), len(h.begun))
+	}
+}
+
+// within waits for something that has to happen.
+func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
+	t.Helper()
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	select {
+	case v = <-happens:
+	case <-timeout.C:
+		t.Fatalf("no %s", what)
+	}
+	return v
+}
+
+// TestAttack19AnAcceptedStopOutlivesAnyKill kills the program at each step of a /stop
+// that is accepted while the reply to another command is put off.
+func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
+	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
+		h := newHanging()
+		r := newRig(t, h.think)
+		r.stop()
+		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+		store := r.cfg.Store
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{p}
+		r.start()
+		messages := []bridge.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
+		stopped := false
+		for i, happens := range []chan struct{}{h.begun, p.tried, h.ended} {
+			stopped = r.bridge.Accept(t.Context(), messages[i]) == nil && i == 2
+			select {
+			case <-happens:
+			case <-life.dead:
+			}
+		}
+		if life.dies == 0 {
+			r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 1 })
+		}
+		r.stop()
+		for len(h.begun) > 0 {
+			<-h.begun
+		}
+		p.through.Store(true)
+		r.cfg.Store = store
+		r.start()
+		r.accept(messages...) // the platform gives again what was not accepted
+		waitAnswered(t, r.platform, helpBegins, "Stopped.")
+		r.accept(direct("4", "last"))
+		waitAnswered(t, r.platform, "re: last")
+		if stopped && len(h.begun) > 0 {
+			t.Error("a turn that was stopped has begun again")
+		}
+	})
 }
