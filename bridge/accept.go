@@ -89,12 +89,10 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	if code, claims := claimOf(m); claims {
 		m, j.Message = code, code // the code is nothing for the model
 	}
-	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
-		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
-			"Please send it again later, or send /stop to drop the waiting ones.", waiting)
-	} else {
-		j.Waited = b.waited(m)
+	if refused, err := b.refuses(ctx, l, j); refused || err != nil {
+		return err
 	}
+	j.Waited = b.waited(m)
 	err := b.enqueue(ctx, j)
 	if err == nil {
 		b.hint(ctx, l, j)
@@ -105,6 +103,9 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	added, err := b.jobs.add(ctx, j)
+	if !added {
+		b.uncount(j)
+	}
 	if err != nil {
 		return err
 	}

@@ -90,8 +90,12 @@ type Config struct {
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
-	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
+	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
+	// [DefaultMaxWaiting].
 	MaxWaiting int
+	// MaxWaitingMember bounds the messages and commands of one user that wait in shared
+	// chats. 0 means [DefaultMaxWaitingMember].
+	MaxWaitingMember int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
 	TurnTimeout time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
@@ -122,10 +126,11 @@ type Persona struct {
 
 // Defaults of [Config].
 const (
-	DefaultWindowTokens = 96_000
-	DefaultMaxWaiting   = 100
-	DefaultTurnTimeout  = 15 * time.Minute
-	DefaultDrainTimeout = 10 * time.Second
+	DefaultWindowTokens     = 96_000
+	DefaultMaxWaiting       = 100
+	DefaultMaxWaitingMember = 20
+	DefaultTurnTimeout      = 15 * time.Minute
+	DefaultDrainTimeout     = 10 * time.Second
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
@@ -162,8 +167,10 @@ type Bridge struct {
 	mu      sync.Mutex
 	byChat  map[Chat]*lane
 	lastSeq int64
-	closing bool               // no lane begins another job
-	told    map[Chat]time.Time // that their messages waited, and when
+	closing bool                 // no lane begins another job
+	told    map[Chat]time.Time   // that their messages waited, and when
+	waiting map[string]int       // by who wrote them, in shared chats
+	full    map[string]time.Time // who was told that too much waits, and when
 
 	people    people
 	strangers strangers
@@ -182,6 +189,7 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
+	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
 	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
@@ -206,6 +214,8 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
 		told:      make(map[Chat]time.Time),
+		waiting:   make(map[string]int),
+		full:      make(map[string]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}

@@ -95,6 +95,7 @@ func (b *Bridge) queue(j *Job) {
 	}
 	l := b.lane(j.lane())
 	defer b.leave(l)
+	b.count(j)
 	l.mu.Lock()
 	if b.isCommand(j) || j.decides() {
 		l.commands.insert(j)
@@ -164,6 +165,7 @@ func (b *Bridge) next(l *lane, q *queue) (*Job, context.Context) {
 	}
 	j := q.waiting[0]
 	q.waiting = slices.Delete(q.waiting, 0, 1)
+	b.uncount(j)
 	ctx, cancel := context.WithCancelCause(b.work)
 	if j.ended != nil {
 		cancel(j.ended)
@@ -204,6 +206,7 @@ func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, wa
 			j.ended, running = cause, true
 			return false
 		}
+		b.uncount(j)
 		waiting = append(waiting, j)
 		return true
 	})

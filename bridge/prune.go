@@ -12,8 +12,8 @@ import (
 
 // What the bridge keeps in the store, and what bounds it:
 //
-//	job/open/     as many as wait: at most Config.MaxWaiting for each chat, besides
-//	              commands, which do not wait for anything
+//	job/open/     as many as wait: at most Config.MaxWaiting messages and as many
+//	              commands for each chat
 //	job/done/     receipts, for ReceiptAge
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
