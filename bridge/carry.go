@@ -28,8 +28,13 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 		if err == nil {
 			return
 		}
+		turn := j.turn
+		b.endTurn(j)
 		if b.ends(ctx, j, err, wait) || b.rest(ctx, wait) != nil {
 			return
+		}
+		if turn {
+			b.awaitTurn(ctx, j)
 		}
 	}
 }
@@ -107,6 +112,7 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 	}
+	b.endTurn(j)
 	if err := b.deliver(ctx, j); err != nil {
 		return err
 	}

@@ -221,6 +221,8 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 			listOr(held.tools, "a tool"), behind(waiting))
 	} else if running {
 		state = "I am working on an answer" + behind(waiting) + "."
+	} else if l.queues() {
+		state = "I am busy in other chats: " + count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))

@@ -87,6 +87,9 @@ func (b *Bridge) afterwards(ctx context.Context, j *Job) {
 			b.log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
+	if b.awaitTurn(ctx, j); ctx.Err() != nil {
+		return
+	}
 	after(ctx)
 }
 

@@ -78,7 +78,13 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		select {
+		case b.sends <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		err := b.try(j, to, p)
+		<-b.sends
 		tries++
 		var failure *SendError
 		switch {

@@ -101,6 +101,8 @@ type Job struct {
 	begun, counted bool
 	// after, if not nil, is done once the answer is delivered.
 	after func(context.Context)
+	// turn says that it is counted among the turns that run.
+	turn bool
 	// waits says that it is counted among those of its sender that wait.
 	waits bool
 	// tries counts the errors of a press.

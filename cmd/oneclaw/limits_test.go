@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
@@ -61,4 +65,78 @@ func TestAttack08AMemberFloodsAGroup(t *testing.T) {
 	if got := w.answers(group); len(got) != 6 {
 		t.Errorf("answers: %q", got)
 	}
+}
+
+// TestAttack10FewDescriptorsMakeFewTurns has more people write at once than the process
+// may open files. All are answered, and none is told that the model can not be reached.
+func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
+	const descriptors, chats = 256, 400
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	now, worst := 0, 0
+	full, free := make(chan struct{}), make(chan struct{})
+	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		mu.Lock()
+		now++
+		if worst = max(worst, now); now == (descriptors-keptDescriptors)/turnDescriptors {
+			select {
+			case <-full:
+			default:
+				close(full)
+			}
+		}
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			now--
+		}()
+		select {
+		case <-free:
+		case <-ctx.Done():
+		}
+		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
+	}))
+	var people []int64
+	for n := range chats {
+		people = append(people, w.person(fmt.Sprint("person ", n)))
+		w.say(people[n], "hello", nil)
+	}
+	bot := w.runUnder(shell, fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, descriptors))
+	<-full
+	last := people[chats-1]
+	wantIn(t, w.ask(bot, last, "/status", nil), "busy in other chats: 1 message waits here for its turn")
+	close(free)
+	w.until(bot, "all answers", func(s telegram.State) bool { return s.CountAnswers(0) >= chats+1 })
+	for _, who := range people {
+		if got := w.answers(who); got[len(got)-1] != "re: hello" {
+			t.Errorf("chat %d got %q", who, got)
+		}
+	}
+	if most := (descriptors - keptDescriptors) / turnDescriptors; worst > most {
+		t.Errorf("%d turns ran at the same time, want at most %d", worst, most)
+	}
+}
+
+// runUnder runs the bot by a command of the shell, which is given the program and its
+// arguments.
+func (w *town) runUnder(shell, script string) *process {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	named := filepath.Join(w.t.TempDir(), programName)
+	if err := os.Symlink(self, named); err != nil {
+		w.t.Fatal(err)
+	}
+	p := &process{t: w.t, out: newOutput(), done: make(chan struct{})}
+	p.cmd = command(context.Background(), w.t, w.env)
+	p.cmd.Path, p.cmd.Args = shell, []string{shell, "-c", script, named, "run"}
+	p.begin()
+	w.until(p, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
+	return p
 }
