@@ -110,7 +110,15 @@ func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 		return err
 	}
 	if !added {
-		return b.adopt(ctx, j.Key())
+		err := b.adopt(ctx, j.Key())
+		if d, is := errors.AsType[*damagedError](err); is {
+			// The platform has given the message again.
+			if _, err := b.mend(ctx, d, Chat{}, ""); err != nil {
+				return err
+			}
+			return b.enqueue(ctx, j)
+		}
+		return err
 	}
 	b.measure(j.Message.Chat.Platform, MeasuredAccepted)
 	if j.Waited > 0 {
@@ -157,6 +165,9 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := b.jobs.load(ctx, j.Key())
+		if isDamaged(err) {
+			return nil // its own turn meets that
+		}
 		if known == nil || err != nil || known.Message.Text != edit.Text {
 			return err
 		}

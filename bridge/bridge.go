@@ -169,6 +169,9 @@ type Bridge struct {
 	// accepted.
 	open sync.Map
 
+	// mending is held while a damaged record is set aside.
+	mending sync.Mutex
+
 	mu      sync.Mutex
 	byChat  map[Chat]*lane
 	lastSeq int64

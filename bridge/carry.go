@@ -52,6 +52,8 @@ func (b *Bridge) ends(ctx context.Context, j *Job, err error, wait time.Duration
 		return b.cutOff(j, StateBarred)
 	case b.work.Err() != nil:
 		return true
+	case b.mended(j, err):
+		return false
 	}
 	b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
 	return false

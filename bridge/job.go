@@ -101,6 +101,8 @@ type Job struct {
 	begun, counted bool
 	// after, if not nil, is done once the answer is delivered.
 	after func(context.Context)
+	// damaged names the damaged records that it met.
+	damaged []string
 	// turn says that it is counted among the turns that run.
 	turn bool
 	// waits says that it is counted among those of its sender that wait.
@@ -231,33 +233,32 @@ func (s jobs) closed(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// open returns the jobs that a former run of the program left open. A record that
-// cannot be read is reported to damaged and left alone.
-func (s jobs) open(ctx context.Context, damaged func(key string, err error)) ([]*Job, error) {
-	var found []*Job
+// open returns the jobs that a former run of the program left open, and the records that
+// do not decode.
+func (s jobs) open(ctx context.Context) (found []*Job, broken []error, err error) {
 	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: openPrefix}) {
 		if err != nil {
-			return nil, fmt.Errorf("list open jobs: %w", err)
+			return nil, nil, fmt.Errorf("list open jobs: %w", err)
 		}
 		j := &Job{}
-		if err := json.Unmarshal(entry.Value, j); err != nil {
-			damaged(entry.Key, err)
+		if err := decode(entry, j); err != nil {
+			broken = append(broken, err)
 			continue
 		}
 		j.rev, j.found = entry.Revision, true
 		known, err := s.closed(ctx, j.Key())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !known {
 			found = append(found, j)
 			continue
 		}
 		if err := s.remove(ctx, j); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return found, nil
+	return found, broken, nil
 }
 
 // load returns an open job; nil where there is none.
@@ -270,8 +271,8 @@ func (s jobs) load(ctx context.Context, key string) (*Job, error) {
 		return nil, fmt.Errorf("read job %s: %w", key, err)
 	}
 	j := &Job{}
-	if err := json.Unmarshal(entry.Value, j); err != nil {
-		return nil, fmt.Errorf("decode job %s: %w", key, err)
+	if err := decode(entry, j); err != nil {
+		return nil, err
 	}
 	j.rev, j.found = entry.Revision, true
 	return j, nil
@@ -291,8 +292,8 @@ func (s jobs) find(ctx context.Context, key string) (*Job, error) {
 		return nil, fmt.Errorf("read receipt %s: %w", key, err)
 	}
 	j = &Job{}
-	if err := json.Unmarshal(entry.Value, j); err != nil {
-		return nil, fmt.Errorf("decode receipt %s: %w", key, err)
+	if err := decode(entry, j); err != nil {
+		return nil, err
 	}
 	return j, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,15 +13,20 @@ import (
 
 // resume queues the jobs that a former run left open.
 func (b *Bridge) resume(ctx context.Context) error {
-	open, err := b.jobs.open(ctx, func(key string, err error) {
-		b.log.Error("open job can not be read and is left alone", "key", key, "err", err)
-	})
+	open, broken, err := b.jobs.open(ctx)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
 	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
+	}
+	for _, err := range broken {
+		if d, is := errors.AsType[*damagedError](err); is {
+			if err := b.mendJob(ctx, d); err != nil {
+				return fmt.Errorf("resume: %w", err)
+			}
+		}
 	}
 	if err := b.stopFound(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)

@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
 )
 
 // TestAttack08AMemberFloodsAGroup has one member mention the bot three hundred times
@@ -139,4 +143,35 @@ func (w *town) runUnder(shell, script string) *process {
 	p.begin()
 	w.until(p, "a poll", func(s telegram.State) bool { return s.Polls() > 0 })
 	return p
+}
+
+// TestAttack23WhatDoesNotDecodeIsToldAndListed damages a record of a stopped bot.
+func TestAttack23WhatDoesNotDecodeIsToldAndListed(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	bot := w.run()
+	w.ask(bot, ann, "/help", nil)
+	bot.kill(syscall.SIGTERM)
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := fmt.Sprintf("job/open/telegram:%d/77/text", ann)
+	_, err = store.Put(t.Context(), key, []byte(`{"message":`), storage.Absent)
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	bot = w.run()
+	w.until(bot, "notice", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
+	told := w.answers(ann)[1]
+	wantIn(t, told, "can not be read any more", "Incident ")
+	_, incident, _ := strings.Cut(told, "Incident ")
+	for _, life := range []string{"while it runs", "after it ended"} {
+		all, _ := examined(t, w.env)
+		if all["set aside"].Status != verdictWarn {
+			t.Errorf("%s: %+v", life, all["set aside"])
+		}
+		wantIn(t, all["set aside"].Text, key, strings.TrimSpace(incident))
+		bot.kill(syscall.SIGTERM)
+	}
 }
