@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -87,12 +89,10 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 	if code, claims := claimOf(m); claims {
 		m, j.Message = code, code // the code is nothing for the model
 	}
-	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting && !b.isCommand(j) {
-		j.Notice = fmt.Sprintf("There are already %d messages waiting here, so I did not take this one. "+
-			"Please send it again later, or send /stop to drop the waiting ones.", waiting)
-	} else {
-		j.Waited = b.waited(m)
+	if refused, err := b.refuses(ctx, l, j); refused || err != nil {
+		return err
 	}
+	j.Waited = b.waited(m)
 	err := b.enqueue(ctx, j)
 	if err == nil {
 		b.hint(ctx, l, j)
@@ -103,16 +103,28 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	added, err := b.jobs.add(ctx, j)
+	if !added {
+		b.uncount(j)
+	}
 	if err != nil {
 		return err
 	}
 	if !added {
-		return b.adopt(ctx, j.Key())
+		err := b.adopt(ctx, j.Key())
+		if d, is := errors.AsType[*damagedError](err); is {
+			// The platform has given the message again.
+			if _, err := b.mend(ctx, d, Chat{}, ""); err != nil {
+				return err
+			}
+			return b.enqueue(ctx, j)
+		}
+		return err
 	}
 	b.measure(j.Message.Chat.Platform, MeasuredAccepted)
 	if j.Waited > 0 {
 		b.tell(j.Message.Chat)
 	}
+	b.stopNow(j)
 	b.queue(j)
 	return nil
 }
@@ -125,6 +137,7 @@ func (b *Bridge) adopt(ctx context.Context, key string) error {
 	}
 	j, err := b.jobs.load(ctx, key)
 	if j != nil {
+		b.stopNow(j)
 		b.queue(j)
 	}
 	return err
@@ -139,24 +152,50 @@ func (b *Bridge) nextSeq() int64 {
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being
-// answered or was answered changes nothing.
+// answered or was answered changes nothing. A job that waits is read without a lock, so
+// it is replaced, never changed; the lane goes on while the disk is written.
 func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, j := range l.messages.waiting {
-		// What has begun and waits for its turn again (after an approval) is on record as
-		// it was.
-		if j.Message.ID != edit.ID || j.Message.User != edit.User || j.begun || len(j.Approvals) > 0 {
-			continue
+	j := l.editable(edit)
+	if j == nil {
+		return nil
+	}
+	edited := *j
+	edited.Message.Text = edit.Text
+	err := b.jobs.put(ctx, &edited, j.rev)
+	if errors.Is(err, storage.ErrConflict) {
+		// Its turn has begun, or an earlier try to write this reported an error.
+		known, err := b.jobs.load(ctx, j.Key())
+		if isDamaged(err) {
+			return nil // its own turn meets that
 		}
-		before := j.Message.Text
-		j.Message.Text = edit.Text
-		if err := b.jobs.save(ctx, j); err != nil {
-			j.Message.Text = before
+		if known == nil || err != nil || known.Message.Text != edit.Text {
 			return err
 		}
+		edited.rev = known.rev
+	} else if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.messages.waiting, j); i >= 0 {
+		l.messages.waiting[i] = &edited
 	}
 	return nil
+}
+
+// editable returns the waiting job that an edit is about; nil where there is none.
+func (l *lane) editable(edit Message) *Job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool {
+		// What has begun and waits for its turn again (after an approval) is on record as
+		// it was.
+		return j.Message.Kind == KindText && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
+	})
+	if i < 0 {
+		return nil
+	}
+	return l.messages.waiting[i]
 }
 
 // Moved implements [Inbox]: the session of a chat goes on under its new id.

@@ -146,9 +146,6 @@ func (k *breaker) release() {
 // isOutage reports whether an error of a send is about the platform, and not about this
 // send alone.
 func isOutage(err error) bool {
-	if err == nil {
-		return false
-	}
 	var failure *SendError
-	return !errors.As(err, &failure) || failure.Outcome == Unknown || failure.Outage
+	return errors.As(err, &failure) && (failure.Outcome == Unknown || failure.Outage)
 }

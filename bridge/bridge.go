@@ -3,13 +3,11 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"regexp"
-	"slices"
 	"sync"
 	"time"
 
@@ -90,8 +88,15 @@ type Config struct {
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
-	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
+	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
+	// [DefaultMaxWaiting].
 	MaxWaiting int
+	// MaxWaitingMember bounds the messages and commands of one user that wait in shared
+	// chats. 0 means [DefaultMaxWaitingMember].
+	MaxWaitingMember int
+	// MaxTurns bounds the answers that are made at the same time, and the sends. 0 means
+	// [DefaultMaxTurns].
+	MaxTurns int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
 	TurnTimeout time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
@@ -122,10 +127,12 @@ type Persona struct {
 
 // Defaults of [Config].
 const (
-	DefaultWindowTokens = 96_000
-	DefaultMaxWaiting   = 100
-	DefaultTurnTimeout  = 15 * time.Minute
-	DefaultDrainTimeout = 10 * time.Second
+	DefaultWindowTokens     = 96_000
+	DefaultMaxWaiting       = 100
+	DefaultMaxWaitingMember = 20
+	DefaultMaxTurns         = 1000
+	DefaultTurnTimeout      = 15 * time.Minute
+	DefaultDrainTimeout     = 10 * time.Second
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
@@ -153,6 +160,9 @@ type Bridge struct {
 	endWork context.CancelCauseFunc
 	lanes   sync.WaitGroup
 
+	turns turns
+	// sends bounds the sends that are made at the same time.
+	sends chan struct{}
 	// toasts bounds the presses that are being answered without a job.
 	toasts chan struct{}
 
@@ -160,11 +170,16 @@ type Bridge struct {
 	// accepted.
 	open sync.Map
 
+	// mending is held while a damaged record is set aside.
+	mending sync.Mutex
+
 	mu      sync.Mutex
 	byChat  map[Chat]*lane
 	lastSeq int64
-	closing bool               // no lane begins another job
-	told    map[Chat]time.Time // that their messages waited, and when
+	closing bool                 // no lane begins another job
+	told    map[Chat]time.Time   // that their messages waited, and when
+	waiting map[string]int       // by who wrote them, in shared chats
+	full    map[string]time.Time // who was told that too much waits, and when
 
 	people    people
 	strangers strangers
@@ -183,6 +198,8 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
+	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
+	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
 	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
@@ -200,6 +217,8 @@ func New(cfg Config) (*Bridge, error) {
 		jobs:      jobs{kv: cfg.Store},
 		cards:     cards{kv: cfg.Store},
 		expiry:    newExpiry(),
+		turns:     turns{free: cfg.MaxTurns},
+		sends:     make(chan struct{}, cfg.MaxTurns),
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]Platform),
 		breakers:  make(map[string]*breaker),
@@ -208,6 +227,8 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
 		told:      make(map[Chat]time.Time),
+		waiting:   make(map[string]int),
+		full:      make(map[string]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
@@ -310,56 +331,6 @@ func (b *Bridge) drain() {
 	}
 	b.endWork(errShutdown)
 	<-done
-}
-
-// resume queues the jobs that a former run left open.
-func (b *Bridge) resume(ctx context.Context) error {
-	open, err := b.jobs.open(ctx, func(key string, err error) {
-		b.log.Error("open job can not be read and is left alone", "key", key, "err", err)
-	})
-	if err != nil {
-		return fmt.Errorf("resume: %w", err)
-	}
-	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
-	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
-		return fmt.Errorf("resume: %w", err)
-	}
-	for _, j := range open {
-		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
-			j.Waited = late
-			b.tell(j.Message.Chat)
-		}
-		if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
-			k.report(false, errHeld) // the outage may last
-		}
-		b.queue(j)
-	}
-	if len(open) > 0 {
-		b.log.Info("resuming open jobs", "count", len(open))
-	}
-	return nil
-}
-
-// newestSeq returns the highest number that is on record. The clock may have been set
-// back since: a message with a lower number than the /clear before it would be taken for
-// an older one.
-func (b *Bridge) newestSeq(ctx context.Context, open []*Job) (int64, error) {
-	var newest int64
-	for _, j := range open {
-		newest = max(newest, j.Seq)
-	}
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessionPrefix}) {
-		if err != nil {
-			return 0, fmt.Errorf("list sessions: %w", err)
-		}
-		var s Session
-		if err := json.Unmarshal(entry.Value, &s); err != nil {
-			b.log.Error("session can not be read and is left alone", "key", entry.Key, "err", err)
-			continue
-		}
-		newest = max(newest, s.ClearedAt, s.StoppedAt)
-	}
-	return newest, nil
 }
 
 func (b *Bridge) announce(ctx context.Context, p Platform) {

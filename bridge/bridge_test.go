@@ -239,9 +239,13 @@ func TestAFullQueueSaysSo(t *testing.T) {
 	r.accept(direct("0", "slow"))
 	<-s.asked
 	r.accept(direct("1", "a"), direct("2", "b"), direct("3", "c"))
+	// It says so at once, not when the queue has drained.
+	if got := r.platform.wait(t, 1); !strings.Contains(got[0].text, "waiting") {
+		t.Errorf("told %q", texts(got))
+	}
 	close(s.free)
 	got := texts(r.platform.wait(t, 4))
-	if got[1] != "re: a" || got[2] != "re: b" || !strings.Contains(got[3], "waiting") {
+	if got[1] != "re: slow" || got[2] != "re: a" || got[3] != "re: b" {
 		t.Errorf("answers: %q", got)
 	}
 }

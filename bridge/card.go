@@ -132,11 +132,16 @@ func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (stri
 	case <-ctx.Done():
 		return "", fmt.Errorf("post card: %w", context.Cause(ctx))
 	}
+	return b.postNow(ctx, key, to, card)
+}
+
+// postNow posts while what a former run left open is still being looked for.
+func (b *Bridge) postNow(ctx context.Context, key string, to Chat, card Card) (string, error) {
 	m := Message{Chat: to, ID: hashed(key), Kind: kindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}
-	known, err := b.jobs.find(ctx, jobKey(m))
+	known, err := b.findJob(ctx, jobKey(m))
 	if known != nil || err != nil {
 		return tokenOf(known), err
 	}
@@ -159,8 +164,20 @@ func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (stri
 	if err := b.adopt(ctx, j.Key()); err != nil {
 		return "", err
 	}
-	known, err = b.jobs.find(ctx, j.Key())
+	known, err = b.findJob(ctx, j.Key())
 	return tokenOf(known), err
+}
+
+// findJob returns a job, open or closed; one that does not decode is set aside.
+func (b *Bridge) findJob(ctx context.Context, key string) (*Job, error) {
+	j, err := b.jobs.find(ctx, key)
+	if d, is := errors.AsType[*damagedError](err); is {
+		if _, err := b.mend(ctx, d, Chat{}, ""); err != nil {
+			return nil, err
+		}
+		return b.jobs.find(ctx, key)
+	}
+	return j, err
 }
 
 func tokenOf(j *Job) string {

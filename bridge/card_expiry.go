@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -162,7 +163,12 @@ func (b *Bridge) openCards(ctx context.Context) error {
 			b.expiry.add(kept)
 		}
 		return nil
-	}, func(token string, err error) {
-		b.log.Error("card can not be read and is left alone", "card", token[:min(4, len(token))], "err", err)
+	}, func(err error) error {
+		d, is := errors.AsType[*damagedError](err)
+		if !is {
+			return err
+		}
+		_, err = b.mend(ctx, d, Chat{}, "")
+		return err
 	})
 }

@@ -114,8 +114,8 @@ func (s cards) load(ctx context.Context, token string) (*keptCard, error) {
 
 func decodeCard(entry storage.Entry) (*keptCard, error) {
 	kept := &keptCard{}
-	if err := json.Unmarshal(entry.Value, kept); err != nil {
-		return nil, fmt.Errorf("decode card: %w", err)
+	if err := decode(entry, kept); err != nil {
+		return nil, err
 	}
 	kept.rev = entry.Revision
 	return kept, nil
@@ -155,16 +155,17 @@ func (s cards) remove(ctx context.Context, token string) error {
 	return nil
 }
 
-// each calls visit with every card. One that can not be read is reported to damaged and
-// left alone.
-func (s cards) each(ctx context.Context, visit func(*keptCard) error, damaged func(key string, err error)) error {
+// each calls visit with every card. One that can not be read is reported to damaged.
+func (s cards) each(ctx context.Context, visit func(*keptCard) error, damaged func(err error) error) error {
 	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: cardPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list cards: %w", err)
 		}
 		kept, err := decodeCard(entry)
 		if err != nil {
-			damaged(strings.TrimPrefix(entry.Key, cardPrefix), err)
+			if err := damaged(err); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := visit(kept); err != nil {
@@ -181,7 +182,7 @@ func (s cards) prune(ctx context.Context, before time.Time) error {
 			return nil
 		}
 		return s.remove(ctx, kept.Token)
-	}, func(string, error) {})
+	}, func(error) error { return nil })
 }
 
 // shown reports whether there is a point in sending the card: a question that is over

@@ -28,8 +28,13 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 		if err == nil {
 			return
 		}
+		turn := j.turn
+		b.endTurn(j)
 		if b.ends(ctx, j, err, wait) || b.rest(ctx, wait) != nil {
 			return
+		}
+		if turn {
+			b.awaitTurn(ctx, j)
 		}
 	}
 }
@@ -47,6 +52,8 @@ func (b *Bridge) ends(ctx context.Context, j *Job, err error, wait time.Duration
 		return b.cutOff(j, StateBarred)
 	case b.work.Err() != nil:
 		return true
+	case b.mended(j, err):
+		return false
 	}
 	b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
 	return false
@@ -107,6 +114,7 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 	}
+	b.endTurn(j)
 	if err := b.deliver(ctx, j); err != nil {
 		return err
 	}

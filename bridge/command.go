@@ -87,7 +87,7 @@ func commandTable(more []Command) []command {
 		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
 		{CommandInfo: CommandInfo{"clear", "Forget this conversation and begin a new one"}, run: clearChat},
 		{CommandInfo: CommandInfo{"new", "Begin a new conversation"}, run: clearChat},
-		{CommandInfo: CommandInfo{"stop", "Stop what I am doing and drop waiting messages"}, run: stop},
+		{CommandInfo: CommandInfo{stopName, "Stop what I am doing and drop waiting messages"}, run: stop},
 		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
 		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
 		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
@@ -199,25 +199,6 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-func stop(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
-	if err != nil {
-		return "", err
-	}
-	// First on disk: a tool may hang on, and a restart must not go on with its turn.
-	if l.busy(j.Seq) {
-		if session, err = session.stop(ctx, b.store, j.Seq); err != nil {
-			return "", err
-		}
-	}
-	running, waiting := b.interrupt(l, j.Seq, errStopped)
-	b.settleAll(waiting, StateStopped)
-	if !running && len(waiting) == 0 && session.StoppedAt < j.Seq {
-		return "There is nothing to stop.", nil
-	}
-	return strings.TrimSpace("Stopped." + ended(false, len(waiting))), nil
-}
-
 func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
 	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
 	if err != nil {
@@ -240,6 +221,8 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 			listOr(held.tools, "a tool"), behind(waiting))
 	} else if running {
 		state = "I am working on an answer" + behind(waiting) + "."
+	} else if l.queues() {
+		state = "I am busy in other chats: " + count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))

@@ -87,6 +87,9 @@ func (b *Bridge) afterwards(ctx context.Context, j *Job) {
 			b.log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
+	if b.awaitTurn(ctx, j); ctx.Err() != nil {
+		return
+	}
 	after(ctx)
 }
 
@@ -202,11 +205,8 @@ func (h *history) uncovered(ctx context.Context) (span, error) {
 		if err != nil {
 			return s, fmt.Errorf("read %s: %w", h.log, err)
 		}
-		m, err := decodeMessage(record)
-		if err != nil {
-			return s, fmt.Errorf("read %s: %w", h.log, err)
-		}
-		if m.Role == agent.RoleSummary {
+		m, err := decodeMessage(h.log, record)
+		if err != nil || m.Role == agent.RoleSummary {
 			continue
 		}
 		full := s.size > h.window
@@ -236,13 +236,13 @@ func firstKept(m *agent.Message, pos storage.Position) storage.Position {
 
 // newestSummary returns the newest summary of a log, or nil.
 func newestSummary(ctx context.Context, store storage.Log, log string) (*agent.Message, storage.Position, error) {
-	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Backward: true, Limit: 1}) {
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Backward: true}) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("look for the summary of %s: %w", log, err)
 		}
-		m, err := decodeMessage(record)
+		m, err := decodeMessage(log, record)
 		if err != nil {
-			return nil, 0, fmt.Errorf("look for the summary of %s: %w", log, err)
+			continue // the one before it stands for less
 		}
 		return &m, record.Pos, nil
 	}

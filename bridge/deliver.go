@@ -146,6 +146,12 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	if p.File != nil {
 		timeout = fileTimeout
 	}
+	select {
+	case b.sends <- struct{}{}:
+		defer func() { <-b.sends }()
+	case <-b.work.Done():
+		return context.Cause(b.work)
+	}
 	ctx, cancel := context.WithTimeout(b.work, timeout)
 	defer cancel()
 	// The state on disk may be of a former life: what was being sent may have arrived.

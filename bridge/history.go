@@ -32,6 +32,8 @@ type history struct {
 	window   int
 	// cut says that messages were let go that no summary stands for.
 	cut bool
+	// damaged are the records that were skipped when it was read.
+	damaged []*damagedError
 	// rest is until when no summary is tried, after one that failed.
 	rest time.Time
 }
@@ -129,6 +131,9 @@ func (h *history) turn(ctx context.Context, ref string) ([]agent.Message, error)
 	}
 	var turn []agent.Message
 	for m, err := range RecentMessages(ctx, h.store, h.log) {
+		if isDamaged(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("look for a turn in %s: %w", h.log, err)
 		}
@@ -230,9 +235,10 @@ func readHistory(ctx context.Context, store storage.Log, log string, window int)
 			h.cut = record.Pos >= first
 			break
 		}
-		m, err := decodeMessage(record)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", log, err)
+		m, err := decodeMessage(log, record)
+		if d, is := errors.AsType[*damagedError](err); is {
+			h.damaged = append(h.damaged, d)
+			continue
 		}
 		if m.Role != agent.RoleSummary {
 			h.messages, h.sizes, h.at = append(h.messages, m), append(h.sizes, len(record.Data)), append(h.at, record.Pos)
@@ -258,10 +264,10 @@ func readHistory(ctx context.Context, store storage.Log, log string, window int)
 	return h, nil
 }
 
-func decodeMessage(r storage.Record) (agent.Message, error) {
+func decodeMessage(log string, r storage.Record) (agent.Message, error) {
 	var m agent.Message
 	if err := json.Unmarshal(r.Data, &m); err != nil {
-		return m, fmt.Errorf("decode record %d: %w", r.Pos, err)
+		return m, &damagedError{key: log, data: r.Data, pos: r.Pos, err: err}
 	}
 	return m, nil
 }
@@ -282,7 +288,7 @@ func messages(ctx context.Context, store storage.Log, log string, q storage.Quer
 		for record, err := range store.Records(ctx, log, q) {
 			var m agent.Message
 			if err == nil {
-				m, err = decodeMessage(record)
+				m, err = decodeMessage(log, record)
 			}
 			if !yield(m, err) {
 				return
@@ -297,6 +303,9 @@ func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string,
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
 		for m, err := range messages(ctx, store, log, storage.Query{Label: agent.LabelLoad}) {
+			if isDamaged(err) {
+				continue // what it loaded can be loaded again
+			}
 			if err != nil {
 				failure = errors.Join(failure, err)
 				continue

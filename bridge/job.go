@@ -107,12 +107,22 @@ type Job struct {
 	begun, counted bool
 	// after, if not nil, is done once the answer is delivered.
 	after func(context.Context)
+	// damaged names the damaged records that it met.
+	damaged []string
+	// turn says that it is counted among the turns that run.
+	turn bool
+	// waits says that it is counted among those of its sender that wait.
+	waits bool
 	// tries counts the errors of a press.
 	tries int
 	// suspended says that its last run ended with a wait for an approval.
 	suspended bool
 	// ended is why it ends, where a command ended it while it waited for an approval.
 	ended error
+	// cut says that a /stop has ended a turn, dropped how many messages it took out of
+	// their queue.
+	cut     bool
+	dropped int
 	// files are to be delivered with the answer that is being rendered.
 	files []toolgroups.File
 }
@@ -229,33 +239,32 @@ func (s jobs) closed(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// open returns the jobs that a former run of the program left open. A record that
-// cannot be read is reported to damaged and left alone.
-func (s jobs) open(ctx context.Context, damaged func(key string, err error)) ([]*Job, error) {
-	var found []*Job
+// open returns the jobs that a former run of the program left open, and the records that
+// do not decode.
+func (s jobs) open(ctx context.Context) (found []*Job, broken []error, err error) {
 	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: openPrefix}) {
 		if err != nil {
-			return nil, fmt.Errorf("list open jobs: %w", err)
+			return nil, nil, fmt.Errorf("list open jobs: %w", err)
 		}
 		j := &Job{}
-		if err := json.Unmarshal(entry.Value, j); err != nil {
-			damaged(entry.Key, err)
+		if err := decode(entry, j); err != nil {
+			broken = append(broken, err)
 			continue
 		}
 		j.rev, j.found = entry.Revision, true
 		known, err := s.closed(ctx, j.Key())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !known {
 			found = append(found, j)
 			continue
 		}
 		if err := s.remove(ctx, j); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return found, nil
+	return found, broken, nil
 }
 
 // load returns an open job; nil where there is none.
@@ -268,8 +277,8 @@ func (s jobs) load(ctx context.Context, key string) (*Job, error) {
 		return nil, fmt.Errorf("read job %s: %w", key, err)
 	}
 	j := &Job{}
-	if err := json.Unmarshal(entry.Value, j); err != nil {
-		return nil, fmt.Errorf("decode job %s: %w", key, err)
+	if err := decode(entry, j); err != nil {
+		return nil, err
 	}
 	j.rev, j.found = entry.Revision, true
 	return j, nil
@@ -289,8 +298,8 @@ func (s jobs) find(ctx context.Context, key string) (*Job, error) {
 		return nil, fmt.Errorf("read receipt %s: %w", key, err)
 	}
 	j = &Job{}
-	if err := json.Unmarshal(entry.Value, j); err != nil {
-		return nil, fmt.Errorf("decode receipt %s: %w", key, err)
+	if err := decode(entry, j); err != nil {
+		return nil, err
 	}
 	return j, nil
 }

@@ -22,6 +22,8 @@ type lane struct {
 	mu       sync.Mutex
 	messages queue
 	commands queue
+	// place is where the messages stand in line for a turn; nil where they do not.
+	place *place
 }
 
 // queue is a line of jobs with at most one worker.
@@ -95,6 +97,7 @@ func (b *Bridge) queue(j *Job) {
 	}
 	l := b.lane(j.lane())
 	defer b.leave(l)
+	b.count(j)
 	l.mu.Lock()
 	if b.isCommand(j) || j.decides() {
 		l.commands.insert(j)
@@ -107,12 +110,27 @@ func (b *Bridge) queue(j *Job) {
 
 // wake starts the workers that are missing.
 func (b *Bridge) wake(l *lane) {
+	unused := false
+	defer func() {
+		if unused { // after the lane is unlocked
+			b.turns.release()
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, q := range []*queue{&l.commands, &l.messages} {
-		if !q.worker && l.ready(q) && b.enter(l) {
+		if q.worker || !l.ready(q) {
+			continue
+		}
+		turn := q == &l.messages && q.waiting[0].needsTurn()
+		if turn && !b.takeTurn(l) {
+			continue
+		}
+		if b.enter(l) {
 			q.worker = true
-			go b.workOn(l, q)
+			go b.workOn(l, q, turn)
+		} else {
+			unused = turn
 		}
 	}
 }
@@ -129,16 +147,19 @@ func (b *Bridge) enter(l *lane) bool {
 	return true
 }
 
-// workOn runs the jobs of a queue until there is none that may run now.
-func (b *Bridge) workOn(l *lane, q *queue) {
+// workOn runs the jobs of a queue until there is none that may run now. Turn says that
+// the first may have a turn.
+func (b *Bridge) workOn(l *lane, q *queue, turn bool) {
 	defer b.lanes.Done()
 	defer b.leave(l)
 	for {
-		j, ctx := b.next(l, q)
+		j, ctx := b.next(l, q, turn)
 		if j == nil {
 			break
 		}
+		turn = false
 		b.carry(ctx, l, j)
+		b.endTurn(j)
 		if j.suspended {
 			b.hold(ctx, l, j)
 			continue
@@ -147,12 +168,15 @@ func (b *Bridge) workOn(l *lane, q *queue) {
 		q.done()
 		l.mu.Unlock()
 	}
+	if turn {
+		b.turns.release()
+	}
 	// The end of the commands may be what a message waited for.
 	b.wake(l)
 }
 
 // next takes the first job that may run now, or ends the worker.
-func (b *Bridge) next(l *lane, q *queue) (*Job, context.Context) {
+func (b *Bridge) next(l *lane, q *queue, turn bool) (*Job, context.Context) {
 	b.mu.Lock()
 	closing := b.closing
 	b.mu.Unlock()
@@ -163,7 +187,15 @@ func (b *Bridge) next(l *lane, q *queue) (*Job, context.Context) {
 		return nil, nil
 	}
 	j := q.waiting[0]
+	if q == &l.messages && j.needsTurn() && !turn {
+		if turn = b.takeTurn(l); !turn {
+			q.worker = false
+			return nil, nil
+		}
+	}
 	q.waiting = slices.Delete(q.waiting, 0, 1)
+	j.turn = turn
+	b.uncount(j)
 	ctx, cancel := context.WithCancelCause(b.work)
 	if j.ended != nil {
 		cancel(j.ended)
@@ -204,6 +236,7 @@ func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, wa
 			j.ended, running = cause, true
 			return false
 		}
+		b.uncount(j)
 		waiting = append(waiting, j)
 		return true
 	})

@@ -12,8 +12,8 @@ import (
 
 // What the bridge keeps in the store, and what bounds it:
 //
-//	job/open/     as many as wait: at most Config.MaxWaiting for each chat, besides
-//	              commands, which do not wait for anything
+//	job/open/     as many as wait: at most Config.MaxWaiting messages and as many
+//	              commands for each chat
 //	job/done/     receipts, for ReceiptAge
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
@@ -59,7 +59,10 @@ func (b *Bridge) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (b *Bridge) pruneOnce(ctx context.Context) error {
 	now := b.cfg.Now()
-	receipts, err := b.jobs.prune(ctx, now)
+	receipts, err := b.jobs.prune(ctx, now, func(d *damagedError) error {
+		_, err := b.mend(ctx, d, Chat{}, "")
+		return err
+	})
 	tasks, tasksErr := b.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
@@ -69,24 +72,28 @@ func (b *Bridge) pruneOnce(ctx context.Context) error {
 
 // prune removes receipts that were closed longer ago than ReceiptAge. One from the future
 // was written when the clock was wrong: it counts from now on.
-func (s jobs) prune(ctx context.Context, now time.Time) (int, error) {
+func (s jobs) prune(ctx context.Context, now time.Time, damaged func(*damagedError) error) (int, error) {
 	removed := 0
 	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: receiptPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
 		}
 		j := &Job{}
-		if err := json.Unmarshal(entry.Value, j); err == nil {
-			age := now.Sub(j.Closed)
-			if age >= -ReceiptAge && age <= ReceiptAge {
-				continue
+		if d, is := errors.AsType[*damagedError](decode(entry, j)); is {
+			if err := damaged(d); err != nil {
+				return removed, err
 			}
-			if age < 0 {
-				if err := s.redate(ctx, j, now, entry); err != nil {
-					return removed, err
-				}
-				continue
+			continue
+		}
+		age := now.Sub(j.Closed)
+		if age >= -ReceiptAge && age <= ReceiptAge {
+			continue
+		}
+		if age < 0 {
+			if err := s.redate(ctx, j, now, entry); err != nil {
+				return removed, err
 			}
+			continue
 		}
 		if err := s.kv.Delete(ctx, entry.Key, storage.Any); err != nil {
 			return removed, fmt.Errorf("remove receipt: %w", err)

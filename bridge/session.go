@@ -55,8 +55,8 @@ func CurrentSession(ctx context.Context, kv storage.KV, chat Chat) (Session, err
 	if err != nil {
 		return s, fmt.Errorf("read session of %s: %w", chat, err)
 	}
-	if err := json.Unmarshal(entry.Value, &s); err != nil {
-		return s, fmt.Errorf("decode session of %s: %w", chat, err)
+	if err := decode(entry, &s); err != nil {
+		return s, err
 	}
 	s.Chat, s.rev = chat, entry.Revision
 	return s, nil

@@ -42,11 +42,15 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 		}
 		b.history.give(h, err)
 	}()
+	text, done, err := b.mendHistory(ctx, j, h)
+	if done || err != nil {
+		return text, err
+	}
 	scope, err := b.scope(j, session)
 	if err != nil {
 		return "", err
 	}
-	text, done, err := b.begin(ctx, j, h, scope)
+	text, done, err = b.begin(ctx, j, h, scope)
 	if !done && err == nil {
 		text, err = b.run(ctx, j, h, scope)
 	}

@@ -88,6 +88,9 @@ func (b *Bridge) turnOfJob(ctx context.Context, j *Job) ([]agent.Message, error)
 	var turn []agent.Message
 	read := 0
 	for m, err := range RecentMessages(ctx, b.store, session.Log()) {
+		if isDamaged(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read what %s was answered with: %w", j.Key(), err)
 		}

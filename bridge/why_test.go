@@ -171,18 +171,27 @@ func TestWhyNamesTheReason(t *testing.T) {
 	r.accept(direct("5", "behind it"))
 	ask("6", "It waits for its turn.")
 	r.accept(direct("7", "one too many"))
-	ask("8", "“one too many”") // its notice waits in the lane like an answer
+	if got := next(); !strings.Contains(got, "waiting") {
+		t.Errorf("got %q", got)
+	}
+	ask("8", "Not given to the model; I answered: “1 messages are waiting here already")
 	r.accept(direct("9", "/stop"))
 	if got := next(); !strings.HasPrefix(got, "Stopped.") {
 		t.Errorf("got %q", got)
 	}
-	r.receipts(9)
+	r.accept(direct("9a", "wait"))
+	<-begun
+	r.accept(direct("9b", "/stop"))
+	if got := next(); !strings.HasPrefix(got, "Stopped.") {
+		t.Errorf("got %q", got)
+	}
+	r.receipts(12)
 	ask("10", "a /stop came before the answer")
 	r.accept(direct("11", "wait"))
 	<-begun
 	r.accept(direct("12", "/clear"))
 	next()
-	r.receipts(12)
+	r.receipts(15)
 	ask("13", "a /clear came before the answer")
 	close(gate)
 }

@@ -22,7 +22,7 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkSlack, c.checkBudget, c.checkApprovals} {
+	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkSlack, c.checkBudget, c.checkApprovals, c.checkLimits} {
 		if err := check(); err != nil {
 			return err
 		}

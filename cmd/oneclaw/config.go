@@ -47,6 +47,7 @@ type Config struct {
 	Google   GoogleConfig   `yaml:"google"`
 	MCP      mcp.Config     `yaml:"mcp"`
 	Budget   BudgetConfig   `yaml:"budget"`
+	Limits   LimitsConfig   `yaml:"limits"`
 	// Prices of models in dollars per million tokens, beside and in the place of those
 	// that are known; see the package price.
 	Prices price.Table `yaml:"prices"`

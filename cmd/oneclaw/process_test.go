@@ -145,6 +145,14 @@ func start(t testing.TB, env map[string]string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, out: newOutput(), done: make(chan struct{})}
 	p.cmd = command(context.Background(), t, env, args...)
+	p.begin()
+	return p
+}
+
+// begin starts the process; it is killed at the end of the test.
+func (p *process) begin() {
+	t := p.t
+	t.Helper()
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -159,7 +167,6 @@ func start(t testing.TB, env map[string]string, args ...string) *process {
 			t.Logf("the program printed:\n%s", tail(p.out.String(), 8000))
 		}
 	})
-	return p
 }
 
 func tail(s string, n int) string {

@@ -159,7 +159,8 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
-		Moved:   mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
 		Measure: b.metrics.measure,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			b.metrics.observe(b.tools.Registry(), e)

@@ -1,0 +1,219 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+const setAside = "can not be read any more"
+
+// put writes a value, whatever is there.
+func (r *rig) put(key, value string) {
+	r.t.Helper()
+	if _, err := r.cfg.Store.Put(r.t.Context(), key, []byte(value), storage.Any); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// appendTo writes a record behind the last of a log.
+func (r *rig) appendTo(log string, record storage.Record) {
+	r.t.Helper()
+	last := storage.Position(0)
+	for record, err := range r.cfg.Store.Records(r.t.Context(), log, storage.Query{Backward: true, Limit: 1}) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		last = record.Pos
+	}
+	if _, err := r.cfg.Store.Append(r.t.Context(), log, last, record); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// asides are the incidents of what was set aside, by key.
+func (r *rig) asides() map[string]string {
+	r.t.Helper()
+	all, err := bridge.Asides(r.t.Context(), r.cfg.Store)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	byKey := map[string]string{}
+	for _, a := range all {
+		byKey[a.Key] = a.Incident
+	}
+	return byKey
+}
+
+func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
+	r := newRig(t, echo)
+	r.stop()
+	r.put("job/open/fake:1/7/text", "{")
+	r.put("job/open/fake:1/8/card", "null and void")
+	r.put("job/open/strange", "{")
+	for range 2 { // the second time there is nothing to tell
+		r.start()
+		told := r.platform.wait(t, 1)
+		r.accept(edit(direct("none", ""), "x")) // when all is resumed
+		asides := r.asides()
+		if len(told) != 1 || !strings.Contains(told[0].text, setAside) || !strings.Contains(told[0].text, "please send it again") ||
+			!strings.Contains(told[0].text, "Incident "+asides["job/open/fake:1/7/text"]) {
+			t.Errorf("told %q", texts(told))
+		}
+		if len(asides) != 3 || openJobs(t, r.cfg.Store) > 1 { // the notice may be open
+			t.Errorf("set aside: %v, open: %d", asides, openJobs(t, r.cfg.Store))
+		}
+		r.stop()
+	}
+	r.start()
+	r.accept(direct("7", "again"), direct("9", "/status"))
+	got := r.platform.wait(t, 3)
+	if all := fmt.Sprint(texts(got)); !strings.Contains(all, "re: again") || strings.Count(all, setAside) != 1 {
+		t.Errorf("answers: %s", all)
+	}
+}
+
+func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
+	r := newRig(t, echo)
+	r.accept(direct("1", "one"))
+	r.receipts(1)
+	r.stop()
+	r.put("job/done/fake:1/1/text", "{")
+	r.start()
+	r.accept(direct("1", "one"), direct("2", "two"))
+	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
+		t.Errorf("answers: %q", got)
+	}
+	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 2 }) // all of them decode
+	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
+		t.Errorf("set aside: %v", asides)
+	}
+}
+
+func TestAttack23ATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
+	w := &workshop{}
+	r := w.guarded(t)
+	r.accept(direct("1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.untilHeld()
+	r.stop()
+	token, _, _ := strings.Cut(card.button(t, "Allow once"), "-")
+	r.put("card/"+token, "{")
+	n := len(r.platform.texts())
+	r.start()
+	if got := r.platform.wait(t, n+1)[n].text; !strings.Contains(got, "its request for approval is gone") {
+		t.Errorf("got %q", got)
+	}
+	if asides := r.asides(); asides["card/"+token] == "" || len(w.commands()) != 0 {
+		t.Errorf("set aside: %v, ran %v", asides, w.commands())
+	}
+	// While it runs, too.
+	r.accept(direct("2", "run b"))
+	card = r.platform.wait(t, n+2)[n+1]
+	token, _, _ = strings.Cut(card.button(t, "Allow once"), "-")
+	r.put("card/"+token, "{")
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	told := r.platform.until(t, "notice", func(all []sent) bool { return strings.Contains(fmt.Sprint(texts(all)), setAside) })
+	if incident := r.asides()["card/"+token]; incident == "" || !strings.Contains(fmt.Sprint(texts(told)), "Incident "+incident) {
+		t.Errorf("told %q", texts(told))
+	}
+	if got := r.platform.toast(t, "p"); got != "These buttons are out of date." {
+		t.Errorf("toast %q", got)
+	}
+}
+
+func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
+	seen := make(chan int, 10)
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		seen <- len(turn.History)
+		return echo(ctx, turn)
+	}, func(c *bridge.Config) { c.DrainTimeout = 20 * time.Second })
+	r.accept(direct("1", "one"))
+	r.platform.wait(t, 1)
+	r.stop()
+	r.appendTo("fake:1/1", storage.Record{Data: []byte("{")})
+	r.appendTo("fake:1/1", storage.Record{Label: agent.LabelLoad, Data: []byte("{")})
+	r.appendTo("fake:1/1", storage.Record{Label: agent.LabelSummary, Data: []byte("{")})
+	for n, text := range []string{"two", "three"} {
+		r.start()
+		r.accept(direct(text, text))
+		waitAnswered(t, r.platform, "re: "+text)
+		<-seen
+		if got := n; got == 0 {
+			r.platform.wait(t, 5)
+		}
+		r.stop()
+	}
+	if got := <-seen; got != 5 {
+		t.Errorf("the last turn saw %d messages, want 5", got)
+	}
+	asides, all := r.asides(), fmt.Sprint(r.platform.texts())
+	for pos := 3; pos <= 5; pos++ {
+		incident := asides[fmt.Sprint("log/fake:1/1/", pos)]
+		if incident == "" || strings.Count(all, "Incident "+incident) != 1 {
+			t.Errorf("record %d: %v, told %s", pos, asides, all)
+		}
+	}
+}
+
+// TestAttack23ATurnWithALostRecordRunsNothingTwice loses what a turn has written about a
+// call, which the restart would otherwise make again.
+func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
+	began := make(chan struct{}, 10)
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		if turn.History[len(turn.History)-1].Text == "last" {
+			return echo(ctx, turn)
+		}
+		return func(yield func(agent.Message, error) bool) {
+			if !yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "x"}}}, nil) {
+				return
+			}
+			began <- struct{}{}
+			<-ctx.Done()
+			yield(agent.Message{}, context.Cause(ctx))
+		}
+	})
+	r.accept(direct("1", "go"))
+	<-began
+	r.stop()
+	r.appendTo("fake:1/1", storage.Record{Data: []byte("{")})
+	r.start()
+	got := r.platform.until(t, "notice and answer", func(all []sent) bool { return len(all) == 2 })
+	if all := fmt.Sprint(texts(got)); !strings.Contains(all, setAside) || !strings.Contains(all, "Something went wrong inside me") || len(began) > 0 {
+		t.Errorf("told %s, begun again: %d", all, len(began))
+	}
+	r.accept(direct("2", "last"))
+	if got := r.platform.wait(t, 3)[2].text; got != "re: last" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAttack23ALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
+	seen := make(chan int, 10)
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		seen <- len(turn.History)
+		return echo(ctx, turn)
+	})
+	r.accept(direct("1", "one"))
+	r.platform.wait(t, 1)
+	r.accept(direct("2", "/clear"))
+	r.platform.wait(t, 2)
+	r.stop()
+	r.put("session/fake:1", "{")
+	r.start()
+	r.accept(direct("3", "three"), direct("4", "/status"))
+	waitAnswered(t, r.platform, "re: three", setAside, "Running since")
+	if first, second := <-seen, <-seen; first != 1 || second != 1 {
+		t.Errorf("the turns saw %d and %d messages", first, second)
+	}
+	if asides := r.asides(); asides["session/fake:1"] == "" {
+		t.Errorf("set aside: %v", asides)
+	}
+}

@@ -1,0 +1,159 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+)
+
+const (
+	// fullInterval is how long nobody is told again that too much waits, while it does.
+	fullInterval = 10 * time.Minute
+	// maxFull bounds the chats and members remembered as told.
+	maxFull = 10_000
+)
+
+// StateRefused is the final state of a message that came when too many waited.
+const StateRefused State = "refused"
+
+// limit is a bound of what waits, and how much does.
+type limit struct {
+	// whose names the chat or the member, and what is counted.
+	whose          string
+	waiting, bound int
+	notice         string
+}
+
+// limits returns the bounds that hold for a message: those of its chat, and in a shared
+// chat those of its sender, over all shared chats. Commands wait in a queue of their own.
+func (b *Bridge) limits(l *lane, j *Job) []limit {
+	waiting, _ := l.load()
+	what := "messages"
+	if b.isCommand(j) {
+		waiting, what = l.deciding(), "commands"
+	}
+	all := []limit{{
+		whose: l.chat.String() + " " + what, waiting: waiting, bound: b.cfg.MaxWaiting,
+		notice: fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
+			"Please send yours again later, or send /stop to drop the waiting messages.", waiting, what),
+	}}
+	if j.Message.Direct {
+		return all
+	}
+	// A message that is not over the bound is counted at once: others of its sender may
+	// be on their way to other chats.
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting = b.waiting[j.by()]
+	if waiting < b.cfg.MaxWaitingMember {
+		b.waiting[j.by()]++
+		j.waits = true
+	}
+	return append(all, limit{
+		whose: j.by(), waiting: waiting, bound: b.cfg.MaxWaitingMember,
+		notice: fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
+			"Please send this one again when they are answered.", waiting),
+	})
+}
+
+// count counts a message of a shared chat that waits, under who wrote it.
+func (b *Bridge) count(j *Job) {
+	if j.waits || j.Message.Direct || j.Message.Kind != KindText {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting[j.by()]++
+	j.waits = true
+}
+
+// uncount is called for a job that waits no more, with the lane locked where it stood in
+// one.
+func (b *Bridge) uncount(j *Job) {
+	if !j.waits {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j.waits = false
+	if b.waiting[j.by()]--; b.waiting[j.by()] == 0 {
+		delete(b.waiting, j.by())
+	}
+}
+
+// refuses reports whether too much waits for a message to be taken. Then there is a
+// notice, one for a burst, in the lane of the cards, and the message has a receipt: it is
+// refused again however often it is delivered.
+func (b *Bridge) refuses(ctx context.Context, l *lane, j *Job) (bool, error) {
+	var over *limit
+	for _, limit := range b.limits(l, j) {
+		if over == nil && limit.waiting >= limit.bound {
+			over = &limit
+		}
+		if limit.waiting == 0 {
+			b.burstOver(limit.whose)
+		}
+	}
+	if over == nil {
+		return false, nil
+	}
+	b.uncount(j)
+	if _, known := b.open.Load(j.Key()); known {
+		return false, nil
+	}
+	if known, err := b.jobs.closed(ctx, j.Key()); known || err != nil {
+		return known, err
+	}
+	if b.isStop(j) {
+		return true, b.stopUnanswered(ctx, j)
+	}
+	j.Notice = over.notice
+	if b.tellFull(over.whose) {
+		if err := b.Post(ctx, "full/"+j.Key(), j.Message.Chat, Card{ReplyTo: j.Message.ID, Text: over.notice}); err != nil {
+			b.burstOver(over.whose)
+			return true, err
+		}
+		b.log.Warn("messages are refused: too many wait", "chat", l.chat.String(), "whose", over.whose)
+	}
+	j.State, j.Closed = StateRefused, b.cfg.Now()
+	return true, b.jobs.close(ctx, j)
+}
+
+// stopUnanswered makes a /stop take effect to which there is no room for a reply.
+func (b *Bridge) stopUnanswered(ctx context.Context, j *Job) error {
+	added, err := b.jobs.add(ctx, j)
+	if !added || err != nil {
+		return err
+	}
+	b.stopNow(j)
+	j.State, j.Closed = StateDone, b.cfg.Now()
+	return b.jobs.close(ctx, j)
+}
+
+// tellFull reports whether somebody is to be told that too much waits, and notes that they
+// are.
+func (b *Bridge) tellFull(whose string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.cfg.Now()
+	if at, told := b.full[whose]; told && now.Sub(at).Abs() < fullInterval {
+		return false
+	}
+	if len(b.full) >= maxFull {
+		maps.DeleteFunc(b.full, func(_ string, at time.Time) bool { return now.Sub(at).Abs() >= fullInterval })
+	}
+	if len(b.full) >= maxFull {
+		clear(b.full)
+	}
+	b.full[whose] = now
+	return true
+}
+
+// burstOver forgets that somebody was told: all that waited is answered, or the notice
+// could not be kept.
+func (b *Bridge) burstOver(whose string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.full, whose)
+}

@@ -1,0 +1,254 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/storage"
+)
+
+// edit is a new text for a message.
+func edit(m bridge.Message, text string) bridge.Message {
+	m.Kind, m.Text = bridge.KindEdit, text
+	return m
+}
+
+// gatedStore has writes and reads wait where a test says so.
+type gatedStore struct {
+	storage.Store
+	put func(key string, value []byte)
+	get func(key string)
+}
+
+func (s gatedStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if s.put != nil {
+		s.put(key, value)
+	}
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+func (s gatedStore) Get(ctx context.Context, key string) (storage.Entry, error) {
+	if s.get != nil {
+		s.get(key)
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// TestAttack20AnEditRacesWithNobody edits a message all the time while the turn before it
+// begins to wait for an approval, which looks at the message. It proves something under
+// the race detector alone: the look waits for the next edit without telling it.
+func TestAttack20AnEditRacesWithNobody(t *testing.T) {
+	w := &workshop{}
+	edits, ended := make(chan struct{}), make(chan struct{})
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Store = gatedStore{
+			Store: c.Store,
+			put: func(_ string, value []byte) {
+				if strings.Contains(string(value), `"text":"edited"`) {
+					select {
+					case edits <- struct{}{}:
+					default:
+					}
+				}
+			},
+			get: func(key string) {
+				if strings.HasPrefix(key, "job/open/fake:1/") && strings.HasSuffix(key, "/card") {
+					select {
+					case <-edits:
+					case <-ended:
+					}
+				}
+			},
+		}
+	})
+	stop := make(chan struct{})
+	r.accept(direct("1", "run a"), direct("2", "wait"))
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				r.accept(edit(direct("2", ""), "edited"))
+			}
+		}
+	}()
+	all := r.platform.wait(t, 2)
+	close(stop)
+	<-ended
+	if !strings.Contains(all[1].text, "Your message is next") {
+		t.Fatalf("told %q", texts(all))
+	}
+	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Allow once")))
+	if all = r.platform.wait(t, 4); all[3].text != "re: edited" {
+		t.Errorf("answers: %q", texts(all))
+	}
+}
+
+// TestAttack20AnEditHoldsNothingUp has the disk wait in the middle of an edit.
+func TestAttack20AnEditHoldsNothingUp(t *testing.T) {
+	s := newSlow()
+	writing, written := make(chan struct{}), make(chan struct{})
+	r := newRig(t, s.think, func(c *bridge.Config) {
+		c.Store = gatedStore{Store: c.Store, put: func(_ string, value []byte) {
+			if strings.Contains(string(value), `"text":"right"`) && strings.Contains(string(value), `"state":"open"`) {
+				select {
+				case writing <- struct{}{}:
+					<-written
+				default:
+				}
+			}
+		}}
+	})
+	release := sync.OnceFunc(func() { close(written) })
+	t.Cleanup(release)
+	r.accept(direct("1", "slow one"), direct("2", "two"), direct("3", "slow three"), direct("4", "wrong"))
+	<-s.asked
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		r.accept(edit(direct("4", ""), "right"))
+	}()
+	<-writing
+	s.free <- struct{}{}
+	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
+		t.Errorf("answers: %q", got)
+	}
+	<-s.asked
+	release()
+	<-accepted
+	close(s.free)
+	if got := texts(r.platform.wait(t, 4)); got[3] != "re: right" {
+		t.Errorf("answers: %q", got)
+	}
+}
+
+// putOff has the platform put off every text with a beginning, for an hour, until it is
+// let through, and says so each time.
+type putOff struct {
+	*platform
+	beginning string
+	tried     chan struct{}
+	through   atomic.Bool
+}
+
+func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	if !p.through.Load() && strings.HasPrefix(part.Text, p.beginning) {
+		select {
+		case p.tried <- struct{}{}:
+		default:
+		}
+		return "", &bridge.SendError{Outcome: bridge.Later, RetryAfter: time.Hour, Err: errors.New("too many requests")}
+	}
+	return p.platform.Send(ctx, to, part, commit)
+}
+
+const helpBegins = "I answer what you write"
+
+// hanging asks nobody and answers nothing until its turn is ended, which it says.
+type hanging struct{ begun, ended chan struct{} }
+
+func newHanging() *hanging { return &hanging{make(chan struct{}, 100), make(chan struct{}, 100)} }
+
+func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	if !strings.HasPrefix(turn.History[len(turn.History)-1].Text, "hang") {
+		return echo(ctx, turn)
+	}
+	return func(yield func(agent.Message, error) bool) {
+		h.begun <- struct{}{}
+		<-ctx.Done()
+		h.ended <- struct{}{}
+		yield(agent.Message{}, context.Cause(ctx))
+	}
+}
+
+// TestAttack19StopWaitsForNoOtherReply stops a turn while the reply to a command before
+// the /stop is put off for an hour.
+func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
+	h := newHanging()
+	r := newRig(t, h.think)
+	r.stop()
+	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+	r.cfg.Platforms = []bridge.Platform{p}
+	r.start()
+	r.accept(direct("1", "hang"), direct("2", "dropped"))
+	<-h.begun
+	r.accept(direct("3", "/help"))
+	<-p.tried
+	r.accept(direct("4", "/stop"))
+	within(t, h.ended, "end of the turn")
+	r.jobs("job/done/", func(all []bridge.Job) bool {
+		return len(all) == 2 && all[0].State == bridge.StateStopped && all[1].State == bridge.StateStopped
+	})
+	// The program is killed before the reply is there. It comes when it can.
+	r.stop()
+	p.through.Store(true)
+	r.start()
+	r.accept(direct("5", "last"))
+	got := r.platform.wait(t, 3)
+	if !strings.HasPrefix(got[0].text, helpBegins) || !strings.HasPrefix(got[1].text, "Stopped.") || got[2].text != "re: last" || len(h.begun) > 0 {
+		t.Errorf("answers: %q, turns begun again: %d", texts(got), len(h.begun))
+	}
+}
+
+// within waits for something that has to happen.
+func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
+	t.Helper()
+	timeout := time.NewTimer(20 * time.Second)
+	defer timeout.Stop()
+	select {
+	case v = <-happens:
+	case <-timeout.C:
+		t.Fatalf("no %s", what)
+	}
+	return v
+}
+
+// TestAttack19AnAcceptedStopOutlivesAnyKill kills the program at each step of a /stop
+// that is accepted while the reply to another command is put off.
+func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
+	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
+		h := newHanging()
+		r := newRig(t, h.think)
+		r.stop()
+		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
+		store := r.cfg.Store
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{p}
+		r.start()
+		messages := []bridge.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
+		stopped := false
+		for i, happens := range []chan struct{}{h.begun, p.tried, h.ended} {
+			stopped = r.bridge.Accept(t.Context(), messages[i]) == nil && i == 2
+			select {
+			case <-happens:
+			case <-life.dead:
+			}
+		}
+		if life.dies == 0 {
+			r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 1 })
+		}
+		r.stop()
+		for len(h.begun) > 0 {
+			<-h.begun
+		}
+		p.through.Store(true)
+		r.cfg.Store = store
+		r.start()
+		r.accept(messages...) // the platform gives again what was not accepted
+		waitAnswered(t, r.platform, helpBegins, "Stopped.")
+		r.accept(direct("4", "last"))
+		waitAnswered(t, r.platform, "re: last")
+		if stopped && len(h.begun) > 0 {
+			t.Error("a turn that was stopped has begun again")
+		}
+	})
+}

@@ -1,0 +1,70 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"oneclaw/storage"
+)
+
+// resume queues the jobs that a former run left open.
+func (b *Bridge) resume(ctx context.Context) error {
+	open, broken, err := b.jobs.open(ctx)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
+	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	for _, err := range broken {
+		if d, is := errors.AsType[*damagedError](err); is {
+			if err := b.mendJob(ctx, d); err != nil {
+				return fmt.Errorf("resume: %w", err)
+			}
+		}
+	}
+	if err := b.stopFound(ctx, open); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	for _, j := range open {
+		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
+			j.Waited = late
+			b.tell(j.Message.Chat)
+		}
+		if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
+			k.report(false, &SendError{Outcome: Later, Outage: true, Err: errHeld}) // the outage may last
+		}
+		b.queue(j)
+	}
+	if len(open) > 0 {
+		b.log.Info("resuming open jobs", "count", len(open))
+	}
+	return nil
+}
+
+// newestSeq returns the highest number that is on record. The clock may have been set
+// back since: a message with a lower number than the /clear before it would be taken for
+// an older one.
+func (b *Bridge) newestSeq(ctx context.Context, open []*Job) (int64, error) {
+	var newest int64
+	for _, j := range open {
+		newest = max(newest, j.Seq)
+	}
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessionPrefix}) {
+		if err != nil {
+			return 0, fmt.Errorf("list sessions: %w", err)
+		}
+		var s Session
+		if err := json.Unmarshal(entry.Value, &s); err != nil {
+			b.log.Error("session can not be read and is left alone", "key", entry.Key, "err", err)
+			continue
+		}
+		newest = max(newest, s.ClearedAt, s.StoppedAt)
+	}
+	return newest, nil
+}

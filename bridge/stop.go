@@ -1,0 +1,111 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oneclaw/storage"
+)
+
+const stopName = "stop"
+
+// stop says what a /stop has ended. It ends what is older once more: the first time may
+// have failed, or been in a former life.
+func stop(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+	session, err := b.endOlder(ctx, l, j)
+	if err != nil {
+		return "", err
+	}
+	if !j.cut && j.dropped == 0 && session.StoppedAt < j.Seq {
+		return "There is nothing to stop.", nil
+	}
+	return strings.TrimSpace("Stopped." + ended(false, j.dropped)), nil
+}
+
+func (b *Bridge) isStop(j *Job) bool {
+	c, _, is := b.commandOf(j)
+	return is && c.Name == stopName
+}
+
+// stopNow makes a /stop take effect that is on disk and not queued yet: its reply may have
+// to wait behind those to other commands.
+func (b *Bridge) stopNow(j *Job) {
+	if !b.isStop(j) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	defer cancel()
+	l := b.lane(j.lane())
+	defer b.leave(l)
+	if _, err := b.endOlder(ctx, l, j); err != nil {
+		b.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
+	}
+}
+
+// endOlder ends what was accepted before a /stop, and keeps in it what that was.
+func (b *Bridge) endOlder(ctx context.Context, l *lane, j *Job) (Session, error) {
+	// First on disk: a tool may hang on, and a restart must not go on with its turn.
+	var session Session
+	for {
+		var err error
+		if session, err = CurrentSession(ctx, b.store, j.Message.Chat); err != nil {
+			return session, err
+		}
+		if !l.busy(j.Seq) {
+			break
+		}
+		if session, err = session.stop(ctx, b.store, j.Seq); err == nil {
+			break
+		}
+		// A /clear may have changed the session meanwhile.
+		if !errors.Is(err, storage.ErrConflict) {
+			return session, err
+		}
+	}
+	running, waiting := b.interrupt(l, j.Seq, errStopped)
+	j.cut, j.dropped = j.cut || running, j.dropped+len(waiting)
+	b.settleSoon(l, waiting, StateStopped)
+	return session, nil
+}
+
+// settleSoon closes jobs that were taken out of their queue, while the caller goes on.
+func (b *Bridge) settleSoon(l *lane, jobs []*Job, state State) {
+	if len(jobs) == 0 {
+		return
+	}
+	if !b.enter(l) {
+		b.settleAll(jobs, state)
+		return
+	}
+	go func() {
+		defer b.lanes.Done()
+		defer b.leave(l)
+		b.settleAll(jobs, state)
+	}()
+}
+
+// stopFound makes each /stop take effect that a former run left open, before anything
+// else runs: its job was on disk, and what it stops must not begin again.
+func (b *Bridge) stopFound(ctx context.Context, open []*Job) error {
+	for _, j := range open {
+		if !b.isStop(j) {
+			continue
+		}
+		for _, older := range open {
+			if older.Seq >= j.Seq || older.lane() != j.lane() || b.isCommand(older) {
+				continue
+			}
+			session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+			if err == nil {
+				_, err = session.stop(ctx, b.store, j.Seq)
+			}
+			if err != nil {
+				return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
+			}
+			break
+		}
+	}
+	return nil
+}

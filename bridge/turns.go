@@ -1,0 +1,131 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns bounds how many turns run at the same time. The others stand in line in the order
+// in which their messages were accepted, without a goroutine; a turn that waits for an
+// approval or for its delivery is not counted.
+type turns struct {
+	mu   sync.Mutex
+	free int
+	line []*place // nobody stands here while one is free
+}
+
+// place is a place in the line.
+type place struct {
+	seq   int64
+	grant func()
+}
+
+// take returns nil where a turn may run now. Otherwise it calls grant later, once, when
+// the turn may run.
+func (t *turns) take(seq int64, grant func()) *place {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free > 0 {
+		t.free--
+		return nil
+	}
+	p := &place{seq, grant}
+	at, _ := slices.BinarySearchFunc(t.line, p, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
+	t.line = slices.Insert(t.line, at, p)
+	return p
+}
+
+// release ends a turn: the first in line may run.
+func (t *turns) release() {
+	t.mu.Lock()
+	if len(t.line) == 0 {
+		t.free++
+		t.mu.Unlock()
+		return
+	}
+	first := t.line[0]
+	t.line = slices.Delete(t.line, 0, 1)
+	t.mu.Unlock()
+	first.grant()
+}
+
+// leave gives up a place. It reports false where that was granted already.
+func (t *turns) leave(p *place) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.line, p)
+	if i >= 0 {
+		t.line = slices.Delete(t.line, i, i+1)
+	}
+	return i >= 0
+}
+
+// needsTurn reports whether a job is to be answered by the agent.
+func (j *Job) needsTurn() bool {
+	return (j.Message.Kind == KindText || j.isTask()) && j.Parts == nil && j.Notice == ""
+}
+
+// takeTurn reports whether the first message of a lane may be answered now; otherwise the
+// lane stands in line. It is called with the lane locked.
+func (b *Bridge) takeTurn(l *lane) bool {
+	if l.place != nil {
+		return false
+	}
+	l.place = b.turns.take(l.messages.waiting[0].Seq, func() { b.granted(l) })
+	if l.place == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l.users++
+	return false
+}
+
+// granted lets a lane that stood in line go on, or the next one where there is nothing to
+// do any more.
+func (b *Bridge) granted(l *lane) {
+	l.mu.Lock()
+	l.place = nil
+	begins := !l.messages.worker && l.ready(&l.messages) && b.enter(l)
+	if begins {
+		l.messages.worker = true
+		go b.workOn(l, &l.messages, true)
+	}
+	l.mu.Unlock()
+	if !begins {
+		b.turns.release()
+	}
+	b.leave(l)
+}
+
+// awaitTurn waits until a job that has a goroutine may run, or ctx ends.
+func (b *Bridge) awaitTurn(ctx context.Context, j *Job) {
+	granted := make(chan struct{})
+	if p := b.turns.take(j.Seq, func() { close(granted) }); p != nil {
+		select {
+		case <-granted:
+		case <-ctx.Done():
+			if b.turns.leave(p) {
+				return
+			}
+		}
+	}
+	j.turn = true
+}
+
+// endTurn lets another turn run, where the job has one.
+func (b *Bridge) endTurn(j *Job) {
+	if j.turn {
+		j.turn = false
+		b.turns.release()
+	}
+}
+
+// queues reports whether the lane stands in line for a turn.
+func (l *lane) queues() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.place != nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"syscall"
+
+	"oneclaw/bridge"
+)
+
+// LimitsConfig bounds what is taken at once. 0 means the default.
+type LimitsConfig struct {
+	// Turns bounds the answers that are made at the same time.
+	Turns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
+	// Waiting bounds the messages of a chat that wait for an answer.
+	Waiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
+	// WaitingMember bounds those of one member in all shared chats together.
+	WaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
+}
+
+func (c Config) checkLimits() error {
+	for name, value := range map[string]int{
+		"limits.turns (ONECLAW_MAX_TURNS)":     c.Limits.Turns,
+		"limits.waiting (ONECLAW_MAX_WAITING)": c.Limits.Waiting, "limits.waiting_member (ONECLAW_MAX_WAITING_MEMBER)": c.Limits.WaitingMember,
+	} {
+		if value < 0 {
+			return fmt.Errorf("setting %s: want a number above 0, or 0 for the default", name)
+		}
+	}
+	return nil
+}
+
+const (
+	// keptDescriptors are for the platforms, the store and the port.
+	keptDescriptors = 128
+	// turnDescriptors are for what a turn opens: the model, tools, a send.
+	turnDescriptors = 4
+	minTurns        = 4
+)
+
+// turns is how many turns may run: as many as the process has descriptors for.
+func (l LimitsConfig) turns() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return cmp.Or(l.Turns, bridge.DefaultMaxTurns)
+	}
+	free := int(min(limit.Cur, 1<<20)) - keptDescriptors
+	return cmp.Or(l.Turns, min(max(free/turnDescriptors, minTurns), bridge.DefaultMaxTurns))
+}
