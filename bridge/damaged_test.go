@@ -91,6 +91,7 @@ func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
 		t.Errorf("answers: %q", got)
 	}
+	r.jobs("aside/", func(all []bridge.Job) bool { return len(all) == 1 })
 	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 2 }) // all of them decode
 	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
 		t.Errorf("set aside: %v", asides)
