@@ -78,13 +78,8 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		select {
-		case b.sends <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		err := b.try(j, to, p)
-		<-b.sends
+		b.redirect(j, &to)
+		err := b.tryInTurn(ctx, j, to, p)
 		tries++
 		var failure *SendError
 		switch {
@@ -114,6 +109,17 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 		}
 	}
 	return nil
+}
+
+// tryInTurn sends a part once, when there are not too many sends.
+func (b *Bridge) tryInTurn(ctx context.Context, j *Job, to Address, p *SentPart) error {
+	select {
+	case b.sends <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-b.sends }()
+	return b.try(j, to, p)
 }
 
 // try sends a part once and keeps its state on disk: sending before the platform has
