@@ -81,8 +81,8 @@ type Config struct {
 	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
 	StaleAfter time.Duration
 	// Moved, if not nil, is told that a chat goes on under another id, before messages
-	// from there are answered. It may be told again; an error has the platform say it
-	// again later.
+	// from there are answered. It is told while no turn of either runs, and again after
+	// an error or a crash.
 	Moved func(ctx context.Context, from, to Chat) error
 	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
 	// tools return to the model, and in what the model says. What people write is left

@@ -53,7 +53,7 @@ func (r *rig) asides() map[string]string {
 }
 
 func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
-	r := newRig(t, echo)
+	r := newRig(t, echo, func(c *bridge.Config) { c.DrainTimeout = 20 * time.Second })
 	r.stop()
 	r.put("job/open/fake:1/7/text", "{")
 	r.put("job/open/fake:1/8/card", "null and void")
