@@ -190,26 +190,10 @@ func (l *lane) editable(edit Message) *Job {
 	i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == KindText && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
+		return j.Message.Kind == KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
 	})
 	if i < 0 {
 		return nil
 	}
 	return l.messages.waiting[i]
-}
-
-// Moved implements [Inbox]: the session of a chat goes on under its new id.
-func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
-	if from.Platform != to.Platform || from.ID == to.ID {
-		return errors.New("bridge: moved: want two chats of one platform")
-	}
-	l := b.lane(to)
-	defer b.leave(l)
-	l.accepting.Lock()
-	defer l.accepting.Unlock()
-	if err := b.move(ctx, from, to); err != nil {
-		return fmt.Errorf("move %s to %s: %w", from, to, err)
-	}
-	b.log.Info("chat moved", "from", from.String(), "to", to.String())
-	return nil
 }

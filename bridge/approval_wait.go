@@ -122,7 +122,7 @@ func (b *Bridge) release(kept *keptCard) {
 		return
 	}
 	b.mu.Lock()
-	l := b.byChat[r.Lane]
+	l := b.byChat[b.homeOf(r.Lane)]
 	b.mu.Unlock()
 	if l != nil {
 		b.free(l, r.Job)

@@ -81,8 +81,8 @@ type Config struct {
 	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
 	StaleAfter time.Duration
 	// Moved, if not nil, is told that a chat goes on under another id, before messages
-	// from there are answered. It may be told again; an error has the platform say it
-	// again later.
+	// from there are answered. It is told while no turn of either runs, and again after
+	// an error or a crash.
 	Moved func(ctx context.Context, from, to Chat) error
 	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
 	// tools return to the model, and in what the model says. What people write is left
@@ -176,8 +176,13 @@ type Bridge struct {
 	mu      sync.Mutex
 	byChat  map[Chat]*lane
 	lastSeq int64
-	closing bool                 // no lane begins another job
-	told    map[Chat]time.Time   // that their messages waited, and when
+	closing bool               // no lane begins another job
+	told    map[Chat]time.Time // that their messages waited, and when
+	// moves are the chats that go on under another id, moving both ends of the moves that
+	// are not over, with where they lead.
+	moves, moving map[Chat]Chat
+	// hushed is closed, and replaced, when something ended in a chat that moves.
+	hushed  chan struct{}
 	waiting map[string]int       // by who wrote them, in shared chats
 	full    map[string]time.Time // who was told that too much waits, and when
 
@@ -227,6 +232,9 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		byChat:    make(map[Chat]*lane),
 		told:      make(map[Chat]time.Time),
+		moves:     make(map[Chat]Chat),
+		moving:    make(map[Chat]Chat),
+		hushed:    make(chan struct{}),
 		waiting:   make(map[string]int),
 		full:      make(map[string]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
@@ -258,6 +266,9 @@ var errShutdown = errors.New("bridge: shutting down")
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.endWork(errShutdown)
 	err := b.people.load(ctx, b.log)
+	if err == nil {
+		err = b.loadMoves(ctx)
+	}
 	if err == nil {
 		err = b.openCards(ctx)
 	}

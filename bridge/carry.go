@@ -87,14 +87,11 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if j.found && !b.isCommand(j) && !j.ofCard() {
-		session, err := b.session(ctx, j)
-		if err == nil {
-			err = session.overtaken(j)
-		}
-		if err != nil {
-			return err
-		}
+	if j.Message.Kind == kindMove {
+		return b.attemptMove(ctx, j)
+	}
+	if err := b.overtaken(ctx, j); err != nil {
+		return err
 	}
 	if j.ofCard() && j.Message.Kind != kindCard {
 		return b.attemptCard(ctx, j)
@@ -120,6 +117,18 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 	}
 	b.afterwards(ctx, j)
 	return nil
+}
+
+// overtaken returns why a job of a former run is not to be answered any more.
+func (b *Bridge) overtaken(ctx context.Context, j *Job) error {
+	if !j.found || b.isCommand(j) || j.ofCard() {
+		return nil
+	}
+	session, err := b.session(ctx, j)
+	if err != nil {
+		return err
+	}
+	return session.overtaken(j)
 }
 
 // compose makes the parts of an answer.

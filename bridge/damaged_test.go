@@ -53,7 +53,7 @@ func (r *rig) asides() map[string]string {
 }
 
 func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
-	r := newRig(t, echo)
+	r := newRig(t, echo, func(c *bridge.Config) { c.DrainTimeout = 20 * time.Second })
 	r.stop()
 	r.put("job/open/fake:1/7/text", "{")
 	r.put("job/open/fake:1/8/card", "null and void")
@@ -91,6 +91,7 @@ func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
 		t.Errorf("answers: %q", got)
 	}
+	r.jobs("aside/", func(all []bridge.Job) bool { return len(all) == 1 })
 	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 2 }) // all of them decode
 	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
 		t.Errorf("set aside: %v", asides)

@@ -87,7 +87,8 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 		if err != nil {
 			return err
 		}
-		err = b.try(j, to, p)
+		b.redirect(j, &to)
+		err = b.tryInTurn(ctx, j, to, p)
 		b.breakers[to.Chat.Platform].report(probe, err)
 		if err == nil {
 			continue
@@ -139,18 +140,23 @@ func (a *attempts) note(failure *SendError) time.Duration {
 // hopeless reports whether a file that was tried so often is not tried again.
 func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
+// tryInTurn sends a part once, when there are not too many sends.
+func (b *Bridge) tryInTurn(ctx context.Context, j *Job, to Address, p *SentPart) error {
+	select {
+	case b.sends <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-b.sends }()
+	return b.try(j, to, p)
+}
+
 // try sends a part once and keeps its state on disk: sending before the platform has
 // the whole request, pending again where it said that it did not take it.
 func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	timeout := sendTimeout
 	if p.File != nil {
 		timeout = fileTimeout
-	}
-	select {
-	case b.sends <- struct{}{}:
-		defer func() { <-b.sends }()
-	case <-b.work.Done():
-		return context.Cause(b.work)
 	}
 	ctx, cancel := context.WithTimeout(b.work, timeout)
 	defer cancel()

@@ -76,6 +76,9 @@ type Job struct {
 	Knock bool `json:"knock,omitempty"`
 	// Waited is how long the message was on its way, where its answer says so.
 	Waited time.Duration `json:"waited,omitempty"`
+	// From is the id of the chat that the message was sent in, where Message.Chat is the
+	// one as which that goes on.
+	From string `json:"from,omitempty"`
 	// MovedTo is the new id of the chat, where the platform said so on delivery.
 	MovedTo string `json:"moved_to,omitempty"`
 	// Parts is the answer, from the moment its delivery begins.
@@ -138,7 +141,20 @@ const (
 
 // Key identifies the event behind a job: chat without thread, message id, kind. So
 // the two events that Slack sends for one mention meet, wherever they are found.
-func (j *Job) Key() string { return jobKey(j.Message) }
+func (j *Job) Key() string {
+	m := j.Message
+	m.Chat = j.origin()
+	return jobKey(m)
+}
+
+// origin is the chat that the message was sent in.
+func (j *Job) origin() Chat {
+	chat := j.Message.Chat
+	if j.From != "" {
+		chat.ID = j.From
+	}
+	return chat
+}
 
 func jobKey(m Message) string {
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
@@ -154,6 +170,7 @@ func (j *Job) address() Address {
 		return to
 	}
 	switch {
+	case j.From != "": // what it replies to is not there
 	case j.Message.Kind == kindCard:
 		to.ReplyTo = j.Message.On
 	case !j.Message.Direct && !j.isTask():

@@ -22,6 +22,9 @@ type lane struct {
 	mu       sync.Mutex
 	messages queue
 	commands queue
+	// moving says that its chat moves: no message is answered meanwhile. Gone says that
+	// it has moved: its jobs are in the lane of another.
+	moving, gone bool
 	// place is where the messages stand in line for a turn; nil where they do not.
 	place *place
 }
@@ -75,7 +78,9 @@ func (b *Bridge) lane(chat Chat) *lane {
 	defer b.mu.Unlock()
 	l := b.byChat[chat]
 	if l == nil {
-		l = &lane{chat: chat}
+		_, moving := b.moving[unthreaded(chat)]
+		_, gone := b.moves[unthreaded(chat)]
+		l = &lane{chat: chat, moving: moving, gone: gone}
 		b.byChat[chat] = l
 	}
 	l.users++
@@ -85,7 +90,9 @@ func (b *Bridge) lane(chat Chat) *lane {
 func (b *Bridge) leave(l *lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.users--; l.users == 0 {
+	// What waits in a chat that moves has no worker that would need the lane.
+	_, moving := b.moving[unthreaded(l.chat)]
+	if l.users--; l.users == 0 && !moving {
 		delete(b.byChat, l.chat)
 	}
 }
@@ -95,17 +102,33 @@ func (b *Bridge) queue(j *Job) {
 	if _, twice := b.open.LoadOrStore(j.Key(), j.Accepted); twice {
 		return
 	}
-	l := b.lane(j.lane())
-	defer b.leave(l)
 	b.count(j)
-	l.mu.Lock()
-	if b.isCommand(j) || j.decides() {
-		l.commands.insert(j)
-	} else {
-		l.messages.insert(j)
+	b.line(j)
+}
+
+// line puts a job in the lane of its chat as it is called now.
+func (b *Bridge) line(j *Job) {
+	for {
+		b.relocate(j)
+		l := b.lane(j.lane())
+		l.mu.Lock()
+		here := !l.gone
+		switch {
+		case !here: // its chat has just moved
+		case b.isCommand(j) || j.decides() || j.Message.Kind == kindMove:
+			l.commands.insert(j)
+		default:
+			l.messages.insert(j)
+		}
+		l.mu.Unlock()
+		if here {
+			b.wake(l)
+		}
+		b.leave(l)
+		if here {
+			return
+		}
 	}
-	l.mu.Unlock()
-	b.wake(l)
 }
 
 // wake starts the workers that are missing.
@@ -162,11 +185,12 @@ func (b *Bridge) workOn(l *lane, q *queue, turn bool) {
 		b.endTurn(j)
 		if j.suspended {
 			b.hold(ctx, l, j)
-			continue
+		} else {
+			l.mu.Lock()
+			q.done()
+			l.mu.Unlock()
 		}
-		l.mu.Lock()
-		q.done()
-		l.mu.Unlock()
+		b.hush(l)
 	}
 	if turn {
 		b.turns.release()
@@ -206,6 +230,9 @@ func (b *Bridge) next(l *lane, q *queue, turn bool) (*Job, context.Context) {
 
 // ready reports whether a queue has a job that may run now.
 func (l *lane) ready(q *queue) bool {
+	if l.moving && q == &l.messages {
+		return false
+	}
 	if len(q.waiting) == 0 || q.held != nil || q == &l.commands {
 		return len(q.waiting) > 0 && q.held == nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,27 +78,46 @@ func TestNothingIsStaleWhereThatIsSwitchedOff(t *testing.T) {
 
 func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	var told []string
-	fails := errors.New("disk full")
-	r := newRig(t, echo, func(c *bridge.Config) {
-		c.Moved = func(_ context.Context, from, to bridge.Chat) error {
+	var r *rig
+	r = newRig(t, echo, func(c *bridge.Config) {
+		c.Moved = func(ctx context.Context, from, to bridge.Chat) error {
 			told = append(told, from.String()+" "+to.String())
-			return fails
+			if _, err := r.cfg.Store.Get(ctx, "session/fake:s"); !errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("the conversation was moved although the rest was not (%v)", err)
+			}
+			if len(told) == 1 {
+				return errors.New("disk full")
+			}
+			return nil
 		}
 	})
 	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
 	r.accept(group("1", "5", "before"))
 	r.platform.wait(t, 1)
-	if err := r.bridge.Moved(t.Context(), from, to); !errors.Is(err, fails) {
-		t.Errorf("moved: %v, want the error of the port", err)
+	if err := r.bridge.Moved(t.Context(), from, to); err != nil {
+		t.Fatal(err)
 	}
-	c := bridge.Conversation{Chat: to, Generation: 1}
-	for _, err := range r.cfg.Store.Records(t.Context(), c.Log(), storage.Query{}) {
-		t.Fatalf("the conversation was moved although the rest was not (%v)", err)
+	// It is tried again, and nobody is answered there before.
+	r.accept(moved("1", "5", "after"))
+	r.platform.wait(t, 2)
+	r.stop()
+	if want := []string{"fake:g fake:s", "fake:g fake:s"}; !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
 	}
-	fails = nil
-	if err := r.bridge.Moved(t.Context(), from, to); err != nil || len(told) != 2 || told[1] != "fake:g fake:s" {
-		t.Errorf("moved: %v, told %q", err, told)
+	if c := (bridge.Conversation{Chat: from, Generation: 1}); r.countOf(c.Log()) != 4 {
+		t.Errorf("the conversation has %d messages", r.countOf(c.Log()))
 	}
+}
+
+func (r *rig) countOf(log string) (n int) {
+	r.t.Helper()
+	for _, err := range bridge.Messages(r.t.Context(), r.cfg.Store, log) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }
 
 func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
@@ -112,6 +132,8 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	r.accept(moved("1", "5", "third")) // is answered when the chat has moved
+	waitAnswered(t, r.platform, "re: third")
 	all, err := bridge.Conversations(t.Context(), r.cfg.Store, to.String())
 	said := map[string]bool{}
 	for _, c := range all {
@@ -122,7 +144,7 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 			said[m.Text] = true
 		}
 	}
-	if err != nil || len(all) != 2 || !said["first"] || !said["second"] {
+	if err != nil || len(all) != 2 || !said["first"] || !said["second"] || !said["third"] {
 		t.Errorf("%d conversations (%v) with %v, want two with both messages", len(all), err, said)
 	}
 }

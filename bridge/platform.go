@@ -107,7 +107,8 @@ type Inbox interface {
 	// confirmed; giving them again is harmless.
 	Accept(ctx context.Context, messages ...Message) error
 	// Moved says that a chat has a new id, with all its threads (a Telegram group
-	// that became a supergroup).
+	// that became a supergroup). It returns nil once that is on disk; it is carried out
+	// when no turn runs there.
 	Moved(ctx context.Context, from, to Chat) error
 }
 

@@ -18,6 +18,7 @@ import (
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
 //	              forgotten when their time is over
+//	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
 //	conversation/ one record for each conversation; those of tasks for TaskAge

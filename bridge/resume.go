@@ -28,6 +28,11 @@ func (b *Bridge) resume(ctx context.Context) error {
 			}
 		}
 	}
+	for _, j := range open {
+		if j.Message.Kind == kindMove {
+			b.bar(j)
+		}
+	}
 	if err := b.stopFound(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}

@@ -24,6 +24,9 @@ type Session struct {
 	// StoppedAt is the Seq of the newest /stop that ended something. Messages accepted
 	// before it are not answered any more.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
+	// Of, where it is set, is the chat in which the conversation began, and under which
+	// its log is found: that chat goes on as this one.
+	Of Chat `json:"of,omitzero"`
 	// Task is the id of a task, whose conversation is apart from that of the chat.
 	Task string `json:"-"`
 
@@ -34,6 +37,9 @@ type Session struct {
 func (s Session) Log() string {
 	if s.Task != "" {
 		return taskLog(s.Chat, s.Task)
+	}
+	if s.Of.ID != "" {
+		return logName(s.Of, s.Generation)
 	}
 	return logName(s.Chat, s.Generation)
 }
@@ -72,6 +78,7 @@ func (s Session) clear(ctx context.Context, kv storage.KV, at int64, empty bool)
 	s.ClearedAt = at
 	if !empty {
 		s.Generation++
+		s.Of = Chat{}
 	}
 	return s.save(ctx, kv)
 }

@@ -104,6 +104,8 @@ func (j *Job) lane() Chat {
 	switch {
 	case j.isTask():
 		chat.Thread += "/task"
+	case j.Message.Kind == kindMove:
+		chat.Thread += "/move"
 	case j.ofCard():
 		chat.Thread += "/card"
 	}
@@ -113,7 +115,7 @@ func (j *Job) lane() Chat {
 // session is the conversation that a job belongs to: that of its chat, or one of its own.
 func (b *Bridge) session(ctx context.Context, j *Job) (Session, error) {
 	if j.isTask() {
-		return Session{Chat: j.Message.Chat, Task: j.Message.ID}, nil
+		return Session{Chat: j.origin(), Task: j.Message.ID}, nil
 	}
 	return CurrentSession(ctx, b.store, j.Message.Chat)
 }
@@ -152,7 +154,7 @@ func (b *Bridge) report(ctx context.Context, j *Job) error {
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
 	if j.State != StateBarred {
-		r.Session = taskLog(r.Chat, r.Key)
+		r.Session = taskLog(j.origin(), r.Key)
 	}
 	if j.State == StateDone {
 		for _, p := range j.Parts {

@@ -99,7 +99,7 @@ func (b *Bridge) list(ctx context.Context, j *Job, scope toolgroups.Scope) error
 		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
 	}
 	if j.isTask() {
-		entry.Task = j.Message.ID
+		entry.Task, entry.Chat = j.Message.ID, j.origin()
 	}
 	return entry.enter(ctx, b.store)
 }

@@ -79,7 +79,10 @@ func (b *Bridge) explains(j, before *Job) bool {
 // turnOfJob reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
 func (b *Bridge) turnOfJob(ctx context.Context, j *Job) ([]agent.Message, error) {
-	session := Session{Chat: j.Message.Chat, Generation: j.Generation}
+	session := Session{Chat: j.origin(), Generation: j.Generation}
+	if now, err := CurrentSession(ctx, b.store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+		session = now // it may have begun in another chat
+	}
 	if j.Message.Kind == KindTask {
 		session.Task = j.Message.ID
 	} else if j.Generation == 0 {

@@ -21,6 +21,7 @@ import (
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
+//	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	memory/       one for each owner, of a bounded size

@@ -1,0 +1,182 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+)
+
+var (
+	oldChat = bridge.Chat{Platform: "fake", ID: "g"}
+	newChat = bridge.Chat{Platform: "fake", ID: "s"}
+)
+
+// moved is a message in the chat as which the group goes on.
+func moved(id, user, text string) bridge.Message {
+	m := group(id, user, text)
+	m.Chat = newChat
+	return m
+}
+
+func (r *rig) move() {
+	r.t.Helper()
+	if err := r.bridge.Moved(r.t.Context(), oldChat, newChat); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
+	s := newSlow()
+	var mu sync.Mutex
+	var lengths []int
+	running, atMove := 0, -1
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			mu.Lock()
+			lengths = append(lengths, len(turn.History))
+			running++
+			mu.Unlock()
+			s.think(ctx, turn)(yield)
+			mu.Lock()
+			running--
+			mu.Unlock()
+		}
+	}, func(c *bridge.Config) {
+		c.Moved = func(context.Context, bridge.Chat, bridge.Chat) error {
+			mu.Lock()
+			defer mu.Unlock()
+			atMove = running
+			return nil
+		}
+	})
+	r.accept(group("1", "5", "slow one"), group("2", "5", "two"))
+	<-s.asked
+	r.move()
+	r.accept(moved("1", "5", "three"), group("3", "5", "late"))
+	r.move() // the platform says it again
+	close(s.free)
+	want := []string{"re: slow one", "re: two", "re: late", "re: three"}
+	waitAnswered(t, r.platform, want...)
+	got := r.platform.wait(t, len(want))
+	for n, one := range got {
+		if one.to.Chat != newChat || one.text != want[n] && n < 2 || len(got) != len(want) || one.repeat {
+			t.Errorf("answer %d of %d went to %v: %q", n, len(got), one.to.Chat, one.text)
+		}
+		if one.to.ReplyTo != "" && one.text != "re: three" {
+			t.Errorf("%q replies to %s, which is not there", one.text, one.to.ReplyTo)
+		}
+	}
+	if fmt.Sprint(lengths) != "[1 3 5 7]" || atMove != 0 {
+		t.Errorf("the turns saw %v messages, %d ran while the chat moved", lengths, atMove)
+	}
+	// What is known stays known.
+	r.accept(group("1", "5", "slow one"), group("2", "5", "two"), moved("4", "5", "end"))
+	if got := r.platform.wait(t, 5); got[4].text != "re: end" {
+		t.Errorf("answers: %q", texts(got))
+	}
+	r.accept(moved("5", "5", "/clear"))
+	r.platform.wait(t, 6)
+}
+
+// TestAttack22AMovedChatTakesItsApprovalsAlong moves a chat in which a turn waits for a
+// decision, with a restart on either side of the move.
+func TestAttack22AMovedChatTakesItsApprovalsAlong(t *testing.T) {
+	for _, restart := range []string{"never", "before", "after"} {
+		t.Run(restart, func(t *testing.T) {
+			w := &workshop{}
+			r := w.guarded(t)
+			r.accept(group("1", "1", "run a"), group("2", "1", "two"))
+			r.platform.until(t, "hint", func(all []sent) bool { return len(all) == 2 })
+			card := r.platform.wait(t, 2)[0]
+			if restart == "before" {
+				r.restart()
+			}
+			r.move()
+			again := r.platform.wait(t, 3)[2]
+			if again.to.Chat != newChat || !strings.Contains(again.text, "May I run `exec`?") {
+				t.Fatalf("to %v: %q", again.to.Chat, again.text)
+			}
+			if restart == "after" {
+				r.restart()
+			}
+			old := pressOn(card, "p1", "1", card.button(t, "Allow once"))
+			r.accept(old)
+			if got := r.platform.toast(t, "p1"); got != "These buttons are out of date." {
+				t.Errorf("the old buttons: %q", got)
+			}
+			r.accept(pressOn(again, "p2", "1", again.button(t, "Allow once")))
+			waitAnswered(t, r.platform, "ran a", "re: two")
+			r.accept(moved("9", "1", "end"))
+			waitAnswered(t, r.platform, "re: end")
+			r.stop()
+			if got := fmt.Sprint(w.commands()); got != "[a]" {
+				t.Errorf("ran %s", got)
+			}
+			for _, one := range r.platform.sent[2:] {
+				if one.to.Chat != newChat {
+					t.Errorf("%q went to %v", one.text, one.to.Chat)
+				}
+			}
+		})
+	}
+}
+
+// TestAttack22AMoveOutlivesAnyKill kills the program at each step of a move with turns in
+// the old chat, one of which runs.
+func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
+	diesAtEachStep(t, 40, func(t *testing.T, life *mortal) {
+		var effects sync.Map
+		var mu sync.Mutex
+		seen := map[string]int{}
+		think := twoRounds(&effects)
+		r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			mu.Lock()
+			defer mu.Unlock()
+			for n, m := range turn.History {
+				if m.Role == agent.RoleUser {
+					seen[m.Text] = max(seen[m.Text], n)
+				}
+			}
+			return think(ctx, turn)
+		})
+		r.stop()
+		store, shown := r.cfg.Store, r.platform
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+		r.start()
+		before := []bridge.Message{group("1", "5", "one"), group("2", "5", "two")}
+		after := moved("1", "5", "three")
+		for _, m := range before {
+			if err := r.bridge.Accept(t.Context(), m); err != nil && !errors.Is(err, errDead) {
+				t.Fatal(err)
+			}
+		}
+		if r.bridge.Moved(t.Context(), oldChat, newChat) == nil {
+			_ = r.bridge.Accept(t.Context(), after) // dead, maybe
+		}
+		if life.dies == 0 {
+			shown.wait(t, 3)
+		} else {
+			waitDead(t, life, shown)
+		}
+		r.stop()
+		r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+		r.start()
+		r.accept(before...)
+		r.move()
+		r.accept(after)
+		waitAnswered(t, shown, "re: one", "re: two", "re: three")
+		r.stop()
+		checkAnswers(t, shown)
+		// One conversation, with four messages in each turn.
+		if fmt.Sprint(seen) != "map[one:0 three:8 two:4]" {
+			t.Errorf("the turns saw their questions at %v", seen)
+		}
+	})
+}
