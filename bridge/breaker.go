@@ -110,18 +110,20 @@ func (k *breaker) probe(ctx context.Context) error {
 	}
 }
 
-// report takes what became of a send that pass has let through.
+// report takes what became of a send that pass has let through. An error that is no
+// [SendError] is none of the platform's.
 func (k *breaker) report(probe bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
-	switch out := isOutage(err); {
+	var failure *SendError
+	now, sent := time.Now(), err == nil || errors.As(err, &failure)
+	switch out := isOutage(failure); {
 	case out && k.tripped.IsZero():
 		k.tripped, k.wait, k.next = now, minOutagePause, now.Add(minOutagePause)
 		k.log.Warn("platform is out of order: what is to be sent waits", "platform", k.name, "err", err)
 	case out && probe:
 		k.delay()
-	case !out && probe:
+	case sent && probe:
 		k.log.Info("platform is in order again", "platform", k.name, "after", now.Sub(k.tripped).Round(time.Millisecond))
 		k.tripped = time.Time{}
 	}
@@ -143,9 +145,7 @@ func (k *breaker) release() {
 	k.changed = make(chan struct{})
 }
 
-// isOutage reports whether an error of a send is about the platform, and not about this
-// send alone.
-func isOutage(err error) bool {
-	var failure *SendError
-	return errors.As(err, &failure) && (failure.Outcome == Unknown || failure.Outage)
+// isOutage reports whether a send failed because of the platform, and not of itself.
+func isOutage(failure *SendError) bool {
+	return failure != nil && (failure.Outcome == Unknown || failure.Outage)
 }

@@ -334,12 +334,15 @@ func (b *Bridge) editPart(ctx context.Context, j *Job, editor Editor, to Address
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = editor.Edit(call, to, id, part)
 		cancel()
+		var failure *SendError
+		if err != nil && !errors.As(err, &failure) {
+			failure = &SendError{Outcome: Unknown, Err: err}
+			err = failure
+		}
 		b.breakers[to.Chat.Platform].report(probe, err)
 		if err == nil {
 			return nil
 		}
-		failure := &SendError{Outcome: Unknown, Err: err}
-		_ = errors.As(err, &failure)
 		if failure.Outcome == Refused {
 			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
 			return nil

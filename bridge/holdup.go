@@ -16,12 +16,16 @@ const asideAfter = 24 * time.Hour
 // more than asideAfter.
 const lastChance = time.Minute
 
-var (
-	// errOverdue says that something has waited for its platform for asideAfter.
-	errOverdue = errors.New("bridge: the platform has not taken it for a day")
-	// errHeld trips the breaker of a platform that was out of order in a former run.
-	errHeld = errors.New("bridge: it was out of order when the program ended")
-)
+// errOverdue says that something has waited for its platform for asideAfter.
+var errOverdue = errors.New("bridge: the platform has not taken it for a day")
+
+// stillHeld trips the breaker where a former run left something that waits for its
+// platform: the outage may last.
+func (b *Bridge) stillHeld(j *Job) {
+	if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
+		k.report(false, &SendError{Outcome: Later, Outage: true, Err: errors.New("it was when the program ended")})
+	}
+}
 
 // noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
 // restart goes on with the same wait.

@@ -275,3 +275,25 @@ func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestAttack02AFullDiskIsNoOutage: a send that can not be recorded is not made, and says
+// nothing about the platform.
+func TestAttack02AFullDiskIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// The job, the question with its answer, and that it is being sent.
+		full := &disk{fullAt: 3, lasts: time.Minute}
+		r, o := newOutage(t, bridge.Unknown, false)
+		r.stop()
+		full.Store, r.cfg.Store = r.cfg.Store, full
+		r.start()
+		r.accept(direct("1", "a"))
+		r.waitLong(1)
+		if asked, _ := o.counts(); asked != 0 {
+			t.Errorf("asked %d times whether the platform is back", asked)
+		}
+		if full.until.IsZero() {
+			t.Error("the disk was not full")
+		}
+		r.stop()
+	})
+}

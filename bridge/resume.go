@@ -41,9 +41,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 			j.Waited = late
 			b.tell(j.Message.Chat)
 		}
-		if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
-			k.report(false, &SendError{Outcome: Later, Outage: true, Err: errHeld}) // the outage may last
-		}
+		b.stillHeld(j)
 		b.queue(j)
 	}
 	if len(open) > 0 {
