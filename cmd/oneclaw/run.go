@@ -156,7 +156,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
 		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
-		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
+		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:   mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
