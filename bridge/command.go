@@ -38,6 +38,8 @@ type Command struct {
 // CommandCall is a command that somebody gave.
 type CommandCall struct {
 	toolgroups.Scope
+	// UserName is what the platform calls who sent it.
+	UserName string
 	// Args is what stands behind the command.
 	Args string
 }
@@ -56,7 +58,7 @@ func bring(c Command) command {
 		if scope.Role < c.Role {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, Args: args}
+		call := CommandCall{Scope: scope, UserName: j.Message.UserName, Args: args}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}

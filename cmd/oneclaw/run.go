@@ -20,7 +20,6 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/telegram"
-	"oneclaw/toolgroups/google"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -94,7 +93,7 @@ func (b *bot) handler() http.Handler {
 	if b.slack != nil {
 		mux.Handle("POST /slack/", b.slack.Events())
 	}
-	mux.Handle(google.CallbackPath, b.tools.google.Callback())
+	mux.Handle("/google/", b.tools.google.Pages())
 	return mux
 }
 
