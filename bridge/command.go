@@ -87,8 +87,8 @@ func (b *Bridge) answerCard(ctx context.Context, j *Job, card Card) (string, err
 func commandTable(more []Command) []command {
 	table := []command{
 		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
-		{CommandInfo: CommandInfo{"clear", "Forget this conversation and begin a new one"}, run: clearChat},
-		{CommandInfo: CommandInfo{"new", "Begin a new conversation"}, run: clearChat},
+		{CommandInfo: CommandInfo{"clear", "Close this conversation and unload its tools; I can still find it when I search"}, run: clearChat},
+		{CommandInfo: CommandInfo{"new", "Begin a new conversation; does the same as clear"}, run: clearChat},
 		{CommandInfo: CommandInfo{"stop", "Stop what I am doing and drop waiting messages"}, run: stop},
 		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
 		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
@@ -148,6 +148,9 @@ func help(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, erro
 	return text.String(), nil
 }
 
+const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
+	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
+
 func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
 	if !b.mayClear(ctx, j.Message) {
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
@@ -173,7 +176,7 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	}
 	interrupted, waiting := b.interrupt(l, j.Seq, errCleared)
 	b.settleAll(waiting, StateCleared)
-	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
+	return clearedText + ended(interrupted, len(waiting)), nil
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
