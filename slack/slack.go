@@ -73,6 +73,7 @@ type Platform struct {
 	marks       Marks
 	reach       reach
 	told        sync.Map // reasons that the log has told
+	unsigned    unsigned
 
 	mu       sync.Mutex
 	receiver *receiver // of the Run that is under way
@@ -121,6 +122,7 @@ func New(cfg Config) (*Platform, error) {
 		marks:       cfg.Marks,
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.unsigned.told.Interval = refusedInterval
 	p.reach.wake = make(chan struct{}, 1)
 	p.api.hide(secret)
 	if p.log == nil {
