@@ -62,7 +62,9 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
-			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
+			func(ctx context.Context) error {
+				return servePort(ctx, listener, b.handler(), connections(), portTimeout)
+			},
 			b.control(ctx),
 			b.run,
 		)
