@@ -302,6 +302,8 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	wantText(t, say("4", "hello"), "only talk to people")
 	wantText(t, say("1", "/people remove nobody"), "do not know")
 	wantText(t, say("1", "/people add nobody"), "by platform and id")
+	wantText(t, say("1", "/people add fake:*"), "names nobody")
+	wantText(t, say("1", "/people admin fake:*"), "names nobody")
 	wantText(t, say("1", "/people dance"), "lists who may")
 	list := say("1", "/people")
 	for _, want := range []string{"`fake:1`) – owner", "`fake:2` – user", "`fake:3` – admin"} {

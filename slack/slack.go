@@ -88,6 +88,7 @@ var (
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
 	_ bridge.Speller        = (*Platform)(nil)
+	_ bridge.UserNamer      = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
