@@ -67,7 +67,7 @@ func connections() int {
 // bounded time.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
 	return serveWith(ctx, netutil.LimitListener(l, most), &http.Server{
-		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: timeout, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	})
 }
 
