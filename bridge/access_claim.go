@@ -24,7 +24,7 @@ const ClaimAge = time.Hour
 // code has 130 bits, and nobody but the owner is to decide when it ends.
 const (
 	maxWrongOfUser = 5
-	maxGuessers    = 1000
+	maxGuessers    = 200
 )
 
 const claimKey = "claim"
