@@ -55,10 +55,10 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 		return welcome, nil
 	case !owned || known && one.Standing == isRefused:
 		return j.Notice, nil
-	case !known && b.crowded(now):
-		b.log.Warn("owner not asked about a newcomer: too many wait for an answer", "user", user)
-		return j.Notice, nil
 	case !known:
+		if err := b.makeRoom(ctx, now); err != nil {
+			return "", err
+		}
 		one = person{
 			User: user, Name: shorten(m.UserName, maxCalled), Standing: hasAsked, Since: now, Until: now.Add(askedAge),
 			Chat: Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
@@ -79,9 +79,21 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 		"I have asked my owner whether to let you in. If so, I tell you here. (You are `%s`.)", user), nil
 }
 
-// crowded reports whether as many newcomers wait for a decision as may.
-func (b *Bridge) crowded(now time.Time) bool {
-	return len(b.people.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })) >= maxAsked
+// makeRoom ends the oldest card about a newcomer where as many are open as may be: who
+// has asked last is most likely still there, and strangers must not be able to keep
+// others from being asked about. Changing is held.
+func (b *Bridge) makeRoom(ctx context.Context, now time.Time) error {
+	waiting := b.people.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
+	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
+		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
+		if err := b.void(ctx, oldest.Card, note); err != nil {
+			return err
+		}
+		if err := b.people.remove(ctx, oldest.User); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ask posts the card about a newcomer, once.

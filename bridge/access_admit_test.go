@@ -150,10 +150,47 @@ func TestC16OpenCardsAreBounded(t *testing.T) {
 		u.untilTold(fmt.Sprint(100+n), 1)
 	}
 	wantText(t, u.told("119")[0], "asked my owner")
-	wantText(t, u.told("120")[0], "ask my operator")
-	if n := len(u.untilTold("1", 1+most)); n != 1+most {
+	u.platform.until(t, "open cards", func(all []sent) bool {
+		open := 0
+		for _, s := range all {
+			if s.to.Chat.ID == "1" && s.buttons != nil {
+				open++
+			}
+		}
+		return open == most
+	})
+	if n := len(u.told("1")); n != 1+most+5 {
 		t.Errorf("the owner was told %d texts", n)
 	}
+}
+
+// Strangers who have asked keep no newcomer from being asked about: the oldest card gives
+// way, and who it was about can ask again.
+func TestAttack14TheOldestStrangerGivesWay(t *testing.T) {
+	u := newOwned(t)
+	for n := range 20 {
+		u.accept(from(fmt.Sprint(100+n), "a", "hello"))
+		u.untilTold(fmt.Sprint(100+n), 1)
+		u.now.advance(time.Second)
+	}
+	u.untilTold("1", 1+20)
+	oldest, second := u.card("`fake:100`"), u.card("`fake:101`")
+	press := oldest.button(t, "Let in")
+	u.accept(from("2", "a", "hello"))
+	wantText(t, u.untilTold("2", 1)[0], "asked my owner")
+	u.platform.until(t, "the end of the oldest card", func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool {
+			return s.id == oldest.id && s.buttons == nil && strings.Contains(s.text, "/people add fake:100")
+		})
+	})
+	u.accept(pressOn(oldest, "p1", "1", press))
+	wantText(t, u.platform.toast(t, "p1"), "out of date")
+	if got := u.press(u.card("`fake:2`"), "p2", "1", "Let in") + u.press(second, "p3", "1", "Let in"); got != "They may talk to me now.They may talk to me now." {
+		t.Errorf("toasts %q", got)
+	}
+	u.now.advance(25 * time.Hour)
+	u.accept(from("100", "b", "hello again"))
+	wantText(t, u.untilTold("100", 2)[1], "asked my owner")
 }
 
 func TestInAGroupNobodyKnocks(t *testing.T) {

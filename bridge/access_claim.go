@@ -19,10 +19,12 @@ import (
 // ClaimAge is how long the code of a [Claim] is good for.
 const ClaimAge = time.Hour
 
-// A claim takes so many wrong codes of one user, and of all together; then it is void.
+// A claim takes so many wrong codes of one user, and counts so many users; of others it
+// then takes the right code alone. However many are wrong, it is not void by that: the
+// code has 130 bits, and nobody but the owner is to decide when it ends.
 const (
 	maxWrongOfUser = 5
-	maxWrong       = 50
+	maxGuessers    = 200
 )
 
 const claimKey = "claim"
@@ -84,7 +86,7 @@ type claim struct {
 	Until time.Time `json:"until"`
 	// Wrong counts wrong codes by user.
 	Wrong map[string]int `json:"wrong,omitempty"`
-	// Void is set where the code may be known to somebody else, or is being guessed.
+	// Void is set where the code may be known to somebody else.
 	Void bool `json:"void,omitempty"`
 	// ByHand is set where the operator has asked for it.
 	ByHand bool `json:"by_hand,omitempty"`
@@ -112,6 +114,14 @@ func (c claim) put(ctx context.Context, kv storage.KV, rev storage.Revision) err
 
 func (c claim) open(now time.Time) bool { return !c.Void && now.Before(c.Until) }
 
+func (c claim) is(code string) bool { return subtle.ConstantTimeCompare(c.Hash, hashCode(code)) == 1 }
+
+// hears reports whether a user's code is looked at.
+func (c claim) hears(user, code string) bool {
+	wrong, counted := c.Wrong[user]
+	return wrong < maxWrongOfUser && (counted || len(c.Wrong) < maxGuessers || c.is(code))
+}
+
 var errDamagedClaim = errors.New("bridge: the claim can not be read")
 
 // readClaim returns the claim that was made last, or the zero value.
@@ -132,14 +142,14 @@ func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 }
 
 // openClaim returns the claim that was made last, if there is one, and whether this user
-// can still make it.
-func (b *Bridge) openClaim(ctx context.Context, user string) (claim, bool, error) {
+// can still make it with a code.
+func (b *Bridge) openClaim(ctx context.Context, user, code string) (claim, bool, error) {
 	c, err := readClaim(ctx, b.store)
 	if errors.Is(err, errDamagedClaim) {
 		b.log.Error("nobody can claim the bot: start it again for a new code", "err", err)
 		return c, false, nil
 	}
-	open := err == nil && c.open(b.cfg.Now()) && c.Wrong[user] < maxWrongOfUser && (c.By == "" || c.By == user)
+	open := err == nil && c.open(b.cfg.Now()) && c.hears(user, code) && (c.By == "" || c.By == user)
 	return c, open, err
 }
 
@@ -168,7 +178,7 @@ func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (str
 	b.people.changing.Lock()
 	defer b.people.changing.Unlock()
 	user := m.Chat.Platform + ":" + m.User
-	c, open, err := b.openClaim(ctx, user)
+	c, open, err := b.openClaim(ctx, user, code)
 	_, owned := b.people.owner()
 	switch {
 	case err != nil:
@@ -176,7 +186,7 @@ func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (str
 	case owned || !open:
 		return "There is nothing to claim here, or the code does not count any more. " +
 			"If I am yours, start me again: my log then shows a new code.", nil
-	case subtle.ConstantTimeCompare(c.Hash, hashCode(code)) != 1:
+	case !c.is(code):
 		return b.wrongCode(ctx, c, user)
 	case !m.Direct:
 		c.Void = true
@@ -210,13 +220,6 @@ func (b *Bridge) wrongCode(ctx context.Context, c claim, user string) (string, e
 		c.Wrong = make(map[string]int)
 	}
 	c.Wrong[user]++
-	total := 0
-	for _, n := range c.Wrong {
-		total += n
-	}
-	if c.Void = total >= maxWrong; c.Void {
-		b.log.Warn("too many wrong codes: the claim is void, start again for a new one", "wrong", total)
-	}
 	return "That is not the code, or not all of it. My log shows it; each start makes a new one.", c.put(ctx, b.store, c.rev)
 }
 

@@ -145,6 +145,12 @@ func (b *Bridge) addPerson(ctx context.Context, by string, role toolgroups.Role,
 	if err != nil || chat.Thread != "" || b.platforms[chat.Platform] == nil {
 		return "Name a person by platform and id, such as `telegram:123`. /whoami tells everybody their own.", nil //nolint:nilerr // it is told to the person
 	}
+	if strings.Contains(chat.ID, "*") {
+		return fmt.Sprintf("`%s` names nobody: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everybody in.", user), nil
+	}
+	if namer, ok := b.platforms[chat.Platform].(UserNamer); ok && !namer.NamesUser(chat.ID) {
+		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user), nil
+	}
 	if admin && role < toolgroups.RoleOwner {
 		return "Only my owner can make an administrator.", nil
 	}

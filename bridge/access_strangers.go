@@ -77,7 +77,7 @@ func (s *strangers) forget(who string) {
 func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 	m, claims := claimOf(j.Message)
 	if claims {
-		offer, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User)
+		offer, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User, strings.TrimPrefix(m.Text, "/"+claimName))
 		if err != nil {
 			return err
 		}

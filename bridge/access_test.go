@@ -138,15 +138,34 @@ func TestC16GuessesAreCounted(t *testing.T) {
 	// After five the user is told once that it is over, then nothing.
 	wantText(t, guess("1"), "does not count")
 	u.accept(from("1", "more", "/claim "+u.code), from("1", "and more", "/claim wrong"))
-	for user := 2; user <= 10; user++ {
+	u.offer()
+	wantText(t, u.say(from("1", "again", "/claim "+u.code), n+1), "Welcome")
+}
+
+// Strangers with wrong codes keep nobody from claiming the bot who has the right one.
+func TestAttack14WrongCodesVoidNoClaim(t *testing.T) {
+	u := newUnclaimed(t)
+	n := 0
+	guess := func(user int, code string) string {
+		n++
+		return u.say(from(fmt.Sprint(user), fmt.Sprint("g", n), "/claim "+code), n)
+	}
+	for user := range 12 {
 		for range 5 {
-			guess(fmt.Sprint(user))
+			wantText(t, guess(user, "wrong"), "not the code")
 		}
 	}
-	// Fifty in all have made it void, also for who knows it.
-	wantText(t, u.say(from("99", "right", "/claim "+u.code), n+1), "does not count")
-	u.offer()
-	wantText(t, u.say(from("1", "again", "/claim "+u.code), n+2), "Welcome")
+	// So many are counted; more are told once that their code does not count.
+	var more []bridge.Message
+	for user := 12; user < 200; user++ {
+		more = append(more, from(fmt.Sprint(user), "m", "/claim wrong"))
+	}
+	u.accept(more...)
+	n += len(more)
+	u.platform.wait(t, n)
+	wantText(t, guess(200, "wrong"), "does not count")
+	u.accept(from("200", "again", "/claim wrong"))
+	wantText(t, guess(201, u.code), "Welcome")
 }
 
 func TestOfTwoWhoClaimOneWins(t *testing.T) {
@@ -283,6 +302,8 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	wantText(t, say("4", "hello"), "only talk to people")
 	wantText(t, say("1", "/people remove nobody"), "do not know")
 	wantText(t, say("1", "/people add nobody"), "by platform and id")
+	wantText(t, say("1", "/people add fake:*"), "names nobody")
+	wantText(t, say("1", "/people admin fake:*"), "names nobody")
 	wantText(t, say("1", "/people dance"), "lists who may")
 	list := say("1", "/people")
 	for _, want := range []string{"`fake:1`) – owner", "`fake:2` – user", "`fake:3` – admin"} {

@@ -403,7 +403,7 @@ func TestC17ApprovalExpires(t *testing.T) {
 func TestC17StopAndClearWhileACallWaits(t *testing.T) {
 	for command, want := range map[string]string{
 		"/stop":  "Stopped. One waiting message was dropped.",
-		"/clear": "Conversation cleared. We begin anew; your files are kept. I stopped what I was doing. One waiting message was dropped.",
+		"/clear": "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. Nothing is deleted: your files are kept, and I can still find what was said when I search. I stopped what I was doing. One waiting message was dropped.",
 	} {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {

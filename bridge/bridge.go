@@ -88,6 +88,10 @@ type Config struct {
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
+	// RedactCards takes the place of Redact on cards. It must mask nothing but values
+	// that the bot knows as secrets: whoever decides has to see everything else. Nil
+	// means Redact.
+	RedactCards func(text string) string
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int
@@ -214,6 +218,9 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.RedactCards == nil {
+		cfg.RedactCards = cfg.Redact
 	}
 	b := &Bridge{
 		cfg:       cfg,

@@ -236,17 +236,18 @@ func checkChoices(rows [][]Choice) error {
 }
 
 // renderCard makes the parts of a card: its lead, its text, and the buttons under the
-// last part. Lead says how many of them belong to the lead.
+// last part. Lead says how many of them belong to the lead. Only known secrets are
+// masked: a text that has merely the shape of one may be what somebody decides about.
 func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int) {
 	if kept.Lead != "" {
-		parts = b.render(j, kept.Lead)
+		parts = b.renderMasked(j, b.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
 	}
 	text := kept.Text
 	if kept.Kind != kindApproval { // shows arguments, exactly
 		text = b.spelled(kept.Chat.Platform, text)
 	}
-	parts = append(parts, b.render(j, text)...)
+	parts = append(parts, b.renderMasked(j, b.cfg.RedactCards(text))...)
 	if _, ok := b.platforms[kept.Chat.Platform].(Editor); ok && len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
 	}

@@ -87,3 +87,64 @@ func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAttack03CardHidesKnownSecretsAlone has a model dress up what it wants to run: the
+// card shows all of it, except for what the bot itself knows as a secret.
+func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
+	const known = "t0p-secret-of-the-bot"
+	pem := "-----BEGIN PRIVATE" + " KEY-----"
+	for _, seed := range []string{
+		"ls", `echo "` + pem + `" >/dev/null; id > pwned.txt; echo "-----END PRIVATE` + ` KEY-----"`, pem + "aWQ7aWQ7aWQ7", "PASSWORD=id;id;id;id", "x://u:id;rm@h",
+		"login " + known + "; id", "Authorization: Basic aWQ7aWQ7aWQ7", "sk" + "-aaaaaaaaaaaaaaaaaaaaaaaaaa1 id", "gh" + "p_aaaaaaa1…", "••••",
+		"api_key=" + strings.Repeat("a1", 20), "```\n" + pem + "\n```", pem + strings.Repeat(" id", 1500),
+	} {
+		f.Add(seed)
+	}
+	hide := func(text string) string { return strings.ReplaceAll(text, known, "••••") }
+	f.Fuzz(func(t *testing.T, command string) {
+		if !utf8.ValidString(command) || len(command) > 10_000 {
+			t.Skip()
+		}
+		arguments, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := agent.New(agent.Config{Model: caller(arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &workshop{}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Agent, c.RedactCards = a, hide
+			c.Redact = func(string) string { return "all of it is masked elsewhere" }
+		})
+		r.accept(direct("1", "go"))
+		all := r.platform.until(t, "card", func(all []sent) bool { return len(all) > 0 && all[len(all)-1].buttons != nil })
+		// What stands on the card is the command, character for character.
+		rest := argument(t, all[0].text)
+		for _, c := range hide(command) {
+			after, ok := strings.CutPrefix(rest, string(c))
+			if !ok {
+				after, ok = strings.CutPrefix(rest, fmt.Sprintf("⟨U+%04X⟩", c))
+			}
+			if rest = after; !ok {
+				t.Fatalf("%q of %q is not on the card:\n%s", c, command, all[0].text)
+			}
+		}
+		if rest != "" {
+			t.Fatalf("the card shows %q behind %q", rest, command)
+		}
+	})
+}
+
+// argument is what a card shows as the value of its one argument.
+func argument(t *testing.T, card string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(card, "`command`:\n\n")
+	fence, rest, _ := strings.Cut(rest, "\n")
+	end := strings.LastIndex(rest, "\n"+fence)
+	if !strings.HasPrefix(fence, "```") || end < 0 {
+		t.Fatalf("no argument on the card %q", card)
+	}
+	return rest[:end]
+}

@@ -38,6 +38,8 @@ type Command struct {
 // CommandCall is a command that somebody gave.
 type CommandCall struct {
 	toolgroups.Scope
+	// UserName is what the platform calls who sent it.
+	UserName string
 	// Args is what stands behind the command.
 	Args string
 }
@@ -56,7 +58,7 @@ func bring(c Command) command {
 		if scope.Role < c.Role {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", c.Name), nil
 		}
-		call := CommandCall{Scope: scope, Args: args}
+		call := CommandCall{Scope: scope, UserName: j.Message.UserName, Args: args}
 		if c.Ask == nil {
 			return c.Run(ctx, call)
 		}
@@ -85,8 +87,8 @@ func (b *Bridge) answerCard(ctx context.Context, j *Job, card Card) (string, err
 func commandTable(more []Command) []command {
 	table := []command{
 		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
-		{CommandInfo: CommandInfo{"clear", "Forget this conversation and begin a new one"}, run: clearChat},
-		{CommandInfo: CommandInfo{"new", "Begin a new conversation"}, run: clearChat},
+		{CommandInfo: CommandInfo{"clear", "Close this conversation and unload its tools; I can still find it when I search"}, run: clearChat},
+		{CommandInfo: CommandInfo{"new", "Begin a new conversation; does the same as clear"}, run: clearChat},
 		{CommandInfo: CommandInfo{stopName, "Stop what I am doing and drop waiting messages"}, run: stop},
 		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
 		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
@@ -146,6 +148,9 @@ func help(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, erro
 	return text.String(), nil
 }
 
+const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
+	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
+
 func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
 	if !b.mayClear(ctx, j.Message) {
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
@@ -171,7 +176,7 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	}
 	interrupted, waiting := b.interrupt(l, j.Seq, errCleared)
 	b.settleAll(waiting, StateCleared)
-	return "Conversation cleared. We begin anew; your files are kept." + ended(interrupted, len(waiting)), nil
+	return clearedText + ended(interrupted, len(waiting)), nil
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.

@@ -15,10 +15,14 @@ const sendTimeout = time.Minute
 // each time: every try may put another copy in the chat.
 const maxRepeatRetry = time.Hour
 
-// render makes the parts of an answer. Where the platform's renderer fails, the
-// answer goes out as it is (B-04).
-func (b *Bridge) render(j *Job, answer string) (parts []SentPart) {
-	answer = b.cfg.Redact(answer)
+// render makes the parts of an answer, with its secrets masked.
+func (b *Bridge) render(j *Job, answer string) []SentPart {
+	return b.renderMasked(j, b.cfg.Redact(answer))
+}
+
+// renderMasked makes the parts of a text that is masked already. Where the platform's
+// renderer fails, the text goes out as it is (B-04).
+func (b *Bridge) renderMasked(j *Job, answer string) (parts []SentPart) {
 	defer func() {
 		if r := recover(); r != nil {
 			b.log.Error("answer can not be rendered and goes out plain", "job", j.Key(), "panic", r)

@@ -258,6 +258,12 @@ type Speller interface {
 	CommandSign() string
 }
 
+// UserNamer is a platform on which the ids of users have a form of their own.
+type UserNamer interface {
+	// NamesUser reports whether a user can have this id, as [Message.User] brings it.
+	NamesUser(id string) bool
+}
+
 // CommandInfo is a command as platforms list it.
 type CommandInfo struct {
 	// Name is without the slash.

@@ -15,6 +15,12 @@ const elsewhere = "@"
 // channelID is the form of the id of a channel.
 var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
 
+// memberID is the form of the id of a user, with the workspace of those from elsewhere.
+var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
+
+// NamesUser implements [bridge.UserNamer].
+func (p *Platform) NamesUser(id string) bool { return memberID.MatchString(id) }
+
 // checkChannels reads the channels that the bot is limited to.
 func checkChannels(list []string) ([]string, error) {
 	var ids []string

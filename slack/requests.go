@@ -7,8 +7,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync/atomic"
+	"time"
 
 	"github.com/slack-go/slack"
+	"golang.org/x/time/rate"
 )
 
 // maxRequest bounds the body of a request from Slack.
@@ -33,19 +36,8 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
-		return
-	case err != nil:
-		http.Error(w, "request broken", http.StatusBadRequest)
-		return
-	}
-	if err := p.verify(req.Header, body); err != nil {
-		p.log.Warn("request refused: it is not signed by slack", "err", err)
-		http.Error(w, "not signed", http.StatusUnauthorized)
+	body, ok := p.signed(w, req)
+	if !ok {
 		return
 	}
 	kind, payload, ok := open(req.Header.Get("Content-Type"), body)
@@ -84,16 +76,58 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// verify checks the signature and the age of a request.
-func (p *Platform) verify(header http.Header, body []byte) error {
-	verifier, err := slack.NewSecretsVerifier(header, p.secret)
+// signed returns the body of a request that Slack has signed; any other it answers.
+func (p *Platform) signed(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+	verifier, err := p.verifier(req.Header)
 	if err != nil {
-		return err
+		p.refuse(w, err) // before its body is read
+		return nil, false
 	}
-	if _, err := verifier.Write(body); err != nil {
-		return err
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, "request too large", http.StatusRequestEntityTooLarge)
+		return nil, false
+	case err != nil:
+		http.Error(w, "request broken", http.StatusBadRequest)
+		return nil, false
 	}
-	return verifier.Ensure()
+	if _, err = verifier.Write(body); err == nil {
+		err = verifier.Ensure()
+	}
+	if err != nil {
+		p.refuse(w, err)
+		return nil, false
+	}
+	return body, true
+}
+
+// verifier checks that a request says that it is signed, and when.
+func (p *Platform) verifier(header http.Header) (slack.SecretsVerifier, error) {
+	if p.secret == "" {
+		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
+	}
+	return slack.NewSecretsVerifier(header, p.secret)
+}
+
+// refusedInterval is how often the log tells of requests that are not signed: anybody who
+// reaches the port can send them.
+const refusedInterval = time.Minute
+
+// unsigned counts the requests that the log has not told of yet.
+type unsigned struct {
+	count atomic.Int64
+	told  rate.Sometimes
+}
+
+// refuse answers a request that is not signed by Slack.
+func (p *Platform) refuse(w http.ResponseWriter, err error) {
+	p.unsigned.count.Add(1)
+	p.unsigned.told.Do(func() {
+		p.log.Warn("requests refused: they are not signed by slack", "count", p.unsigned.count.Swap(0), "err", err)
+	})
+	http.Error(w, "not signed", http.StatusUnauthorized)
 }
 
 // open finds out what a request is: an event in JSON, or a form with a command or an

@@ -1,7 +1,13 @@
 package slack
 
 import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	emulator "oneclaw/internal/emulator/slack"
@@ -148,5 +155,54 @@ func TestForms(t *testing.T) {
 				t.Errorf("got %s %s %t", kind, payload, ok)
 			}
 		})
+	}
+}
+
+// Whoever reaches the port can have the log tell of it once a minute, with a count.
+func TestAttack16UnsignedRequestsAreLoggedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p, err := New(Config{BotToken: "xoxb-1", SigningSecret: "secret", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		flood := func(n int) {
+			for range n {
+				w := httptest.NewRecorder()
+				p.Events().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/slack/events", strings.NewReader("{}")))
+				if w.Code != http.StatusUnauthorized {
+					t.Fatalf("got %d", w.Code)
+				}
+			}
+		}
+		flood(1000)
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "count=1 ") {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+		minute, cancel := context.WithTimeout(t.Context(), refusedInterval)
+		defer cancel()
+		<-minute.Done()
+		flood(1000)
+		if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "count=1000 ") {
+			t.Errorf("%d lines: %s", n, log.String())
+		}
+	})
+}
+
+// Without a signing secret anybody could sign: nothing is taken.
+func TestAttack16NothingIsTakenWithoutASecret(t *testing.T) {
+	f := setup(t, quick(), func(c *Config) { c.SigningSecret = "" })
+	body := `{"type":"url_verification","challenge":"c-1"}`
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	sum := hmac.New(sha256.New, nil)
+	sum.Write([]byte("v0:" + now + ":" + body))
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/slack/events", strings.NewReader(body))
+	req.Header = http.Header{
+		"X-Slack-Request-Timestamp": {now}, "X-Slack-Signature": {"v0=" + hex.EncodeToString(sum.Sum(nil))}, "Content-Type": {"application/json"},
+	}
+	w := httptest.NewRecorder()
+	f.p.Events().ServeHTTP(w, req)
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }

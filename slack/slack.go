@@ -72,6 +72,7 @@ type Platform struct {
 	marks       Marks
 	reach       reach
 	told        sync.Map // reasons that the log has told
+	unsigned    unsigned
 
 	mu       sync.Mutex
 	receiver *receiver // of the Run that is under way
@@ -87,6 +88,7 @@ var (
 	_ bridge.Monitor        = (*Platform)(nil)
 	_ bridge.Pinger         = (*Platform)(nil)
 	_ bridge.Speller        = (*Platform)(nil)
+	_ bridge.UserNamer      = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
@@ -121,6 +123,7 @@ func New(cfg Config) (*Platform, error) {
 		marks:       cfg.Marks,
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.unsigned.told.Interval = refusedInterval
 	p.reach.wake = make(chan struct{}, 1)
 	p.api.hide(secret)
 	if p.log == nil {

@@ -85,6 +85,7 @@ var (
 	_ bridge.Announcer      = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
 	_ bridge.Pinger         = (*Platform)(nil)
+	_ bridge.UserNamer      = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
@@ -125,6 +126,12 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
+
+// userID is the form of the id of a user, or of a chat that writes in its own name.
+var userID = regexp.MustCompile(`^-?[1-9][0-9]{0,18}$`)
+
+// NamesUser implements [bridge.UserNamer].
+func (p *Platform) NamesUser(id string) bool { return userID.MatchString(id) }
 
 // recent remembers the last few keys. The zero value is ready.
 type recent[K comparable] struct {

@@ -99,6 +99,33 @@ func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 	}
 }
 
+// A command that is dressed up as a secret stands on the card as it is, before the
+// decision and after it. A secret that the bot knows does not.
+func TestAttack03CardShowsWhatRuns(t *testing.T) {
+	begin, end := "-----BEGIN PRIVATE"+" KEY-----", "-----END PRIVATE"+" KEY-----"
+	known := "only the bot knows this key"
+	shown := []string{`echo "` + begin + `"; echo once`, `count.txt; echo "` + end + `"`, "PASSWORD=echo;true", "x://u:true;id@h", "Authorization: Basic aWQ7aWQ7aWQ7"}
+	command := `echo "` + begin + `"; echo once >>count.txt; echo "` + end + `"; : "PASSWORD=echo;true" "x://u:true;id@h" "Authorization: Basic aWQ7aWQ7aWQ7" "` + known + `"`
+	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": command} }), func(s *stage) {
+		s.w.env["ONECLAW_SECRET_KEY"] = known
+		s.start()
+		s.say(0, "do it")
+		card := s.card("May I run")
+		wantIn(t, card.text, shown...)
+		if strings.Contains(card.text, known) || !strings.Contains(card.text, `"••••"`) {
+			t.Errorf("the card shows %q", card.text)
+		}
+		if got := s.press(0, card, card.buttons["Allow once"], false)(); got != "Allowed once." {
+			t.Errorf("toast %q", got)
+		}
+		s.one("Then: ")
+		wantIn(t, s.one("May I run", "Allowed once").text, shown...)
+		if n := s.w.runs(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
 func TestC17DenyTellsTheModel(t *testing.T) {
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.start()

@@ -131,7 +131,11 @@ func copyDatabase(ctx context.Context, cfg Config, w io.Writer) (err error) {
 	if asked, err := askForBackup(ctx, cfg.DataDir, w); asked || err != nil {
 		return err
 	}
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, databaseName)})
+	path := filepath.Join(cfg.DataDir, databaseName)
+	if err := checkEmptied(path); err != nil {
+		return err
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(cfg.DataDir, controlName))
 	}

@@ -443,3 +443,34 @@ func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
 		t.Errorf("the value is %q", got)
 	}
 }
+
+// A database that was emptied is not taken for a new one: the owner would be gone, and the
+// bot there for whoever claims it.
+func TestAttack15AnEmptiedDatabaseIsRefused(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	bot := w.run()
+	w.ask(bot, w.person("Ann"), "Write \"hello\" to notes.txt", nil)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	if out, err := command(t.Context(), t, w.env, "backup", backup).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	bot.kill(syscall.SIGTERM)
+	database := filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)
+	if err := os.Truncate(database, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run"}, {"claim"}, {"history", "telegram:1"}, {"backup", filepath.Join(t.TempDir(), "another.db")}} {
+		wantIn(t, failing(t, w.env, args...), databaseName+" has 0 bytes", "oneclaw restore FILE", "remove the empty file")
+	}
+	all, _ := examined(t, w.env)
+	if f := all["database"]; f.Status != verdictFail || !strings.Contains(f.Text, "has 0 bytes") {
+		t.Errorf("doctor: %+v", f)
+	}
+	if info, err := os.Stat(database); err != nil || info.Size() != 0 {
+		t.Errorf("the empty database was changed: %v, %v", info, err)
+	}
+	if out, err := command(t.Context(), t, w.env, "restore", backup).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.ask(w.run(), w.person("Bob"), "hello", nil)
+}

@@ -164,3 +164,26 @@ func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 	w.telegram.View(func(s telegram.State) { wantIn(t, s.Answers(group)[0].Text, "does not count any more") })
 	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "does not count any more")
 }
+
+// What can let nobody in is refused with a sentence, and is in no list.
+func TestAttack17PeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	token := w.env["TELEGRAM_BOT_TOKEN"]
+	_, _, people := w.withSlack(t, "ann", "bob")
+	ann := w.person("Ann")
+	w.env["TELEGRAM_BOT_TOKEN"], w.env["ONECLAW_ALLOW"], w.env["ONECLAW_ADMINS"] = token, "", fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	for _, who := range []string{"telegram:*", "slack:*", "telegram:1*", "telegram:ann", "telegram:@ann", "telegram:007", "telegram:12345678901234567890123", "slack:ann", "slack:u1", "slack:C0123ABCD", "slack:U1@"} {
+		answer := w.ask(bot, ann, "/people add "+who, nil)
+		if strings.Contains(answer, "may talk to me now") || !strings.Contains(answer, who) {
+			t.Errorf("%s: %s", who, answer)
+		}
+	}
+	wantIn(t, w.ask(bot, ann, "/people add telegram:*", nil), "one by one", "ONECLAW_ALLOW")
+	for _, who := range []string{"telegram:123", "telegram:-1001234567890", "slack:" + people[0], "slack:W0123ABCD", "slack:U0123ABCD@T0123ABCD", "slack:U0123ABCD@unknown"} {
+		wantIn(t, w.ask(bot, ann, "/people add "+who, nil), "may talk to me now")
+	}
+	if list := w.ask(bot, ann, "/people", nil); strings.Contains(list, "*") || strings.Contains(list, "telegram:ann") {
+		t.Errorf("the list is %s", list)
+	}
+}

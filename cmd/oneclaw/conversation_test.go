@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -47,7 +48,7 @@ func (w *town) loads() int {
 
 // TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF is the promise of the README: somebody sends a
 // PDF and asks about it, the model loads the group, has it in the next message and
-// after a restart, and /clear forgets it. It covers statements 6, 8, 18, 65-69, 85.
+// after a restart, and /clear ends that. It covers statements 6, 8, 18, 65-69, 85.
 func TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
@@ -90,6 +91,26 @@ func TestAcceptance008And018And044And066And068And069And073And085ConversationAbou
 	if log := bot.out.String(); strings.Contains(log, w.telegram.Token()) || strings.Contains(log, "sk-emulated") {
 		t.Error("a secret is in the log")
 	}
+}
+
+// /clear deletes nothing, and it and /help say so: what was said is still found.
+func TestAttack12ClearSaysWhatItDoes(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case last.Role == "tool":
+			return openai.Reply{Text: "Found: " + last.Content}, nil
+		case strings.Contains(last.Content, "where"):
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "search_history", Arguments: `{"query":"umbrella","date_to":"2100-01-01"}`}}}, nil
+		}
+		return openai.Reply{Text: "Noted."}, nil
+	}))
+	ann := w.person("Ann")
+	bot := w.run()
+	w.ask(bot, ann, "my umbrella is in the blue cupboard", nil)
+	wantIn(t, w.ask(bot, ann, "/help", nil), "/clear – Close this conversation and unload its tools", "still find it when I search")
+	wantIn(t, w.ask(bot, ann, "/clear", nil), "closed", "tools are unloaded", "Nothing is deleted", "still find what was said when I search")
+	wantIn(t, w.ask(bot, ann, "where is it?", nil), "Found: ", "blue cupboard")
 }
 
 // registryOf is the registry of the program as it is built.

@@ -64,6 +64,9 @@ func checkFiles(_ context.Context, d *doctor) *finding {
 
 func checkDatabase(ctx context.Context, d *doctor) *finding {
 	path := filepath.Join(d.cfg.DataDir, databaseName)
+	if err := checkEmptied(path); err != nil {
+		return fail("%v", err)
+	}
 	err := bolt.Verify(ctx, path)
 	switch {
 	case err == nil:
@@ -104,6 +107,9 @@ func checkAccess(ctx context.Context, d *doctor) *finding {
 func ownedIn(ctx context.Context, path string) (owned bool, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if err := checkEmptied(path); err != nil {
+		return false, err
 	}
 	store, err := bolt.Open(bolt.Config{Path: path})
 	if err != nil {

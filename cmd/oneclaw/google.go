@@ -52,7 +52,9 @@ func accountCommands(g *google.Google) []bridge.Command {
 				if !ok {
 					return "I can connect a Google account: `/connect google`.", nil
 				}
-				return g.Connect(ctx, google.ConnectRequest{User: call.User, Chat: call.Chat, Direct: call.Direct, Args: args})
+				return g.Connect(ctx, google.ConnectRequest{
+					User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args,
+				})
 			},
 		},
 		{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 )
 
 // healthHandler answers the questions of a supervisor: is it alive, does it receive.
@@ -43,9 +44,39 @@ func listen(ctx context.Context, address, setting string) (net.Listener, error) 
 	return l, nil
 }
 
+// Bounds of the port, which anybody may reach.
+const (
+	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
+	portTimeout = 15 * time.Second
+	// maxConnections is how many are open at once, or a quarter of the descriptors where
+	// that is less: the rest is for the platforms, the model and the tools. More wait in
+	// the system's queue.
+	maxConnections = 256
+)
+
+// connections is how many connections the port takes at once.
+func connections() int {
+	var descriptors syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &descriptors); err != nil {
+		return maxConnections
+	}
+	return max(1, int(min(maxConnections, descriptors.Cur/4)))
+}
+
+// servePort answers on the port until ctx ends: so many connections at once, each for a
+// bounded time.
+func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
+	return serveWith(ctx, netutil.LimitListener(l, most), &http.Server{
+		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	})
+}
+
 // serve answers until ctx ends.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}
+	return serveWith(ctx, l, &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10})
+}
+
+func serveWith(ctx context.Context, l net.Listener, server *http.Server) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -283,6 +283,7 @@ func TestDemoPageMail(t *testing.T) {
 	idea("Check my email", "/connect google")
 	idea("/connect google gmail calendar sheets", "ten minutes")
 	connect(t, ctx, "telegram")
+	said++
 	idea("Check my email", "in your inbox")
 	idea("Delete the spam ones", "one call for all of it")
 	idea("What is in my calendar?", "In your calendar")
@@ -291,7 +292,8 @@ func TestDemoPageMail(t *testing.T) {
 	picture(t, ctx, "demo-mail")
 }
 
-// connect follows the link of the newest answer and consents.
+// connect follows the link of the newest answer, consents, and sends the code that the
+// page shows at the end.
 func connect(t *testing.T, ctx context.Context, pane string) {
 	t.Helper()
 	link, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`[...document.querySelectorAll("#%s .msg a")].at(-1).href`, pane)))
@@ -301,10 +303,18 @@ func connect(t *testing.T, ctx context.Context, pane string) {
 	tab, cancel := chromedp.NewContext(ctx)
 	defer cancel()
 	do(t, tab, chromedp.Navigate(link))
-	picture(t, tab, "consent")
-	if _, err := chromedp.RunResponse(tab, chromedp.Click(chromedp.CSS("button"))); err != nil {
+	waitFor(t, tab, `document.body.innerText.includes("(telegram:")`)
+	picture(t, tab, "before")
+	for _, button := range []string{"a", "button"} {
+		if _, err := chromedp.RunResponse(tab, chromedp.Click(chromedp.CSS(button))); err != nil {
+			t.Fatal(err)
+		}
+		picture(t, tab, "after-"+button)
+	}
+	proof, err := chromedp.Run(tab, chromedp.Evaluate[string](`document.querySelector("code").innerText`))
+	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, tab, `document.body.innerText.toLowerCase().includes("connected")`)
-	picture(t, tab, "connected")
+	do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("/connect google "+proof), chromedp.KeyEvent("\r"))
+	says(t, ctx, pane, "is connected")
 }

@@ -143,8 +143,12 @@ func command(ctx context.Context, t testing.TB, env map[string]string, args ...s
 
 func start(t testing.TB, env map[string]string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, out: newOutput(), done: make(chan struct{})}
-	p.cmd = command(context.Background(), t, env, args...)
+	return startCommand(t, command(context.Background(), t, env, args...))
+}
+
+func startCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, out: newOutput(), done: make(chan struct{})}
 	p.begin()
 	return p
 }

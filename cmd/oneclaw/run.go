@@ -20,7 +20,6 @@ import (
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/telegram"
-	"oneclaw/toolgroups/google"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -63,7 +62,9 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return serveBot(ctx, cfg, log, func(b *bot) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
-			func(ctx context.Context) error { return serve(ctx, listener, b.handler()) },
+			func(ctx context.Context) error {
+				return servePort(ctx, listener, b.handler(), connections(), portTimeout)
+			},
 			b.control(ctx),
 			b.run,
 		)
@@ -94,7 +95,7 @@ func (b *bot) handler() http.Handler {
 	if b.slack != nil {
 		mux.Handle("POST /slack/", b.slack.Events())
 	}
-	mux.Handle(google.CallbackPath, b.tools.google.Callback())
+	mux.Handle("/google/", b.tools.google.Pages())
 	return mux
 }
 
@@ -156,7 +157,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
 		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
-		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, Logger: log,
+		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),

@@ -36,6 +36,9 @@ func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
 	ctx, path := context.Background(), filepath.Join(cfg.DataDir, databaseName)
+	if err := checkEmptied(path); err != nil {
+		return nil, err
+	}
 	compactWaste(ctx, path, compactAbove, log)
 	store, err := bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
 	if errors.Is(err, storage.ErrLocked) {
@@ -50,6 +53,22 @@ func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
+// one of it, without a word: nobody would own the bot any more, and it would offer itself
+// to whoever claims it.
+func checkEmptied(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return nil //nolint:nilerr // opening it says what is wrong
+	}
+	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
+	if err != nil || len(workspaces) == 0 {
+		return nil //nolint:nilerr // none is a first start that was cut off
+	}
+	return fmt.Errorf("the database %s has 0 bytes, but there are workspaces beside it: restore a backup with 'oneclaw restore FILE', "+
+		"or remove the empty file to begin anew without an owner and without conversations", path)
 }
 
 // sweep removes what a crash left of a backup or of what was to be restored.

@@ -77,8 +77,8 @@ func (r *Redactor) Add(secrets ...string) {
 	r.values.Store(nil)
 }
 
-// known are all values, prepared when they are needed: many may be added at once.
-func (r *Redactor) known() *values {
+// prepared are all values, made ready when they are needed: many may be added at once.
+func (r *Redactor) prepared() *values {
 	if v := r.values.Load(); v != nil {
 		return v
 	}
@@ -159,8 +159,17 @@ func (r *Redactor) Text(text string) string {
 	if r == nil {
 		return maskShapes(text, func(string) bool { return false })
 	}
-	known := r.known()
+	known := r.prepared()
 	return maskShapes(known.replacer.Replace(text), known.begins)
+}
+
+// Known returns a text with the known values masked, and nothing else: for whoever has
+// to see what a text does, since anybody can give a text the shape of a secret.
+func (r *Redactor) Known(text string) string {
+	if r == nil {
+		return text
+	}
+	return r.prepared().replacer.Replace(text)
 }
 
 // begins reports whether a known value begins with a word, so far as there is enough of
@@ -177,7 +186,7 @@ func (r *Redactor) Unfinished(text string) string {
 		text = text[:at]
 	}
 	if r != nil {
-		text = r.known().unbegun(text)
+		text = r.prepared().unbegun(text)
 	}
 	return r.Text(text)
 }

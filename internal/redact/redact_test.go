@@ -388,3 +388,28 @@ func TestC18UnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 		t.Errorf("whole: %q", got)
 	}
 }
+
+// FuzzAttack03KnownMasksValuesAlone: whatever a text looks like, nothing in it is hidden
+// but the value that is known.
+func FuzzAttack03KnownMasksValuesAlone(f *testing.F) {
+	const secret = "t0p-secret-of-the-bot"
+	for _, text := range planted() {
+		f.Add(text)
+		f.Add("PASSWORD=" + text + "; x://u:" + text + "@h " + text[:len(text)/2] + "… " + secret)
+	}
+	r := redact.New(secret)
+	f.Fuzz(func(t *testing.T, text string) {
+		for lead := range 3 {
+			encoded := base64.StdEncoding.EncodeToString([]byte("..."[:lead] + secret))
+			if strings.Contains(text, encoded[4:24]) {
+				t.Skip("the value stands there in base64")
+			}
+		}
+		if got, want := r.Known(text), strings.ReplaceAll(text, secret, redact.Mask); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+		if got := (*redact.Redactor)(nil).Known(text); got != text {
+			t.Errorf("without values %q became %q", text, got)
+		}
+	})
+}

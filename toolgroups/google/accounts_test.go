@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,12 @@ func (r *rig) list(t *testing.T, user string) *toolgroups.Error {
 
 func TestConnectByCallback(t *testing.T) {
 	r := newRig(t, Config{PublicURL: "https://bot.example/"})
-	page := r.ask(t, ada, "tasks")
+	start := r.ask(t, ada, "tasks")
+	if !strings.HasPrefix(start, "https://bot.example/google/connect?") || strings.Contains(start, "telegram") {
+		t.Errorf("the link is %s", start)
+	}
+	_, first := r.visit(t, start)
+	page := html.UnescapeString(regexp.MustCompile(`href="([^"]+)"`).FindStringSubmatch(first)[1])
 	u, err := url.Parse(page)
 	if err != nil {
 		t.Fatal(err)
@@ -40,16 +47,128 @@ func TestConnectByCallback(t *testing.T) {
 		t.Errorf("the link shows what it should not: %s", page)
 	}
 	back := r.consent(t, page, adaMail)
-	if status, body := r.visit(t, back); status != http.StatusOK || !strings.Contains(body, adaMail) || !strings.Contains(body, ada) {
-		t.Errorf("page %d %s", status, body)
-	}
-	for _, again := range []string{back, r.consent(t, page, adaMail)} {
+	proof := r.proof(t, back)
+	for _, again := range []string{start, back, r.consent(t, page, adaMail)} {
 		if status, body := r.visit(t, again); status != http.StatusBadRequest || !strings.Contains(body, "used already") {
 			t.Errorf("the second time: %d %s", status, body)
 		}
 	}
+	if text := r.send(t, ada, strings.ToLower(proof)); !strings.Contains(text, adaMail+" is connected") {
+		t.Errorf("confirmed: %q", text)
+	}
+	if text := r.send(t, ada, proof); !strings.Contains(text, "used already") {
+		t.Errorf("confirmed again: %q", text)
+	}
 	if fault := r.list(t, ada); fault != nil {
 		t.Errorf("after the connection: %+v", fault)
+	}
+}
+
+// A user forwards the link, and somebody else consents: the pages say whom the account
+// is for, before and after, and nothing is connected without the code that only that
+// browser was shown.
+func TestAttack06SomebodyElseConsents(t *testing.T) {
+	r := newRig(t, Config{PublicURL: "https://bot.example"})
+	text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, UserName: "A<b>d\u202ea\u200b", Chat: ada, Direct: true, Args: "gmail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := link.FindStringSubmatch(text)[1]
+	send := func(user, chat, args string) string {
+		t.Helper()
+		text, err := r.g.Connect(t.Context(), ConnectRequest{User: user, Chat: chat, Direct: true, Args: args})
+		if err != nil || strings.Contains(text, "is connected") {
+			t.Fatalf("%s sends %q: %q, %v", user, args, text, err)
+		}
+		return text
+	}
+	named := func(page string) {
+		t.Helper()
+		if !strings.Contains(page, "<bdi>A&lt;b&gt;da</bdi></b> (<bdi>telegram:1</bdi>), in the direct chat <bdi>telegram:1</bdi>") {
+			t.Errorf("the page does not say whom it is for: %s", page)
+		}
+	}
+	_, first := r.visit(t, start)
+	named(first)
+	if text := send(ada, ada, "AAAA-AAAA"); !strings.Contains(text, "permission first") {
+		t.Errorf("a code before the consent: %q", text)
+	}
+	back := r.consent(t, start, graceMail)
+	_, second := r.visit(t, back)
+	named(second)
+	proof := proof.FindStringSubmatch(second)[1]
+	if r.em.SignIns() != 0 {
+		t.Error("tokens were fetched before the code was sent")
+	}
+	// Not with the address of the page, in another chat, by somebody else, nor by guessing.
+	send(ada, ada, back)
+	send(ada, "another", proof)
+	send(grace, ada, proof)
+	send(ada, ada, "AAAA-AAAA")
+	send(ada, ada, "AAAA-AAAB")
+	if text := send(ada, ada, "AAAA-AAAC"); !strings.Contains(text, "too often") {
+		t.Errorf("the third wrong code: %q", text)
+	}
+	send(ada, ada, proof)
+	for _, user := range []string{ada, grace} {
+		if fault := r.list(t, user); codeOf(fault) != CodeNotConnected {
+			t.Errorf("%s: %+v", user, fault)
+		}
+	}
+	if r.em.SignIns() != 0 {
+		t.Error("tokens were fetched")
+	}
+}
+
+// What arrives for a link that was used already takes the place of nothing: else a user
+// could be shown the code first, and somebody else's consent follow.
+func TestAttack06ALinkTakesOneConsent(t *testing.T) {
+	now := time.Now()
+	r := newRig(t, Config{PublicURL: "https://bot.example", Now: func() time.Time { return now }})
+	start := r.ask(t, ada, "tasks")
+	back := r.consent(t, start, graceMail)
+	state := regexp.MustCompile(`state=([^&]+)`).FindStringSubmatch(start)[1]
+	seen := r.proof(t, "https://bot.example/google/callback?code=4/0invented&state="+state)
+	if status, _ := r.visit(t, back); status != http.StatusBadRequest {
+		t.Errorf("the second consent: %d", status)
+	}
+	if text := r.send(t, ada, seen); strings.Contains(text, "is connected") {
+		t.Errorf("confirmed: %q", text)
+	}
+	// A code that nobody sends is void after ten minutes.
+	late := r.proof(t, r.consent(t, r.ask(t, ada, "tasks"), adaMail))
+	now = now.Add(pendingTime)
+	if text := r.send(t, ada, late); !strings.Contains(text, "older than ten minutes") {
+		t.Errorf("too late: %q", text)
+	}
+	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+		t.Errorf("%+v", fault)
+	}
+}
+
+// Without a public address the paste comes from the chat. What somebody else consented to
+// by a link of their own is of no use there, and no more is the link of the user in
+// somebody else's chat.
+func TestAttack06PastesOfOthersConnectNothing(t *testing.T) {
+	r := newRig(t, Config{})
+	r.ask(t, ada, "tasks")
+	hers, err := url.Parse(r.consent(t, r.ask(t, grace, "tasks"), graceMail))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, paste := range []string{hers.String(), hers.Query().Get("code"), "code=" + url.QueryEscape(hers.Query().Get("code"))} {
+		back := r.consent(t, r.ask(t, ada, "tasks"), graceMail)
+		if text := r.send(t, ada, paste); strings.Contains(text, "is connected") {
+			t.Errorf("ada pastes %q: %q", paste, text)
+		}
+		if text := r.send(t, grace, back); strings.Contains(text, "is connected") {
+			t.Errorf("grace pastes what ada's link led to: %q", text)
+		}
+	}
+	for _, user := range []string{ada, grace} {
+		if fault := r.list(t, user); codeOf(fault) != CodeNotConnected {
+			t.Errorf("%s: %+v", user, fault)
+		}
 	}
 }
 
@@ -85,12 +204,15 @@ func TestStateIsBound(t *testing.T) {
 		"an older link":     r.consent(t, first, adaMail),
 		"invented":          swap(r.consent(t, second, adaMail), "AAAA"),
 		"none":              swap(r.consent(t, second, adaMail), ""),
-		"of someone else":   swap(r.consent(t, second, adaMail), stateOf(hers)),
 		"damaged at an end": swap(r.consent(t, second, adaMail), stateOf(second)[1:]),
 	} {
 		if status, _ := r.visit(t, back); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", name, status)
 		}
+	}
+	// With the state of someone else it is kept for her, and of no use to her either.
+	if text := r.send(t, grace, r.proof(t, swap(r.consent(t, second, adaMail), stateOf(hers)))); strings.Contains(text, "is connected") {
+		t.Errorf("of someone else: %q", text)
 	}
 	now = now.Add(pendingTime)
 	back := r.consent(t, second, adaMail) // With a fresh code, so that only the link is old.
@@ -191,12 +313,12 @@ func TestScopesStepByStep(t *testing.T) {
 	if !strings.Contains(page, url.QueryEscape(scopePrefix+"tasks")) || strings.Contains(page, "gmail") {
 		t.Errorf("the first link asks for other things: %s", page)
 	}
-	r.visit(t, r.consent(t, page, adaMail))
+	r.confirm(t, ada, r.consent(t, page, adaMail))
 	_, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"x"}`))
 	if codeOf(fault) != toolgroups.CodeDenied || !strings.Contains(fault.Message, "gmail.modify") || !strings.Contains(fault.Message, "/connect google") {
 		t.Errorf("%+v", fault)
 	}
-	r.visit(t, r.consent(t, r.ask(t, ada, ""), adaMail))
+	r.confirm(t, ada, r.consent(t, r.ask(t, ada, ""), adaMail))
 	if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_search", json.RawMessage(`{"query":"x"}`)); fault != nil {
 		t.Errorf("after the second link: %+v", fault)
 	}

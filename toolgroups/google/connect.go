@@ -2,9 +2,6 @@ package google
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,18 +17,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-const (
-	// CallbackPath is the path of [Google.Callback] under the public address.
-	CallbackPath = "/google/callback"
-	// DefaultLocalURL is where the callback is reached on the bot's own machine.
-	DefaultLocalURL = "http://127.0.0.1:8787"
-
-	pendingPrefix = "google/pending/"
-	// pendingTime is how long a link can be used.
-	pendingTime = 10 * time.Minute
-	// statePlace binds a sealed state to its purpose.
-	statePlace = "google/state"
-)
+// DefaultLocalURL is where the callback is reached on the bot's own machine.
+const DefaultLocalURL = "http://127.0.0.1:8787"
 
 // Errors of a sign-in that users are told in their own words.
 var (
@@ -40,17 +27,11 @@ var (
 	errLasting = errors.New("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
 	errNoOAuth = errors.New("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
 	errShared  = errors.New("accounts are connected in a direct chat with me; send /connect google there")
+	errEarly   = errors.New("open the link and give the permission first; the page then shows the code")
+	errWrong   = errors.New("that is not the code that the page shows; look again")
+	errVoid    = errors.New("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
+	errPage    = errors.New("send me the code that the page shows at the end, not the address of the page")
 )
-
-// pending is a sign-in that has begun.
-type pending struct {
-	State    string    `json:"state"`
-	Chat     string    `json:"chat"`
-	Verifier string    `json:"verifier"`
-	Redirect string    `json:"redirect"`
-	Scopes   []string  `json:"scopes"`
-	Expires  time.Time `json:"expires"`
-}
 
 // ConnectRequest is what /connect google is sent with.
 type ConnectRequest struct {
@@ -58,6 +39,8 @@ type ConnectRequest struct {
 	User   string
 	Chat   string
 	Direct bool
+	// UserName is what the platform calls the user; the pages of the sign-in show it.
+	UserName string
 	// Args is what follows "google": nothing, names of services, or the code or the
 	// address that the sign-in ended with.
 	Args string
@@ -75,6 +58,9 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	if code, state, ok := pasted(req.Args); ok {
 		return g.paste(ctx, req, code, state)
 	}
+	if proofPattern.MatchString(req.Args) {
+		return g.confirm(ctx, req)
+	}
 	named, unknown := scopesOf(req.Args)
 	if len(unknown) > 0 {
 		return fmt.Sprintf("I know no Google service %q. There are: %s.", strings.Join(unknown, " "), strings.Join(serviceNames(), ", ")), nil
@@ -87,15 +73,21 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 		return fmt.Sprintf("Your Google account%s is connected, with everything that was needed so far. "+
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
-	redirect := orText(g.cfg.PublicURL, orText(g.cfg.LocalURL, DefaultLocalURL)) + CallbackPath
-	link, err := g.begin(ctx, req.User, req.Chat, redirect, scopes)
+	p, err := g.begin(ctx, req.User, pending{
+		Chat: req.Chat, Name: req.UserName, Redirect: orText(g.cfg.PublicURL, orText(g.cfg.LocalURL, DefaultLocalURL)) + CallbackPath, Scopes: scopes,
+	})
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.",
-		link, service.ScopeNames(scopes))
+	link := g.consentURL(p)
+	if g.cfg.PublicURL != "" {
+		link = g.cfg.PublicURL + StartPath + "?state=" + p.State
+	}
+	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.\n\n"+
+		"At the end the page shows a code. Send it to me here: `/connect google CODE`.", link, service.ScopeNames(scopes))
 	if g.cfg.PublicURL == "" {
-		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send it to me: `/connect google <address>`."
+		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send that to me instead: " +
+			"`/connect google ADDRESS`. Give it to nobody else."
 	}
 	return text, nil
 }
@@ -165,112 +157,9 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 	return scopes, &a, nil
 }
 
-// begin remembers a sign-in and returns the address of the consent page.
-func (g *Google) begin(ctx context.Context, user, chat, redirect string, scopes []string) (string, error) {
-	state := base64.RawURLEncoding.EncodeToString(g.seal.Seal(statePlace, []byte(user+"\x00"+rand.Text())))
-	p := pending{
-		State: state, Chat: chat, Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Scopes: scopes,
-		Expires: g.now().Add(pendingTime),
-	}
-	data, err := json.Marshal(p)
-	if err != nil {
-		return "", fmt.Errorf("encode the sign-in: %w", err)
-	}
-	key := pendingPrefix + user
-	if _, err := g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), storage.Any); err != nil {
-		return "", fmt.Errorf("store the sign-in: %w", err)
-	}
-	return g.oauth(redirect, scopes...).AuthCodeURL(state, oauth2.AccessTypeOffline, oauth2.ApprovalForce,
-		oauth2.SetAuthURLParam("include_granted_scopes", "true"), oauth2.S256ChallengeOption(p.Verifier)), nil
-}
-
-// take returns the sign-in of a user and ends it, so that it can be used once. An
-// empty state stands for one that came by the user's own chat.
-func (g *Google) take(ctx context.Context, user, state string) (pending, error) {
-	key := pendingPrefix + user
-	entry, err := g.cfg.KV.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return pending{}, errLink
-	}
-	if err != nil {
-		return pending{}, fmt.Errorf("read the sign-in: %w", err)
-	}
-	data, err := g.seal.Open(key, entry.Value)
-	var p pending
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return pending{}, errLink
-	}
-	if state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1 {
-		return pending{}, errLink
-	}
-	if err := g.cfg.KV.Delete(ctx, key, entry.Revision); err != nil {
-		if errors.Is(err, storage.ErrConflict) {
-			return pending{}, errLink
-		}
-		return pending{}, fmt.Errorf("end the sign-in: %w", err)
-	}
-	if !g.now().Before(p.Expires) {
-		return pending{}, errLink
-	}
-	return p, nil
-}
-
-// userOf is the user that a state belongs to.
-func (g *Google) userOf(state string) (string, bool) {
-	sealed, err := base64.RawURLEncoding.DecodeString(state)
-	if err != nil {
-		return "", false
-	}
-	data, err := g.seal.Open(statePlace, sealed)
-	if err != nil {
-		return "", false
-	}
-	user, _, ok := strings.Cut(string(data), "\x00")
-	return user, ok
-}
-
-// pasted finds the code in what a user sent: an address, a query, or the code alone,
-// which browsers show with its slash encoded.
-func pasted(args string) (code, state string, ok bool) {
-	args = strings.Trim(strings.TrimSpace(args), "<>`\"'")
-	if _, query, found := strings.Cut(args, "?"); found {
-		args = query
-	}
-	if strings.Contains(args, "code=") || strings.Contains(args, "error=") {
-		q, err := url.ParseQuery(args)
-		if err != nil {
-			return "", "", false
-		}
-		return q.Get("code"), q.Get("state"), true
-	}
-	if code, err := url.PathUnescape(args); err == nil && strings.HasPrefix(code, "4/") && !strings.ContainsAny(code, " \n") {
-		return code, "", true
-	}
-	return "", "", false
-}
-
-// paste ends a sign-in with the code that the user sent.
-func (g *Google) paste(ctx context.Context, req ConnectRequest, code, state string) (string, error) {
-	p, err := g.take(ctx, req.User, state)
-	if err == nil && p.Chat != req.Chat {
-		err = errLink
-	}
-	if err == nil && code == "" {
-		err = errDenied
-	}
-	if err != nil {
-		return told(err)
-	}
-	a, err := g.finish(ctx, req.User, p, code)
-	if err != nil {
-		return told(err)
-	}
-	return connectedText(a), nil
-}
-
 // told is the answer to a mistake of the user; other errors stay errors.
 func told(err error) (string, error) {
-	for _, known := range []error{errLink, errDenied, errLasting, errNoOAuth, errShared} {
+	for _, known := range []error{errLink, errDenied, errLasting, errNoOAuth, errShared, errEarly, errWrong, errVoid, errPage} {
 		if errors.Is(err, known) {
 			return sentence(known), nil
 		}

@@ -46,7 +46,7 @@ type Config struct {
 	// APIURL takes the place of scheme and host of every Google address; the paths
 	// stay. Empty means Google.
 	APIURL string
-	// PublicURL is where [Google.Callback] is reached from outside, without the path.
+	// PublicURL is where [Google.Pages] is reached from outside, without the path.
 	// Empty means that users paste the code they are given.
 	PublicURL string
 	// LocalURL is where the callback is reached on the bot's own machine, which takes

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"html"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -97,10 +98,7 @@ var link = regexp.MustCompile(`\]\((http[^)]+)\)`)
 // ask sends /connect google and returns the link of the answer.
 func (r *rig) ask(t *testing.T, user, args string) string {
 	t.Helper()
-	text, err := r.g.Connect(t.Context(), ConnectRequest{User: user, Chat: "chat of " + user, Direct: true, Args: args})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := r.send(t, user, args)
 	found := link.FindStringSubmatch(text)
 	if found == nil {
 		t.Fatalf("no link in %q", text)
@@ -108,9 +106,18 @@ func (r *rig) ask(t *testing.T, user, args string) string {
 	return found[1]
 }
 
-// consent presses the button and returns where the browser is sent.
+// consent goes by our own page where there is one, presses the button of Google's page
+// and returns where the browser is sent.
 func (r *rig) consent(t *testing.T, page, account string) string {
 	t.Helper()
+	if strings.Contains(page, StartPath) {
+		status, body := r.visit(t, page)
+		found := regexp.MustCompile(`href="([^"]+)"`).FindStringSubmatch(body)
+		if status != http.StatusOK || found == nil {
+			t.Fatalf("first page: %d %s", status, body)
+		}
+		page = html.UnescapeString(found[1])
+	}
 	back, err := r.em.Consent(page, account)
 	if err != nil {
 		t.Fatal(err)
@@ -118,16 +125,47 @@ func (r *rig) consent(t *testing.T, page, account string) string {
 	return back
 }
 
-// visit has the browser come back, and returns the page.
-func (r *rig) visit(t *testing.T, back string) (int, string) {
+// visit has a browser open an address of ours, and returns the page.
+func (r *rig) visit(t *testing.T, address string) (int, string) {
 	t.Helper()
-	u, err := url.Parse(back)
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	r.g.Callback().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, CallbackPath+"?"+u.RawQuery, nil))
+	r.g.Pages().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, u.Path+"?"+u.RawQuery, nil))
 	return w.Code, w.Body.String()
+}
+
+var proof = regexp.MustCompile(`<code>(.*)</code>`)
+
+// proof has the browser come back and returns the code of the page.
+func (r *rig) proof(t *testing.T, back string) string {
+	t.Helper()
+	status, page := r.visit(t, back)
+	found := proof.FindStringSubmatch(page)
+	if status != http.StatusOK || found == nil {
+		t.Fatalf("callback: %d %s", status, page)
+	}
+	return found[1]
+}
+
+// send sends /connect google in the direct chat of a user.
+func (r *rig) send(t *testing.T, user, args string) string {
+	t.Helper()
+	text, err := r.g.Connect(t.Context(), ConnectRequest{User: user, Chat: "chat of " + user, Direct: true, Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// confirm has the browser come back and sends the code of the page.
+func (r *rig) confirm(t *testing.T, user, back string) {
+	t.Helper()
+	if text := r.send(t, user, r.proof(t, back)); !strings.Contains(text, "is connected") {
+		t.Fatalf("confirmed: %q", text)
+	}
 }
 
 // connect connects an account with services, all of them if none is named.
@@ -136,9 +174,7 @@ func (r *rig) connect(t *testing.T, user, account string, services ...string) {
 	if len(services) == 0 {
 		services = serviceNames()
 	}
-	if status, page := r.visit(t, r.consent(t, r.ask(t, user, strings.Join(services, " ")), account)); status != http.StatusOK {
-		t.Fatalf("callback: %d %s", status, page)
-	}
+	r.confirm(t, user, r.consent(t, r.ask(t, user, strings.Join(services, " ")), account))
 }
 
 // run runs a tool in the direct chat of a user.

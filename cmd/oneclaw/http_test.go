@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// slowBody begins a request whose body never comes whole.
+func slowBody(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "POST /slack/events HTTP/1.1\r\nHost: bot\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestAttack09SlowBodiesLeaveThePlatformsAlone gives the program few descriptors and holds
+// more connections to its port than that.
+func TestAttack09SlowBodiesLeaveThePlatformsAlone(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	w.env["ONECLAW_LISTEN"] = freeAddress(t)
+	ann := w.person("Ann")
+	before := 0
+	w.telegram.View(func(s telegram.State) { before = s.Polls() })
+	bot := startLimited(t, w.env, 256)
+	w.until(bot, "a poll", func(s telegram.State) bool { return s.Polls() > before })
+	var slow []net.Conn
+	for range 300 {
+		slow = append(slow, slowBody(t, w.env["ONECLAW_LISTEN"]))
+	}
+	for n := range 3 {
+		wantIn(t, w.ask(bot, ann, fmt.Sprint("hello ", n), nil), "offline demo model")
+	}
+	for _, conn := range slow {
+		_ = conn.Close()
+	}
+	wantIn(t, get(t, "http://"+w.env["ONECLAW_LISTEN"]+"/healthz"), "ok")
+}
+
+// startLimited starts the bot with so many descriptors.
+func startLimited(t *testing.T, env map[string]string, descriptors int) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The test binary is the program where it is called so.
+	program := filepath.Join(t.TempDir(), programName)
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(context.Background(), t, env)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, descriptors), program, "run"}
+	return startCommand(t, cmd)
+}
+
+// A request that does not arrive is ended, and those that wait for its connection are
+// answered then.
+func TestAttack09ASlowRequestIsEnded(t *testing.T) {
+	l, err := listen(t.Context(), "127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	go func() { served <- servePort(ctx, l, handler, 2, 300*time.Millisecond) }()
+	defer func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	address := l.Addr().String()
+	header, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = header.Close() }()
+	body := slowBody(t, address)
+	get(t, "http://"+address) // a third one
+	for name, conn := range map[string]net.Conn{"headers": header, "body": body} {
+		if _, err := io.Copy(io.Discard, bufio.NewReader(conn)); err != nil {
+			t.Errorf("slow %s: %v", name, err)
+		}
+	}
+}
