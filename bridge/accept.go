@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -103,6 +104,17 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	added, err := b.jobs.add(ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		// Giving it again would not help: it is answered without what it says.
+		b.log.Error("message is too large", "job", j.Key(), "err", err)
+		j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
+		j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+		added, err = b.jobs.add(ctx, j)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		b.log.Error("message dropped", "err", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -153,6 +165,10 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 		j.Message.Text = edit.Text
 		if err := b.jobs.save(ctx, j); err != nil {
 			j.Message.Text = before
+			if errors.Is(err, storage.ErrInvalid) {
+				b.log.Error("edit dropped", "job", j.Key(), "err", err)
+				continue
+			}
 			return err
 		}
 	}

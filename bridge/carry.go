@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -107,11 +108,22 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 	}
-	if err := b.deliver(ctx, j); err != nil {
+	if err := b.deliverAny(ctx, j); err != nil {
 		return err
 	}
 	b.afterwards(ctx, j)
 	return nil
+}
+
+// deliverAny delivers an answer, or a sentence where the job with it is larger than a value
+// can be: then none of it was sent.
+func (b *Bridge) deliverAny(ctx context.Context, j *Job) error {
+	err := b.deliver(ctx, j)
+	if !errors.Is(err, storage.ErrInvalid) {
+		return err
+	}
+	j.Parts = b.render(j, j.headed(b.failed(j, err)))
+	return b.deliver(ctx, j)
 }
 
 // compose makes the parts of an answer.
