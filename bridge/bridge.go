@@ -92,6 +92,9 @@ type Config struct {
 	Redact func(text string) string
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
+	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
+	// where the platform takes files. 0 means [DefaultMaxParts], a negative value no bound.
+	MaxParts int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
 	TurnTimeout time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
@@ -124,6 +127,7 @@ type Persona struct {
 const (
 	DefaultWindowTokens = 96_000
 	DefaultMaxWaiting   = 100
+	DefaultMaxParts     = 10
 	DefaultTurnTimeout  = 15 * time.Minute
 	DefaultDrainTimeout = 10 * time.Second
 )
@@ -182,6 +186,7 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
+	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
 	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)

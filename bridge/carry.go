@@ -137,7 +137,7 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 		if j.Card == "" {
-			j.Parts = append(b.render(j, j.headed(answer)), b.fileParts(j)...)
+			j.Parts = append(b.answerParts(j, j.headed(answer)), b.fileParts(j)...)
 			return nil
 		}
 	}
