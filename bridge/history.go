@@ -302,6 +302,26 @@ func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq
 	return messages(ctx, store, log, storage.Query{Backward: true})
 }
 
+// RecentMatches is [RecentMessages] without the messages whose record, as JSON, is not
+// wanted: those are not decoded.
+func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
+			var m agent.Message
+			switch {
+			case err != nil:
+			case !wanted(record.Data):
+				continue
+			default:
+				m, err = decodeMessage(record)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
 func messages(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		for record, err := range store.Records(ctx, log, q) {

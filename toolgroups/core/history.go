@@ -31,6 +31,9 @@ type HistoryQuery struct {
 	// From is the first moment, Until the moment behind the last one. Zero means no
 	// bound. Passages without a time are left out where From is set.
 	From, Until time.Time
+	// Words are lower-case words of letters and digits. A message whose lower-case text
+	// holds less than half of them is not wanted and may be left out.
+	Words []string
 }
 
 // PassageKind says where a passage comes from.
@@ -90,6 +93,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 		return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "There is no history here.")
 	}
 	s := newSearch(in.Query, now)
+	query.Words = s.words
 	if t.history != nil {
 		for p, err := range t.history.Passages(ctx, call.Owner, query) {
 			if err != nil {
