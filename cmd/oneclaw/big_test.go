@@ -131,3 +131,63 @@ func BenchmarkManyChats(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkManyRecords measures the processor time of commands and a search in a chat with
+// so many records, and of a message.
+func BenchmarkManyRecords(b *testing.B) {
+	for _, records := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprint(records), func(b *testing.B) {
+			w := newTown(b, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+				last := req.Messages[len(req.Messages)-1]
+				if query, search := strings.CutPrefix(last.Content, "search "); search && last.Role == "user" {
+					return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "search_history", Arguments: fmt.Sprintf(`{"query":%q}`, query)}}}, nil
+				}
+				return openai.Reply{Text: "found"}, nil
+			}))
+			ann := w.person("Ann")
+			chat := bridge.Chat{Platform: "telegram", ID: fmt.Sprint(ann)}
+			c := bridge.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
+			bigStore(b, w, func(ctx context.Context, store storage.Store, group *errgroup.Group) {
+				put(b, store, "conversation/"+c.Owner+"/"+c.Log(), c)
+				group.Go(func() error {
+					for n := 0; n < records; n += 1000 {
+						if _, err := store.Append(ctx, c.Log(), storage.Position(n), spoken(n, 1000)...); err != nil {
+							return err
+						}
+					}
+					// Without a summary the first answers would wait for many.
+					data, err := json.Marshal(agent.Message{Role: agent.RoleSummary, Text: "They talked.", Kept: 20})
+					if err == nil {
+						_, err = store.Append(ctx, c.Log(), storage.Position(records), storage.Record{Label: agent.LabelSummary, Data: data})
+					}
+					return err
+				})
+			})
+			bot := w.run()
+			w.ask(bot, ann, "hello", nil)
+			const times = 10
+			for b.Loop() {
+				// A word that stands nowhere else, and one that stands in each question.
+				for _, text := range []string{"/status", "/tools", "search 777", "search question", "hello"} {
+					before := bot.cpu(b)
+					for range times {
+						w.ask(bot, ann, text, nil)
+					}
+					b.ReportMetric(float64((bot.cpu(b)-before).Milliseconds())/times, strings.ReplaceAll(strings.Trim(text, "/"), " ", "-")+"-cpu-ms")
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			bot.kill(9)
+		})
+	}
+}
+
+// BenchmarkFiveThousandChats has all of them ask at once, of a model that takes its time.
+func BenchmarkFiveThousandChats(b *testing.B) {
+	for b.Loop() {
+		c := newCrowd(b, 5_000, 50*time.Millisecond)
+		report(b, c.all(b, 2))
+		b.ReportMetric(c.bot.resident(b)/(1<<20), "MiB")
+		c.bot.kill(9)
+	}
+}

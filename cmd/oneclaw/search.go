@@ -77,7 +77,7 @@ func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, 
 			}
 			continue
 		}
-		if !m.Time.IsZero() && m.Time.Before(q.From) {
+		if !m.Time.IsZero() && (m.Time.Before(q.From) || q.Enough != nil && q.Enough(m.Time)) {
 			return true
 		}
 		if !wanted(m, q) {

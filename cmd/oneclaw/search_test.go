@@ -19,11 +19,11 @@ import (
 	"oneclaw/toolgroups/memory"
 )
 
-// unhurried gives a search no words to leave records out by.
+// unhurried has a search read everything.
 type unhurried struct{ core.History }
 
 func (u unhurried) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
-	q.Words = nil
+	q.Words, q.Enough = nil, nil
 	return u.History.Passages(ctx, owner, q)
 }
 
@@ -49,6 +49,13 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 		}
 		records = append(records, storage.Record{Data: data})
 	}
+	for n := range 150 {
+		data, err := json.Marshal(agent.Message{Role: agent.RoleUser, Time: begun.Add(time.Duration(n) * time.Second), Text: fmt.Sprintf("often %d, and %d", n, n*n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, storage.Record{Data: data})
+	}
 	if _, err := store.Append(t.Context(), c.Log(), 0, records...); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +66,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 	found := 0
 	for _, query := range []string{
 		"äpfel", "fünf", "quoted word", "b tag", "kkelvin", "i\u0307stanbul", "istanbul", "bed", "temp file", "👍", "thumbs up", "文", "here",
-		"half of something else", "***", "u003c", "role user", "BIRNEN und", "<b>", "zeile fünf",
+		"half of something else", "***", "often", "often and", "and 4", "u003c", "role user", "BIRNEN und", "<b>", "zeile fünf",
 	} {
 		var answers []string
 		for _, history := range []core.History{historySearch{store: store, memory: notes}, unhurried{historySearch{store: store, memory: notes}}} {
