@@ -62,9 +62,28 @@ type Cut struct {
 }
 
 // Compacted returns what the newest summary of a history leaves to be seen: the
-// summary, then what it kept of the messages in front of it, then all behind it. A
-// history without a summary, or compacted already, is returned as it is.
-func Compacted(history []Message) []Message {
+// summary, then what it kept of the messages in front of it, then all behind it.
+// Exchanges that a model refused are left out. A history with neither, or compacted
+// already, is returned as it is.
+func Compacted(history []Message) []Message { return withoutRefused(summarized(history)) }
+
+// withoutRefused leaves out what records of RoleRefused count in front of them.
+func withoutRefused(history []Message) []Message {
+	if !slices.ContainsFunc(history, func(m Message) bool { return m.Role == RoleRefused }) {
+		return history
+	}
+	out := make([]Message, 0, len(history))
+	for i := range history {
+		if m := &history[i]; m.Role == RoleRefused {
+			out = out[:len(out)-min(max(m.Left, 0), len(out))]
+		} else {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
+func summarized(history []Message) []Message {
 	at := len(history) - 1
 	for at >= 0 && history[at].Role != RoleSummary {
 		at--

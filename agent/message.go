@@ -20,6 +20,9 @@ const (
 	// RoleSummary stands for all messages before it but the last few ([Message.Kept]):
 	// it is what a compaction kept of them.
 	RoleSummary Role = "summary"
+	// RoleRefused ends an exchange that a model refused: what it counts in front of it
+	// ([Message.Left]) stays on record and is never shown to a model again.
+	RoleRefused Role = "refused"
 	// RoleStarted records that a call with effects is about to run. A started call
 	// without a result was interrupted: it is never run again by itself.
 	RoleStarted Role = "started"
@@ -72,6 +75,10 @@ type Message struct {
 	// Records are only ever added, so a count is as good as a position.
 	Kept int `json:"kept,omitempty"`
 
+	// Left is how many records in front of a RoleRefused it takes out of what models are
+	// shown.
+	Left int `json:"left,omitempty"`
+
 	// CallID, Tool and Status belong to RoleTool and RoleStarted. Tool is the tool
 	// that ran (unwrapped); Code is the error code where Status is StatusError.
 	CallID string `json:"call_id,omitempty"`
@@ -119,3 +126,6 @@ const LabelLoad = "load"
 
 // LabelSummary is the label of summaries, so that the newest is found at once.
 const LabelSummary = "summary"
+
+// LabelRefused is the label of records that take an exchange out.
+const LabelRefused = "refused"

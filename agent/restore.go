@@ -69,11 +69,13 @@ func appendLoaded(groups []string, loads []load) []string {
 }
 
 // Label returns how the log should index the message: [LabelLoad], [LabelSummary],
-// or nothing.
+// [LabelRefused], or nothing.
 func (m Message) Label() string {
 	switch m.Role {
 	case RoleSummary:
 		return LabelSummary
+	case RoleRefused:
+		return LabelRefused
 	case RoleAssistant:
 		for i := range m.Calls {
 			if m.Calls[i].Runs() == toolgroups.LoadToolGroup {

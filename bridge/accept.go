@@ -103,8 +103,19 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	added, err := b.jobs.add(ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		// Giving it again would not help: it is answered without what it says.
+		b.log.Error("message is too large", "job", j.Key(), "err", err)
+		j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
+		j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+		added, err = b.jobs.add(ctx, j)
+	}
 	if !added {
 		b.uncount(j)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		b.log.Error("message dropped", "err", err)
+		return nil
 	}
 	if err != nil {
 		return err
@@ -172,6 +183,9 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 			return err
 		}
 		edited.rev = known.rev
+	} else if errors.Is(err, storage.ErrInvalid) {
+		b.log.Error("edit dropped", "job", j.Key(), "err", err)
+		return nil
 	} else if err != nil {
 		return err
 	}

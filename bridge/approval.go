@@ -42,7 +42,8 @@ const (
 // PolicyRule is what a [Policy] says.
 type PolicyRule string
 
-// The rules of policies. The zero value is PolicyAsk: what nobody has thought of asks.
+// The rules of policies. Every other value asks as PolicyAsk does, the zero value too: what
+// nobody has thought of asks.
 const (
 	PolicyAsk   PolicyRule = "ask"
 	PolicyAllow PolicyRule = "allow"

@@ -101,6 +101,9 @@ type Config struct {
 	// MaxTurns bounds the answers that are made at the same time, and the sends. 0 means
 	// [DefaultMaxTurns].
 	MaxTurns int
+	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
+	// where the platform takes files. 0 means [DefaultMaxParts], a negative value no bound.
+	MaxParts int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
 	TurnTimeout time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
@@ -136,6 +139,7 @@ const (
 	DefaultMaxWaitingMember = 20
 	DefaultMaxTurns         = 1000
 	DefaultTurnTimeout      = 15 * time.Minute
+	DefaultMaxParts         = 10
 	DefaultDrainTimeout     = 10 * time.Second
 )
 
@@ -209,6 +213,7 @@ func New(cfg Config) (*Bridge, error) {
 	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
 	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
 	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
 	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)

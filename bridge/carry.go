@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -112,7 +113,7 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 		}
 	}
 	b.endTurn(j)
-	if err := b.deliver(ctx, j); err != nil {
+	if err := b.deliverAny(ctx, j); err != nil {
 		return err
 	}
 	b.afterwards(ctx, j)
@@ -131,6 +132,17 @@ func (b *Bridge) overtaken(ctx context.Context, j *Job) error {
 	return session.overtaken(j)
 }
 
+// deliverAny delivers an answer, or a sentence where the job with it is larger than a value
+// can be: then none of it was sent.
+func (b *Bridge) deliverAny(ctx context.Context, j *Job) error {
+	err := b.deliver(ctx, j)
+	if !errors.Is(err, storage.ErrInvalid) {
+		return err
+	}
+	j.Parts = b.render(j, j.headed(b.failed(j, err)))
+	return b.deliver(ctx, j)
+}
+
 // compose makes the parts of an answer.
 func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 	if j.Message.Kind != kindCard {
@@ -142,7 +154,7 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 		if j.Card == "" {
-			j.Parts = append(b.render(j, j.headed(answer)), b.fileParts(j)...)
+			j.Parts = append(b.answerParts(j, j.headed(answer)), b.fileParts(j)...)
 			return nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -213,11 +214,9 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	if err != nil {
 		return "", err
 	}
-	said := 0
-	for m, err := range Messages(ctx, b.store, session.Log()) {
-		if err == nil && m.Role == agent.RoleUser {
-			said++
-		}
+	said, err := b.said(ctx, session.Log())
+	if err != nil {
+		return "", err
 	}
 	waiting, running := l.load()
 	state := "I am idle here."
@@ -229,12 +228,33 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	} else if l.queues() {
 		state = "I am busy in other chats: " + count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
-	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %d\n- Tool groups loaded: %s\n- Running since: %s",
+	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
 	if err := b.Health(); err != nil && b.role(j.Message) >= toolgroups.RoleAdmin {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
+}
+
+// maxCounted bounds the records of a conversation that are counted.
+const maxCounted = 1000
+
+// said says how many messages people wrote in a conversation, as far as they are counted.
+func (b *Bridge) said(ctx context.Context, log string) (string, error) {
+	n, oldest := 0, storage.Position(1)
+	for record, err := range b.store.Records(ctx, log, storage.Query{Backward: true, Limit: maxCounted}) {
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", log, err)
+		}
+		oldest = record.Pos
+		if m, err := decodeMessage(log, record); err == nil && m.Role == agent.RoleUser {
+			n++
+		}
+	}
+	if oldest > 1 {
+		return fmt.Sprintf("more than %d", n), nil
+	}
+	return strconv.Itoa(n), nil
 }
 
 // behind says how many messages wait for what is being done.
@@ -256,8 +276,8 @@ func listOr(names []string, none string) string {
 // where it has none.
 func (b *Bridge) recordedRouting(ctx context.Context, log string) string {
 	for m, err := range RecentMessages(ctx, b.store, log) {
-		if err == nil && m.Routing != "" {
-			return m.Routing
+		if err == nil && (m.Routing != "" || m.Usage != nil) {
+			return m.Routing // as the agent reads it
 		}
 	}
 	return ""

@@ -197,6 +197,10 @@ func (h *history) uncovered(ctx context.Context) (span, error) {
 	if err != nil {
 		return s, err
 	}
+	refused, err := refusals(ctx, h.store, h.log)
+	if err != nil {
+		return s, err
+	}
 	after := storage.Position(0)
 	if head != nil {
 		s.messages, s.at, after = []agent.Message{*head}, []storage.Position{pos}, firstKept(head, pos)-1
@@ -204,6 +208,9 @@ func (h *history) uncovered(ctx context.Context) (span, error) {
 	for record, err := range h.store.Records(ctx, h.log, storage.Query{After: after, Before: h.last + 1}) {
 		if err != nil {
 			return s, fmt.Errorf("read %s: %w", h.log, err)
+		}
+		if refused(record.Pos) {
+			continue
 		}
 		m, err := decodeMessage(h.log, record)
 		if err != nil || m.Role == agent.RoleSummary {
@@ -232,6 +239,30 @@ func firstKept(m *agent.Message, pos storage.Position) storage.Position {
 		return pos + 1
 	}
 	return pos - min(kept, pos-1)
+}
+
+// firstRefused is the position of the first record that a refusal takes out.
+func firstRefused(m *agent.Message, pos storage.Position) storage.Position {
+	return pos - min(storage.Position(max(m.Left, 0)), pos-1)
+}
+
+// refusals returns which positions of a log belong to refused exchanges. Only the labelled
+// records are read.
+func refusals(ctx context.Context, store storage.Log, log string) (func(storage.Position) bool, error) {
+	out := make(map[storage.Position]bool)
+	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelRefused}) {
+		if err != nil {
+			return nil, fmt.Errorf("look for refusals in %s: %w", log, err)
+		}
+		m, err := decodeMessage(log, record)
+		if err != nil {
+			continue // set aside when the log was read
+		}
+		for pos := firstRefused(&m, record.Pos); pos <= record.Pos; pos++ {
+			out[pos] = true
+		}
+	}
+	return func(pos storage.Position) bool { return out[pos] }, nil
 }
 
 // newestSummary returns the newest summary of a log, or nil.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -56,6 +57,9 @@ func sentence(err error, timeout time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("I gave up on this after %s. What I found out so far is kept: ask again, or for a smaller step.", timeout)
 	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return "This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once."
+	}
 	var failure *agent.ModelError
 	if !errors.As(err, &failure) {
 		return "Something went wrong inside me, and I could not answer. Please try again; if it happens again, tell my operator the incident number."
@@ -73,6 +77,9 @@ func sentence(err error, timeout time.Duration) string {
 	case agent.KindOverflow:
 		return "This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept."
 	case agent.KindRejected:
+		if refused(err) {
+			return "The language model did not accept my request. I leave it out of our conversation. My operator finds the reason in the log."
+		}
 		return "The language model did not accept my request. My operator finds the reason in the log."
 	case agent.KindRounds:
 		return "I went in circles and stopped without an answer. Please put it differently, or ask for a smaller step."

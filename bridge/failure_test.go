@@ -23,7 +23,7 @@ var told = regexp.MustCompile(`^(?:` +
 	`The language model is over its limit\. Please try again in (?:[0-9hms]+|a minute or two)\.|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
-	`The language model did not accept my request\. My operator finds the reason in the log\.|` +
+	`The language model did not accept my request\. (I leave it out of our conversation\. )?My operator finds the reason in the log\.|` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +

@@ -49,11 +49,11 @@ func (h *history) append(ctx context.Context, messages ...agent.Message) error {
 	}
 	records := make([]storage.Record, 0, len(messages))
 	for _, m := range messages {
-		data, err := json.Marshal(m)
+		record, err := encodeMessage(m)
 		if err != nil {
-			return fmt.Errorf("encode message of %s: %w", h.log, err)
+			return fmt.Errorf("append to %s: %w", h.log, err)
 		}
-		records = append(records, storage.Record{Label: m.Label(), Data: data})
+		records = append(records, record)
 	}
 	last, err := h.store.Append(ctx, h.log, h.last, records...)
 	if err != nil {
@@ -68,6 +68,11 @@ func (h *history) append(ctx context.Context, messages ...agent.Message) error {
 
 // add puts a message that was written at a position into the copy.
 func (h *history) add(m agent.Message, size int, pos storage.Position) {
+	if m.Role == agent.RoleRefused {
+		from := firstRefused(&m, pos)
+		h.keep(func(i int) bool { return h.at[i] < from })
+		return
+	}
 	h.messages, h.sizes, h.at = append(h.messages, m), append(h.sizes, size), append(h.at, pos)
 	h.size += size
 	if m.Role == agent.RoleSummary {
@@ -223,7 +228,8 @@ func (c *historyCache) remove(e *list.Element) *history {
 // for the rest. The summary is read in any case.
 func readHistory(ctx context.Context, store storage.Log, log string, window int) (*history, error) {
 	h := &history{store: store, log: log, window: window}
-	first := storage.Position(1) // of those that no summary stands for
+	first := storage.Position(1)    // of those that no summary stands for
+	refused := ^storage.Position(0) // where the refused exchange begins that was met last
 	var summary *agent.Message
 	var at storage.Position
 	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
@@ -235,15 +241,21 @@ func readHistory(ctx context.Context, store storage.Log, log string, window int)
 			h.cut = record.Pos >= first
 			break
 		}
+		if record.Pos >= refused {
+			continue
+		}
 		m, err := decodeMessage(log, record)
 		if d, is := errors.AsType[*damagedError](err); is {
 			h.damaged = append(h.damaged, d)
 			continue
 		}
-		if m.Role != agent.RoleSummary {
+		switch {
+		case m.Role == agent.RoleRefused:
+			refused = firstRefused(&m, record.Pos)
+		case m.Role != agent.RoleSummary:
 			h.messages, h.sizes, h.at = append(h.messages, m), append(h.sizes, len(record.Data)), append(h.at, record.Pos)
 			h.size += len(record.Data)
-		} else if summary == nil {
+		case summary == nil:
 			summary, at, first = &m, record.Pos, firstKept(&m, record.Pos)
 		}
 	}
@@ -264,6 +276,19 @@ func readHistory(ctx context.Context, store storage.Log, log string, window int)
 	return h, nil
 }
 
+// encodeMessage makes the record of a message. One that is larger than a record can be is
+// [storage.ErrInvalid]: trying again does not help.
+func encodeMessage(m agent.Message) (storage.Record, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return storage.Record{}, fmt.Errorf("encode message: %w", err)
+	}
+	if len(data) > storage.MaxValue {
+		return storage.Record{}, fmt.Errorf("%w: a message of %d bytes, at most %d", storage.ErrInvalid, len(data), storage.MaxValue)
+	}
+	return storage.Record{Label: m.Label(), Data: data}, nil
+}
+
 func decodeMessage(log string, r storage.Record) (agent.Message, error) {
 	var m agent.Message
 	if err := json.Unmarshal(r.Data, &m); err != nil {
@@ -281,6 +306,26 @@ func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agen
 // RecentMessages yields a conversation from its newest message back.
 func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
 	return messages(ctx, store, log, storage.Query{Backward: true})
+}
+
+// RecentMatches is [RecentMessages] without the messages whose record, as JSON, is not
+// wanted: those are not decoded.
+func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
+	return func(yield func(agent.Message, error) bool) {
+		for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
+			var m agent.Message
+			switch {
+			case err != nil:
+			case !wanted(record.Data):
+				continue
+			default:
+				m, err = decodeMessage(log, record)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
 }
 
 func messages(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"oneclaw/storage"
 )
 
 // KindTask is something that nobody has sent: a task whose time has come. Platforms do
@@ -86,6 +88,9 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
 	added, err := b.jobs.add(ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
+	}
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}

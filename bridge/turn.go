@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"unicode"
 
 	"oneclaw/agent"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -72,8 +74,11 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			h.lead(turn)
-			return b.continued(ctx, j, turn)
+			text, done, err := b.continued(ctx, j, turn)
+			if !done {
+				h.lead(turn)
+			}
+			return text, done, err
 		}
 	}
 	if h.last == 0 {
@@ -88,6 +93,9 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	message := b.question(j, notes)
 	message.Files = files
 	message.Recalled = b.recall(ctx, j, scope)
+	if _, err := encodeMessage(message); err != nil {
+		return b.failed(j, err), true, nil
+	}
 	h.stage(message)
 	return "", false, nil
 }
@@ -215,7 +223,12 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		if m.Role == agent.RoleStarted {
 			m.Approved = j.approvedBy(m)
 		}
-		if err := h.append(context.WithoutCancel(ctx), m); err != nil {
+		err = h.append(context.WithoutCancel(ctx), m)
+		if errors.Is(err, storage.ErrInvalid) {
+			// The model is paid for already, and its next reply is as large.
+			return b.ended(ctx, j, h, scope, err)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -237,11 +250,37 @@ func (b *Bridge) ended(ctx context.Context, j *Job, h *history, scope toolgroups
 	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) {
 		return "", err
 	}
+	if refused(err) {
+		return b.leaveOut(context.WithoutCancel(ctx), j, h, err)
+	}
 	// The question stays on record: "try again" has to mean something.
 	if err := h.append(context.WithoutCancel(ctx)); err != nil {
 		return "", err
 	}
 	return b.unanswered(ctx, j, scope, err)
+}
+
+// refused reports whether what is asked is what failed, so that it would fail again with
+// the next message: a provider does not take it, or the answer is too large to keep. An
+// unknown model or address is no such thing.
+func refused(err error) bool {
+	var failure *agent.ModelError
+	if errors.As(err, &failure) {
+		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
+	}
+	return errors.Is(err, storage.ErrInvalid)
+}
+
+// leaveOut takes a turn that failed out of what the model is shown. It stays on record.
+func (b *Bridge) leaveOut(ctx context.Context, j *Job, h *history, failure error) (string, error) {
+	turn, err := h.turn(ctx, j.Key())
+	if err != nil {
+		return "", err
+	}
+	text := b.failed(j, failure)
+	return text, h.append(ctx, agent.Message{
+		Role: agent.RoleRefused, Time: b.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.staged),
+	})
 }
 
 // visible reports whether a text has a character that a person can see: platforms
@@ -258,6 +297,10 @@ func (b *Bridge) stopTurn(j *Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	err := b.recordStop(ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		b.log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+		return nil
+	}
 	if err != nil {
 		b.log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
 	}

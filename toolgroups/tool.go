@@ -84,7 +84,7 @@ type Scope struct {
 	User string
 	// Role is what that user may do.
 	Role Role
-	// Chat is where the answer goes, as platform:id[:thread]; Platform its first part.
+	// Chat is where the answer goes, as platform:id[:thread].
 	Chat string
 	// Direct is true in a chat with one user alone.
 	Direct bool

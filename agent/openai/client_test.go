@@ -192,6 +192,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"bad key":           {refusal(401, "invalid_api_key", "Incorrect API key provided: "+key), agent.KindAuth, 401, 1},
 		"forbidden":         {refusal(403, "", "no"), agent.KindAuth, 403, 1},
+		"moderated":         {refusal(403, "", "Your input was flagged by our moderation"), agent.KindRejected, 403, 1},
 		"bad request":       {refusal(400, "invalid_value", "wrong"), agent.KindRejected, 400, 1},
 		"no model":          {refusal(404, "model_not_found", "no such model"), agent.KindRejected, 404, 1},
 		"no model, a text":  {respond(404, "application/json", `{"error":"model not found"}`), agent.KindRejected, 404, 1},

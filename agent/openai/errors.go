@@ -43,7 +43,7 @@ func (c *Client) judge(ctx context.Context, err error, d *doer) *fault {
 		kind, passing = agent.KindRejected, false
 		text = fmt.Sprintf("model %s takes tools together with reasoning only over the Responses API, which is switched off here: "+
 			"switch it on, choose another model, or set the reasoning effort to none where the model allows it", c.cfg.Model)
-	case refusedHere(err), errors.Is(err, errFiltered):
+	case refusedHere(err), errors.Is(err, errFiltered), status == http.StatusForbidden && moderated(code, text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
@@ -131,6 +131,13 @@ func overflows(code, text string) bool {
 		}
 	}
 	return false
+}
+
+// moderated recognises a refusal of what is said among those of a key: some gateways use
+// one status for both.
+func moderated(code, text string) bool {
+	text = strings.ToLower(code + " " + text)
+	return strings.Contains(text, "moderation") || strings.Contains(text, "flagged") || strings.Contains(text, "content_filter")
 }
 
 // clean bounds a text from outside and takes the key out of it.

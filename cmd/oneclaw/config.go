@@ -57,6 +57,9 @@ type Config struct {
 	// ApprovalTimeout is how long a call waits for it.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 
+	// MaxParts bounds the messages of one answer; a longer one goes as a file.
+	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
+
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
 	// redact masks the secrets of all settings, and those that are added later.
@@ -155,6 +158,7 @@ func defaultConfig() Config {
 		Log:      LogConfig{Level: "info"},
 
 		ApprovalTimeout: bridge.DefaultApprovalTimeout,
+		MaxParts:        bridge.DefaultMaxParts,
 	}
 }
 

@@ -162,7 +162,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
-		Measure: b.metrics.measure,
+		Measure: b.metrics.measure, MaxParts: cfg.MaxParts,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			b.metrics.observe(b.tools.Registry(), e)
 			for _, f := range observe {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -16,12 +17,16 @@ import (
 func (b *bot) submit(ctx context.Context, run schedule.Run) error {
 	chat, err := bridge.ParseChat(run.Chat)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
 	}
-	return b.bridge.Submit(ctx, bridge.Submission{
+	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
 		Direct: run.Direct, Title: run.Title, Text: run.Prompt,
 	})
+	if errors.Is(err, bridge.ErrUnwelcome) {
+		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
+	}
+	return err
 }
 
 // taskDone tells a schedule what became of a run.

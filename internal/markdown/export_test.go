@@ -41,3 +41,24 @@ func ParseWith(text string, fail func()) *Document {
 func Broken(text string) *Document {
 	return &Document{source: text, root: &node{kind: kindDocument, children: []*node{nil}}}
 }
+
+// Work splits the document for both platforms and returns how many characters were
+// written for that, those included that were written only to see whether they fit.
+func (d *Document) Work(limit int) int {
+	n := 0
+	for _, r := range []rules{telegram{limit: limit, inert: true}, slack{limit: limit}} {
+		split(d, counting{rules: r, written: &n}, limit)
+	}
+	return n
+}
+
+// counting is asked about each character that is written.
+type counting struct {
+	rules
+	written *int
+}
+
+func (c counting) guard(p place) bool {
+	*c.written++
+	return c.rules.guard(p)
+}

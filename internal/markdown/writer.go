@@ -77,7 +77,9 @@ type writer struct {
 	begun  bool
 }
 
-// write appends an atom, at the start of a part without its gap.
+// write appends an atom, at the start of a part without its gap. It ends early once the
+// part is too long: nobody uses it then, and the rest of a very long word would be looked
+// at again for each part.
 func (w *writer) write(a atom) {
 	if w.begun {
 		w.gap(a.gap, common(w.span, a.span))
@@ -85,6 +87,9 @@ func (w *writer) write(a atom) {
 	w.enter(a.span)
 	w.begun = true
 	for i := range a.text {
+		if w.plain.raw > w.limit {
+			break
+		}
 		p := place{rest: a.text[i:], first: i == 0, code: a.span.code(), marks: a.marks}
 		w.rune(p)
 	}

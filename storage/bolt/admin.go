@@ -68,6 +68,7 @@ func (s *Store) check(ctx context.Context) error {
 	if err := checkSize(s.db); err != nil {
 		return err
 	}
+	defer func() { _ = s.db.View(func(tx *bbolt.Tx) error { release(tx); return nil }) }()
 	// Only in a write transaction nobody changes the list of free pages.
 	tx, err := s.db.Begin(true)
 	if err != nil {

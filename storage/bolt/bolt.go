@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -58,6 +59,8 @@ type Config struct {
 	NoSync bool
 	// counted has the free pages be counted.
 	counted bool
+	// resident is how much of the file may stay in memory; 0 means maxResident.
+	resident int64
 	// Logger gets what an administrator must know; nil discards it.
 	Logger *slog.Logger
 }
@@ -71,6 +74,11 @@ type Store struct {
 	writes chan *write
 	writer sync.WaitGroup
 	hub    hub
+
+	// touched is about how much of the mapped file was read since it was let go, which
+	// happens beyond resident.
+	touched  atomic.Int64
+	resident int64
 
 	mu      sync.Mutex // guards closed, and running against an Add after closed
 	closed  bool
@@ -104,6 +112,8 @@ func Open(cfg Config) (*Store, error) {
 		path:   cfg.Path,
 		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		writes: make(chan *write),
+
+		resident: cmp.Or(cfg.resident, maxResident),
 	}
 	s.close = sync.OnceValue(s.shutdown)
 	s.writer.Go(s.writeAll)
@@ -265,5 +275,10 @@ func (s *Store) view(ctx context.Context, f func(*bbolt.Tx) error) error {
 		return err
 	}
 	defer s.leave()
-	return guard(func() error { return s.db.View(f) })
+	return guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			defer s.touch(tx, readAround)
+			return f(tx)
+		})
+	})
 }

@@ -157,11 +157,14 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 	data := bucket.Bucket(bucketRecords)
 	w := sc.walk(bucket)
 	for size := 0; size < pageBytes && len(records) < pageEntries; {
-		pos, ok, err := w.next()
+		pos, value, ok, err := w.next()
 		if err != nil || !ok || pos < sc.lo || pos > sc.hi {
 			return records, true, err
 		}
-		r, err := decodeRecord(data.Get(positionKey(pos)))
+		if sc.q.Label != "" {
+			value = data.Get(positionKey(pos)) // the index has none
+		}
+		r, err := decodeRecord(value)
 		if err != nil {
 			return nil, true, err
 		}
@@ -231,39 +234,37 @@ type walk struct {
 	started  bool
 }
 
-func (w *walk) next() (pos storage.Position, ok bool, err error) {
-	key := w.step()
+// next returns a position and what stands under its key.
+func (w *walk) next() (pos storage.Position, value []byte, ok bool, err error) {
+	key, value := w.step()
 	if key == nil || !bytes.HasPrefix(key, w.prefix) {
-		return 0, false, nil
+		return 0, nil, false, nil
 	}
 	pos, err = decodePosition(key, len(w.prefix))
-	return pos, err == nil, err
+	return pos, value, err == nil, err
 }
 
-func (w *walk) step() []byte {
+func (w *walk) step() (key, value []byte) {
 	if !w.started {
 		w.started = true
 		return w.seek()
 	}
-	var key []byte
 	if w.backward {
-		key, _ = w.cursor.Prev()
-	} else {
-		key, _ = w.cursor.Next()
+		return w.cursor.Prev()
 	}
-	return key
+	return w.cursor.Next()
 }
 
-// seek returns the key of from, or the next one in the direction of the walk.
-func (w *walk) seek() []byte {
+// seek returns the entry of from, or the next one in the direction of the walk.
+func (w *walk) seek() (key, value []byte) {
 	target := append(bytes.Clone(w.prefix), positionKey(w.from)...)
-	key, _ := w.cursor.Seek(target)
+	key, value = w.cursor.Seek(target)
 	switch {
 	case !w.backward:
 	case key == nil:
-		key, _ = w.cursor.Last()
+		return w.cursor.Last()
 	case !bytes.Equal(key, target):
-		key, _ = w.cursor.Prev()
+		return w.cursor.Prev()
 	}
-	return key
+	return key, value
 }

@@ -105,6 +105,7 @@ func skim(db *bbolt.DB, limit time.Duration) error {
 	}
 	end := time.Now().Add(limit)
 	err := db.View(func(tx *bbolt.Tx) error {
+		defer release(tx)
 		return checkContent(tx, func() error {
 			if time.Now().After(end) {
 				return errEnough

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"os"
 
 	"go.etcd.io/bbolt"
 
@@ -24,6 +25,7 @@ func yieldPages[T any](ctx context.Context, s *Store, next func(*bbolt.Tx) (page
 		var page []T
 		err := s.view(ctx, func(tx *bbolt.Tx) (err error) {
 			page, done, err = next(tx)
+			s.touch(tx, len(page)*os.Getpagesize())
 			return err
 		})
 		if err != nil {

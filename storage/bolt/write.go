@@ -172,6 +172,7 @@ func (s *Store) gather(w *write) []*write {
 func (s *Store) commit(group []*write) {
 	answers := make([]error, len(group))
 	b, committing, err := s.attempt(group, answers)
+	s.touchWritten(len(group))
 	switch {
 	case err == nil:
 		s.hub.publish(b.events)

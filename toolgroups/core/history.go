@@ -31,6 +31,12 @@ type HistoryQuery struct {
 	// From is the first moment, Until the moment behind the last one. Zero means no
 	// bound. Passages without a time are left out where From is set.
 	From, Until time.Time
+	// Words are lower-case words of letters and digits. A message whose lower-case text
+	// holds less than half of them is not wanted and may be left out.
+	Words []string
+	// Enough, if not nil, reports that no message of a time or before it is wanted any
+	// more.
+	Enough func(time.Time) bool
 }
 
 // PassageKind says where a passage comes from.
@@ -90,6 +96,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 		return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "There is no history here.")
 	}
 	s := newSearch(in.Query, now)
+	query.Words, query.Enough = s.words, s.enough
 	if t.history != nil {
 		for p, err := range t.history.Passages(ctx, call.Owner, query) {
 			if err != nil {
@@ -230,6 +237,14 @@ func (s *search) consider(p Passage) {
 		kept = slices.Delete(kept, worst, worst+1)
 	}
 	s.found[p.Kind] = kept
+}
+
+// enough reports whether no message of this time or older would be kept, however well it
+// matched.
+func (s *search) enough(t time.Time) bool {
+	kept := s.found[KindMessage]
+	best := weight(KindMessage) * s.recency(Passage{Kind: KindMessage, Time: t})
+	return len(kept) >= candidates(KindMessage) && !slices.ContainsFunc(kept, func(h hit) bool { return h.score < best })
 }
 
 // match returns how well a lower-case text fits, 0 for not at all, and where.

@@ -26,6 +26,9 @@ const (
 	giveUpAfter = 24 * time.Hour
 )
 
+// ErrRefused is what [Config.Submit] returns for a run that it will never take.
+var ErrRefused = errors.New("schedule: the run is refused")
+
 // Run submits the runs of tasks when they are due until ctx ends. Trouble with the
 // store is logged and waited out.
 func (s *Schedule) Run(ctx context.Context) error {
@@ -148,7 +151,7 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 	if err == nil && claim != nil {
 		fault := ""
 		if err := s.submit(ctx, claim.Run); err != nil {
-			if s.now().Sub(claim.At) < giveUpAfter {
+			if !errors.Is(err, ErrRefused) && s.now().Sub(claim.At) < giveUpAfter {
 				return fmt.Errorf("submit: %w", err)
 			}
 			s.log.Error("run given up: it can not be submitted", "run", claim.Key, "err", err)

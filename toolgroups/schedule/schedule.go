@@ -25,7 +25,8 @@ type Config struct {
 	Store storage.KV
 	// Submit hands a run over to be answered in its chat. It returns nil once the run
 	// is on disk; a key that it knows already changes nothing. What becomes of the run
-	// is told to [Schedule.Settled].
+	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any
+	// other has it handed over again.
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone that plans are meant in. Tasks follow when it
 	// changes. Nil means the host's.

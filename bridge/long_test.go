@@ -1,0 +1,112 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge"
+)
+
+// TestAttack18ALongAnswerGoesAsAFile: beyond the bound, once, behind its first messages,
+// and masked like them.
+func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
+	cut := make(chan struct{})
+	r := newRig(t, echo, func(c *bridge.Config) {
+		c.MaxParts = 2
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+	})
+	r.accept(direct("1", "a\fb"), direct("2", "a\fb\fSECRET"))
+	got := r.platform.wait(t, 5)
+	if want := []string{"re: a", "b", "re: a", "b"}; fmt.Sprint(texts(got[:4])) != fmt.Sprint(want) {
+		t.Errorf("messages %q, want %q", texts(got), want)
+	}
+	if file := got[4].text; !strings.HasPrefix(file, "<answer-") || !strings.HasSuffix(file, ".md|My answer is too long for this chat. This file holds all of it.|re: a\fb\f••••>") {
+		t.Errorf("the file is %q", file)
+	}
+	// One that is cut off by the end of the program in front of its file comes whole.
+	r.platform.mu.Lock()
+	from := r.platform.ids
+	r.platform.fail = func(n int, committed bool) error {
+		if n == from+4 && !committed {
+			close(cut) // the first try is on record
+		}
+		if n >= from+3 && committed {
+			return &bridge.SendError{Outcome: bridge.Later, Err: errors.New("out of order")}
+		}
+		return nil
+	}
+	r.platform.mu.Unlock()
+	r.accept(direct("3", "x\fy\fz"))
+	<-cut
+	r.stop()
+	r.platform.mu.Lock()
+	r.platform.fail = nil
+	r.platform.mu.Unlock()
+	r.start()
+	got = r.platform.wait(t, 8)
+	if want := "re: x y |re: x\fy\fz>"; len(got) != 8 || got[5].text+" "+got[6].text+" "+got[7].text[strings.LastIndex(got[7].text, "|"):] != want {
+		t.Errorf("messages %q", texts(got[5:]))
+	}
+	files, err := filepath.Glob(filepath.Join(bridge.WorkspacePath(r.cfg.DataDir, "fake:1"), "answers", "*"))
+	if err != nil || len(files) != 2 {
+		t.Errorf("files of answers: %q (%v)", files, err)
+	}
+}
+
+// TestAttack18WithoutAFileAllOfItIsSent: where no file can be made, the bound gives way.
+func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
+	for name, prepare := range map[string]func(*rig) string{
+		"taken": func(r *rig) string {
+			dir := bridge.WorkspacePath(r.cfg.DataDir, "fake:1")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				r.t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "answers"), nil, 0o600); err != nil {
+				r.t.Fatal(err)
+			}
+			return "a\fb\fc"
+		},
+		"too large": func(*rig) string { return "a\fb\f" + strings.Repeat("c", 1000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, echo, func(c *bridge.Config) { c.MaxParts = 2 })
+			text := prepare(r)
+			r.accept(direct("1", text))
+			if got := texts(r.platform.wait(t, 3)); strings.Join(got, "\f") != "re: "+text {
+				t.Errorf("messages %.200q", got)
+			}
+		})
+	}
+}
+
+// TestAttack18OnlyWhatIsShownIsRendered: of an enormous answer no more than what its
+// messages can take.
+func TestAttack18OnlyWhatIsShownIsRendered(t *testing.T) {
+	large := strings.Repeat("é", 1<<20)
+	r := newRig(t, echo, func(c *bridge.Config) {
+		c.MaxParts = 1
+		c.Platforms = []bridge.Platform{roomy{c.Platforms[0].(*platform)}}
+		c.Commands = []bridge.Command{{
+			CommandInfo: bridge.CommandInfo{Name: "much"},
+			Run:         func(context.Context, bridge.CommandCall) (string, error) { return large, nil },
+		}}
+	})
+	r.accept(direct("1", "/much"))
+	got := r.platform.wait(t, 2)
+	if n := len(got[0].text); n == 0 || n > 16<<10 || strings.Trim(got[0].text, "é") != "" {
+		t.Errorf("the message has %d bytes", n)
+	}
+	if !strings.HasSuffix(got[1].text, "|"+large+">") {
+		t.Errorf("the file has %d bytes", len(got[1].text))
+	}
+}
+
+// roomy takes large files.
+type roomy struct{ *platform }
+
+func (roomy) MaxFile() int64 { return 10 << 20 }

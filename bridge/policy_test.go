@@ -1,0 +1,21 @@
+package bridge_test
+
+import (
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+// TestAttack24WhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
+func TestAttack24WhatIsNoRuleAsks(t *testing.T) {
+	for _, rule := range []bridge.PolicyRule{"", bridge.PolicyAsk, "ALLOW", "yes"} {
+		w := &workshop{}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Rule: rule} }
+		})
+		r.accept(direct("1", "run a"))
+		r.untilHeld()
+		r.stop()
+	}
+}

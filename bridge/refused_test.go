@@ -1,0 +1,117 @@
+package bridge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+// picky refuses what it is shown with "bad" in it, before or behind a call of a tool, and
+// keeps what it was shown.
+type picky struct{ seen [][]agent.Message }
+
+func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+	p.seen = append(p.seen, turn.History)
+	last := turn.History[len(turn.History)-1].Text
+	return func(yield func(agent.Message, error) bool) {
+		if strings.HasPrefix(last, "call") &&
+			(!yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: toolgroups.LoadToolGroup, Arguments: `{"group_name":"` + last[len(last)-3:] + `"}`}}}, nil) ||
+				!yield(agent.Message{Role: agent.RoleTool, CallID: "1", Tool: toolgroups.LoadToolGroup, Status: agent.StatusOK, Text: "loaded"}, nil)) {
+			return
+		}
+		if slices.ContainsFunc(turn.History, func(m agent.Message) bool { return strings.Contains(m.Text, "bad") }) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")})
+			return
+		}
+		echo(ctx, turn)(yield)
+	}
+}
+
+// TestAttack25ARefusedExchangeIsLeftOut: it stays on record, and neither the next turns
+// nor those after a restart show it; what is shown is what [agent.Compacted] says.
+func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
+	p := &picky{}
+	r := newRig(t, p.think, func(c *bridge.Config) { c.WindowTokens = 150 })
+	said := []string{"call pdf", "bad one", "good one", "call bad xyz", "good two", "bad two", "bad three", strings.TrimSpace(strings.Repeat("long ", 100)), "bad four", "good three"}
+	for n, text := range said {
+		if n%3 == 2 {
+			r.restart()
+		}
+		r.accept(direct(fmt.Sprint(n), text))
+		got := r.platform.wait(t, n+1)[n].text
+		refused := strings.Contains(text, "bad")
+		if refused != strings.Contains(got, "I leave it out of our conversation") || !refused && got != "re: "+p.last() {
+			t.Errorf("%q is answered with %q", text, got)
+		}
+		view := p.seen[len(p.seen)-1]
+		for _, m := range view[:len(view)-1] {
+			if strings.Contains(m.Text, "bad") || m.Role == agent.RoleRefused {
+				t.Errorf("before %q the model is shown %q", text, m.Text)
+			}
+		}
+	}
+	r.stop()
+	var all []agent.Message
+	var questions []string
+	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+		if m.Role == agent.RoleUser {
+			questions = append(questions, m.Text)
+		}
+	}
+	if !slices.Equal(questions, said) {
+		t.Errorf("on record are %q", questions)
+	}
+	shown, view := agent.Compacted(all), p.seen[len(p.seen)-1]
+	shown = shown[:len(shown)-1] // without the last answer
+	for n := range view {
+		if got, want := view[len(view)-1-n].Text, shown[len(shown)-1-n].Text; got != want {
+			t.Errorf("%d from the end the model was shown %q, want %q", n, got, want)
+		}
+	}
+	groups, err := bridge.LoadedGroups(t.Context(), r.cfg.Store, "fake:1/1")
+	if err != nil || !slices.Equal(groups, []string{"pdf", "xyz"}) {
+		t.Errorf("groups loaded: %q (%v)", groups, err)
+	}
+}
+
+// last is the message that was answered last.
+func (p *picky) last() string {
+	view := p.seen[len(p.seen)-1]
+	return view[len(view)-1].Text
+}
+
+// TestAttack25AWrongSettingKeepsTheQuestion: an unknown model says nothing about the
+// question, which is there when somebody says "try again".
+func TestAttack25AWrongSettingKeepsTheQuestion(t *testing.T) {
+	var seen []string
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		for _, m := range turn.History {
+			seen = append(seen, m.Text)
+		}
+		if len(seen) > 1 {
+			return echo(ctx, turn)
+		}
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 404, Err: errors.New("no such model")})
+		}
+	})
+	r.accept(direct("1", "question"))
+	r.platform.wait(t, 1)
+	r.accept(direct("2", "try again"))
+	r.platform.wait(t, 2)
+	if want := []string{"question", "question", "try again"}; !slices.Equal(seen, want) {
+		t.Errorf("the model saw %q, want %q", seen, want)
+	}
+}
