@@ -77,8 +77,8 @@ func newOutage(t *testing.T, outcome bridge.Outcome, pings bool) (*rig, *outage)
 	return r, o
 }
 
-// inOwnChat is a message in a direct chat of its own.
-func inOwnChat(chat, id int, text string) bridge.Message {
+// saidIn is a message in a direct chat of its own.
+func saidIn(chat, id int, text string) bridge.Message {
 	m := direct(fmt.Sprint(id), text)
 	m.Chat.ID, m.User = fmt.Sprint(chat), fmt.Sprint(chat)
 	return m
@@ -108,7 +108,7 @@ func TestAttack02AnOutageLosesNothing(t *testing.T) {
 				r, o := newOutage(t, c.outcome, c.pings)
 				o.begin(c.lasts)
 				for n := range chats * each {
-					r.accept(inOwnChat(n%chats, n, fmt.Sprint("message ", n/chats)))
+					r.accept(saidIn(n%chats, n, fmt.Sprint("message ", n/chats)))
 				}
 				pass(t, int(c.lasts.Seconds())-1)
 				asked, _ := o.counts()
@@ -212,10 +212,10 @@ func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms = []bridge.Platform{poisoned{o}}
 		})
-		r.accept(inOwnChat(0, 1, "poison"))
+		r.accept(saidIn(0, 1, "poison"))
 		for n := range 100 {
 			begun := time.Now()
-			r.accept(inOwnChat(1, n, fmt.Sprint("message ", n)))
+			r.accept(saidIn(1, n, fmt.Sprint("message ", n)))
 			o.awaitIn(t, "1", n+1)
 			if took := time.Since(begun); took > 2*time.Second {
 				t.Errorf("answer %d took %s", n, took)
@@ -283,7 +283,7 @@ func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, o := newOutage(t, bridge.Unknown, false)
 				o.begin(30 * time.Minute)
-				r.accept(inOwnChat(7, 9, "the one that asks"))
+				r.accept(saidIn(7, 9, "the one that asks"))
 				pass(t, 1)
 				r.accept(direct("1", "one"), direct("2", "two"))
 				pass(t, 600)
@@ -325,9 +325,9 @@ func TestAttack02AFloodIsNoOutage(t *testing.T) {
 			2: {Outcome: bridge.Refused, Err: errCut},
 			3: {Outcome: bridge.Later, Err: errCut},
 		})
-		r.accept(inOwnChat(1, 1, "a"))
+		r.accept(saidIn(1, 1, "a"))
 		synctest.Wait()
-		r.accept(inOwnChat(2, 1, "b"), inOwnChat(3, 1, "c"))
+		r.accept(saidIn(2, 1, "b"), saidIn(3, 1, "c"))
 		r.waitLong(1)
 		if asked, _ := o.counts(); asked != 0 {
 			t.Errorf("asked %d times whether the platform is back", asked)
