@@ -20,8 +20,9 @@ const (
 	// RoleSummary stands for all messages before it but the last few ([Message.Kept]):
 	// it is what a compaction kept of them.
 	RoleSummary Role = "summary"
-	// RoleStarted records that a call with effects is about to run. A started call
-	// without a result was interrupted: it is never run again by itself.
+	// RoleStarted records that a call with effects is about to run, or that one that only
+	// reads is about to run again because it was cut off. A started call without a result
+	// is never run again by itself.
 	RoleStarted Role = "started"
 )
 
