@@ -1,5 +1,5 @@
-// Package proctree tells how much memory a process and its descendants take, and
-// watches that it stays within a limit.
+// Package proctree tells how much memory a process and its descendants take, watches
+// that it stays within a limit, and kills them.
 //
 // A limit of the system (RLIMIT_AS, RLIMIT_DATA) counts for each process by itself, so
 // a program that starts others is bounded by what all of them take together. Memory is
@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -53,6 +54,20 @@ func Watch(ctx context.Context, root int, limit uint64) error {
 // them share is counted once, as far as the kernel lets this process see that. The
 // error says that there is no such process, or no /proc.
 func Memory(root int) (uint64, error) { return measure(root, 0) }
+
+// Kill kills a process and its descendants. What is gone already is no error.
+func Kill(root int) error {
+	pids, err := tree(root)
+	if err != nil {
+		return nil //nolint:nilerr // There is nothing to kill, or nothing that can be found.
+	}
+	for _, pid := range pids {
+		if failure := syscall.Kill(pid, syscall.SIGKILL); failure != nil && !errors.Is(failure, syscall.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("proctree: kill process %d: %w", pid, failure))
+		}
+	}
+	return err
+}
 
 // measure returns the memory of a tree. Up to enough bytes, an upper bound will do,
 // which costs less: memory that processes share counts for each.

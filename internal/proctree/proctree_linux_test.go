@@ -133,6 +133,26 @@ func TestWatchTellsOfTooMuch(t *testing.T) {
 	}
 }
 
+func TestKillEndsAllOfThem(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = read.Close() }()
+	pid, stop := start([]string{"1", "1", "1"}, write)
+	if err := errors.Join(proctree.Kill(pid), write.Close()); err != nil {
+		t.Error(err)
+	}
+	// All of them have the pipe open, which ends with the last one.
+	if _, err := io.Copy(io.Discard, read); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := proctree.Kill(pid); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWatchEndsWithTheProcess(t *testing.T) {
 	pid, stop := start([]string{"1"}, os.Stdin)
 	stop()
