@@ -77,7 +77,8 @@ var errStopped = errors.New("agent: the consumer stopped")
 //
 // Where the turn begins depends on the history alone. Open calls of its last
 // assistant message are resolved first: one that was started and has no result is
-// answered as interrupted, one that was never started is run. A history that ends
+// answered as interrupted, one that was never started is run. One that only reads is
+// run a second time, and not a third: it may be what ended the program. A history that ends
 // with an answer yields nothing.
 func (a *Agent) Run(ctx context.Context, turn Turn) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {

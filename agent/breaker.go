@@ -99,6 +99,10 @@ func (b *breaker) blocks(call Call) (Message, bool) {
 		return failure(call, CodeLoop, fmt.Sprintf("Tool '%s' failed %d times in a row in this turn and is not run any more. "+
 			"Stop calling it and tell the user what went wrong.", tool, n)), true
 	}
+	if b.same[failed{tool, call.Arg(), CodeCrashed}] > 0 {
+		return failure(call, CodeLoop, fmt.Sprintf("This very call of '%s' was cut off twice in this turn because the program ended, "+
+			"and is not run again. Go on without it, or tell the user that it could not be done.", tool)), true
+	}
 	for f, n := range b.same {
 		if n >= sameFailures && f.tool == tool && f.arguments == call.Arg() && !refusal(f.code) {
 			return failure(call, CodeLoop, fmt.Sprintf("This very call of '%s' failed %d times in this turn (%s) and is not run again. "+

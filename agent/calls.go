@@ -14,6 +14,8 @@ import (
 type job struct {
 	call Call
 	tool toolgroups.Tool
+	// again is set where an earlier run may have begun the call.
+	again bool
 }
 
 func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
@@ -23,10 +25,14 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 // resolve brings the calls of history[at] to their results, as far as they have
 // none.
 func (r *run) resolve(ctx context.Context, at int) error {
-	if r.round == nil {
+	again := r.round == nil
+	if again {
 		r.round = r.newOffer()
 	}
 	answers, jobs := r.sort(at)
+	for i := range jobs {
+		jobs[i].again = again
+	}
 	answers, jobs, pending, err := r.gate(ctx, answers, jobs)
 	if err != nil {
 		return err
@@ -58,7 +64,7 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 		case x.results[n] >= 0:
 			continue
 		case x.started[n]:
-			answers = append(answers, failure(call, CodeInterrupted, TextInterrupted))
+			answers = append(answers, r.cutOff(call))
 			continue
 		case n >= r.agent.cfg.MaxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
@@ -80,9 +86,18 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 			answers = append(answers, answer)
 			continue
 		}
-		jobs = append(jobs, job{call, tool})
+		jobs = append(jobs, job{call: call, tool: tool})
 	}
 	return answers, jobs
+}
+
+// cutOff is the result of a call whose start is on record. One that only reads has such
+// a record since it was run again, so it has been cut off twice.
+func (r *run) cutOff(call Call) Message {
+	if _, tool, refused := r.lookup(call); refused == nil && tool.Effect == toolgroups.ReadOnly {
+		return failure(call, CodeCrashed, TextCrashed)
+	}
+	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
 // gate asks whether each call may run now.
@@ -115,13 +130,17 @@ func denial(reason string) string {
 }
 
 // runAll runs tools side by side and emits the result of each as it ends. Those
-// that only read begin first; before any other begins, that is put on record. When
-// it returns, nothing runs any more.
+// that only read begin first; before any other begins, that is put on record. Those
+// that only read and may have been cut off run one by one, so that one that ends the
+// program takes no other with it. When it returns, nothing runs any more.
 func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan Message, len(jobs))
-	running := 0
+	running, parallel := 0, r.agent.cfg.Parallel
+	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
+		parallel = 1
+	}
 	defer func() {
 		cancel()
 		for ; running > 0; running-- {
@@ -129,7 +148,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		}
 	}()
 	for next := 0; ; {
-		for ; next < len(jobs) && running < r.agent.cfg.Parallel && ctx.Err() == nil; next++ {
+		for ; next < len(jobs) && running < parallel && ctx.Err() == nil; next++ {
 			if err := r.start(jobs[next]); err != nil {
 				return err
 			}
@@ -163,9 +182,10 @@ func rank(t toolgroups.Tool) int {
 	return 1
 }
 
-// start puts the beginning of a call with effects on record.
+// start puts the beginning of a call with effects on record, and that of any call that
+// runs again.
 func (r *run) start(j job) error {
-	if j.tool.Effect == toolgroups.ReadOnly {
+	if j.tool.Effect == toolgroups.ReadOnly && !j.again {
 		return nil
 	}
 	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})

@@ -11,6 +11,8 @@ import (
 const (
 	// CodeInterrupted: the call was started, and nobody knows what came of it.
 	CodeInterrupted = "interrupted"
+	// CodeCrashed: the program ended twice while the call ran, so it is not run again.
+	CodeCrashed = "crashed"
 	// CodeStopped: the turn was stopped before the call had a result.
 	CodeStopped = "stopped"
 	// CodeGated: the gate said no.
@@ -28,6 +30,9 @@ const (
 	// TextInterrupted is the result of a call that was started and has no result.
 	TextInterrupted = "This call was interrupted: it had begun, and it is unknown whether it took effect. " +
 		"Check the present state before you repeat it, and tell the user if it cannot be checked."
+	// TextCrashed is the result of a call that only reads and was cut off twice.
+	TextCrashed = "This call was cut off twice: the program ended while it ran, and the call may be the cause, " +
+		"so it is not run again. Do not repeat it. Go on without it, or tell the user that it could not be done."
 	// TextStopped is the result of a call in a turn that was stopped.
 	TextStopped = "The turn was stopped before this call had a result. If it had begun, it may have taken effect. " +
 		"Do not repeat it unless the user asks for it."

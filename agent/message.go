@@ -23,8 +23,9 @@ const (
 	// RoleRefused ends an exchange that a model refused: what it counts in front of it
 	// ([Message.Left]) stays on record and is never shown to a model again.
 	RoleRefused Role = "refused"
-	// RoleStarted records that a call with effects is about to run. A started call
-	// without a result was interrupted: it is never run again by itself.
+	// RoleStarted records that a call with effects is about to run, or that one that only
+	// reads is about to run again because it was cut off. A started call without a result
+	// is never run again by itself.
 	RoleStarted Role = "started"
 )
 

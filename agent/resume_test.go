@@ -237,3 +237,60 @@ func TestGateErrorRunsNothing(t *testing.T) {
 		t.Errorf("error %v, ran %v", err, c.ran)
 	}
 }
+
+// crash runs the turn until one of its calls reaches a point where the program ends, and
+// keeps what was stored by then.
+func (c *chat) crash(m agent.Model, at string) {
+	c.t.Helper()
+	ctx, kill := context.WithCancel(c.t.Context())
+	defer kill()
+	c.during = func(_ context.Context, call toolgroups.Call) error {
+		if call.Name == at {
+			kill()
+			return context.Canceled
+		}
+		return nil
+	}
+	turn := c.turn
+	turn.Model, turn.History, turn.Set = m, slices.Clone(c.history), c.set(c.history)
+	if err := c.store(c.agent.Run(ctx, turn)); !errors.Is(err, context.Canceled) {
+		c.t.Fatalf("the program lives on: %v", err)
+	}
+	c.during = nil
+}
+
+// A call that only reads is run again after it was cut off, and not a third time; those
+// beside it come to their results. The same call of a later reply is not run either.
+func TestAttack04ACallCutOffTwiceIsNotRunAThirdTime(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}
+	killer := &script{t: t, replies: []agent.Reply{calls(`k read_file {"path":"evil"}`, "o get_current_time {}")}}
+	c.crash(killer, "read_file")
+	c.crash(killer, "read_file")
+	s := &script{t: t, replies: []agent.Reply{calls(`k read_file {"path":"evil"}`), calls(`k read_file {"path":"good"}`), says("ok")}}
+	if err := c.run(s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`read_file {"path":"good"}`}, c.ran[len(c.ran)-1:]); diff != "" {
+		t.Errorf("ran last (-want +got):\n%s", diff)
+	}
+	evil := 0
+	for _, call := range c.ran {
+		if call == `read_file {"path":"evil"}` {
+			evil++
+		}
+	}
+	if evil != 2 {
+		t.Errorf("the call that ends the program ran %d times: %q", evil, c.ran)
+	}
+	told := s.requests[0].Messages
+	if got := told[2]; got.Code != agent.CodeCrashed || got.Text != agent.TextCrashed {
+		t.Errorf("the model is told %+v", got)
+	}
+	if got := told[3]; got.CallID != "o" || got.Status != agent.StatusOK {
+		t.Errorf("the call beside it: %+v", got)
+	}
+	if got := s.requests[1].Messages; got[len(got)-1].Code != agent.CodeLoop {
+		t.Errorf("the call again: %+v", got[len(got)-1])
+	}
+}

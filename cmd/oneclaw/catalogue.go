@@ -109,7 +109,7 @@ func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.P
 	if c.memory, err = memory.New(memory.Config{Store: store, Logger: c.log}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {

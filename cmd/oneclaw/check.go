@@ -22,7 +22,7 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkSlack, c.checkBudget, c.checkApprovals, c.checkLimits} {
+	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkMemory, c.checkSlack, c.checkBudget, c.checkApprovals, c.checkLimits} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -45,6 +45,17 @@ func (c Config) check() error {
 func (c Config) checkPrivate() error {
 	_, err := c.allowPrivate()
 	return err
+}
+
+// leastBrowserMiB is what the browser needs to show a plain page.
+const leastBrowserMiB = 256
+
+// checkMemory refuses bounds that leave no room, or more than a number of bytes holds.
+func (c Config) checkMemory() error {
+	if mib := c.Tools.BrowserMemoryMiB; mib < leastBrowserMiB || mib > 1<<40 {
+		return fmt.Errorf("setting tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB): want a number of MiB of at least %d", leastBrowserMiB)
+	}
+	return nil
 }
 
 // checkSlack refuses half of what Slack needs.

@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
+	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
@@ -110,6 +111,8 @@ type ToolsConfig struct {
 	// UnsafeExec lets administrators run commands without a sandbox, as the user of the
 	// bot, where bubblewrap is not installed. A command can then read the bot's secrets.
 	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
+	// BrowserMemoryMiB bounds the memory of all processes of the browser together.
+	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
 }
 
 // LogConfig says what is logged and how.
@@ -154,7 +157,7 @@ func defaultConfig() Config {
 		Telegram: TelegramConfig{APIURL: "https://api.telegram.org"},
 		Slack:    SlackConfig{APIURL: "https://slack.com/api/"},
 		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
-		Tools:    ToolsConfig{Routing: "groups"},
+		Tools:    ToolsConfig{Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20},
 		Log:      LogConfig{Level: "info"},
 
 		ApprovalTimeout: bridge.DefaultApprovalTimeout,
@@ -278,7 +281,11 @@ func environmentError(err error) error {
 	}
 	for field := range reflect.TypeFor[ToolsConfig]().Fields() {
 		if field.Name == wrong.Name {
-			return fmt.Errorf("environment: %s: want true or false", field.Tag.Get("env"))
+			want := "true or false"
+			if field.Type.Kind() == reflect.Int64 {
+				want = "a whole number"
+			}
+			return fmt.Errorf("environment: %s: want %s", field.Tag.Get("env"), want)
 		}
 	}
 	if field, ok := reflect.TypeFor[Config]().FieldByName(wrong.Name); ok {

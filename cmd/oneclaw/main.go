@@ -17,24 +17,37 @@ import (
 
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
+	"oneclaw/toolgroups/pdf"
 )
 
 // version is set by the linker in a release.
 var version = "devel"
 
 func main() {
-	if isScriptChild(os.Args) {
-		os.Exit(scriptChild())
+	if serve := childPart(os.Args); serve != nil {
+		os.Exit(runChild(serve))
 	}
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// isScriptChild reports whether the program was started to run one script of a tool.
-func isScriptChild(args []string) bool { return len(args) == 2 && args[1] == javascript.Argument }
+// childPart returns the part of the program that this process was started for, as a child
+// of another one: to run a script or to read a document. It is nil for the program itself.
+func childPart(args []string) func(io.Reader, io.Writer) error {
+	if len(args) != 2 {
+		return nil
+	}
+	switch args[1] {
+	case javascript.Argument:
+		return javascript.Serve
+	case pdf.Argument:
+		return pdf.Serve
+	}
+	return nil
+}
 
-// scriptChild runs that script: nothing else of the program may have begun.
-func scriptChild() int {
-	if err := javascript.Serve(os.Stdin, os.Stdout); err != nil {
+// runChild does the work of a child: nothing else of the program may have begun.
+func runChild(serve func(io.Reader, io.Writer) error) int {
+	if err := serve(os.Stdin, os.Stdout); err != nil {
 		return 1
 	}
 	return 0

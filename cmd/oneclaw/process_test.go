@@ -30,8 +30,8 @@ const patience = 90 * time.Second
 const programName = "oneclaw"
 
 func TestMain(m *testing.M) {
-	if isScriptChild(os.Args) {
-		os.Exit(scriptChild())
+	if serve := childPart(os.Args); serve != nil {
+		os.Exit(runChild(serve))
 	}
 	if name := os.Getenv(serverVariable); name != "" {
 		os.Exit(serveTools(name))

@@ -46,6 +46,9 @@ func runTools(name string) error {
 	if err := mark.Close(); err != nil {
 		return err
 	}
+	if name == killer {
+		return serveKiller()
+	}
 	list, err := bill.ServerList()
 	if err != nil {
 		return err

@@ -8,32 +8,35 @@ import (
 	"time"
 
 	"modernc.org/quickjs"
+
+	"oneclaw/internal/child"
 )
 
 // maxStarted is how many calls of the host a script has open at once; the prelude
 // queues more.
 const maxStarted = 16
 
+// addressSpace is how much a child may map beyond what it has at its start: the
+// heap of the script, the copies made on the way out, and Go's own reserve.
+const addressSpace = 1 << 30
+
 // Serve runs one script that the parent sends over in and reports its result over
 // out. It bounds what this process may use, for good, and ends it when in does:
 // the engine does not look at a context.
 func Serve(in io.Reader, out io.Writer) error {
-	if err := confine(); err != nil {
-		return err
+	if err := child.Confine(child.Limits{Memory: addressSpace}); err != nil {
+		return fmt.Errorf("javascript: %w", err)
 	}
-	receive := newReceiver(in)
-	c := &child{
-		out: &sender{w: out}, replies: make(chan reply, maxStarted+1),
-		timers: map[int]due{},
-	}
+	parent := child.NewConn(in, out)
+	c := &runner{parent: parent, replies: make(chan reply, maxStarted+1), timers: map[int]due{}}
 	var t task
-	if err := receive.receive(&t); err != nil {
+	if err := parent.Receive(&t); err != nil {
 		return err
 	}
 	go func() {
 		for {
 			var r reply
-			if receive.receive(&r) != nil {
+			if parent.Receive(&r) != nil {
 				os.Exit(1)
 			}
 			// There is room for all the calls that can be open, so that the end is seen
@@ -45,13 +48,13 @@ func Serve(in io.Reader, out io.Writer) error {
 	if c.done {
 		return nil
 	}
-	return c.out.send(report{Done: true, Failed: true, Text: failure.Error()})
+	return parent.Send(report{Done: true, Failed: true, Text: failure.Error()})
 }
 
-// child is a script and what it waits for.
-type child struct {
+// runner is a script and what it waits for.
+type runner struct {
 	vm      *quickjs.VM
-	out     *sender
+	parent  *child.Conn
 	replies chan reply
 	late    []reply // that came while another was waited for
 	asked   int     // the last id given
@@ -73,7 +76,7 @@ type due struct {
 }
 
 // nextTimer returns the timer that rings first; 0 where there is none.
-func (c *child) nextTimer() (id int, at time.Time) {
+func (c *runner) nextTimer() (id int, at time.Time) {
 	first := due{}
 	for n, d := range c.timers {
 		if id == 0 || d.at.Before(first.at) || d.at.Equal(first.at) && d.order < first.order {
@@ -89,7 +92,7 @@ var (
 )
 
 // run runs a task until its result is sent, or returns why it has none.
-func (c *child) run(t task) error {
+func (c *runner) run(t task) error {
 	vm, err := quickjs.NewVM()
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
@@ -121,7 +124,7 @@ func (c *child) run(t task) error {
 }
 
 // drain runs what promises have made ready.
-func (c *child) drain() error {
+func (c *runner) drain() error {
 	for {
 		n, err := c.vm.ExecutePendingJobs()
 		if err != nil {
@@ -134,7 +137,7 @@ func (c *child) drain() error {
 }
 
 // next waits for something to happen and tells the script.
-func (c *child) next(settle quickjs.Value) error {
+func (c *runner) next(settle quickjs.Value) error {
 	kind, id, text := "reply", 0, ""
 	if len(c.late) > 0 {
 		id, text = c.late[0].ID, result(c.late[0])
@@ -165,7 +168,7 @@ func (c *child) next(settle quickjs.Value) error {
 }
 
 // call asks the host and waits for its reply.
-func (c *child) call(name, argument string) (string, error) {
+func (c *runner) call(name, argument string) (string, error) {
 	id, err := c.ask(name, argument)
 	if err != nil {
 		return "", err
@@ -180,7 +183,7 @@ func (c *child) call(name, argument string) (string, error) {
 }
 
 // start asks the host; the reply comes later.
-func (c *child) start(name, argument string) (int, error) {
+func (c *runner) start(name, argument string) (int, error) {
 	id, err := c.ask(name, argument)
 	if err == nil {
 		c.started++
@@ -188,16 +191,16 @@ func (c *child) start(name, argument string) (int, error) {
 	return id, err
 }
 
-func (c *child) ask(name, argument string) (int, error) {
+func (c *runner) ask(name, argument string) (int, error) {
 	if len(argument) > maxValue {
 		return 0, errors.New("the arguments are too large")
 	}
 	c.asked++
-	return c.asked, c.out.send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
+	return c.asked, c.parent.Send(report{ID: c.asked, Call: name, Argument: []byte(argument)})
 }
 
 // timer starts a timer, or stops one whose time is negative.
-func (c *child) timer(id, milliseconds int) {
+func (c *runner) timer(id, milliseconds int) {
 	delete(c.timers, id)
 	if milliseconds < 0 {
 		return
@@ -207,11 +210,11 @@ func (c *child) timer(id, milliseconds int) {
 }
 
 // finish sends the result.
-func (c *child) finish(failed bool, text string) {
+func (c *runner) finish(failed bool, text string) {
 	if c.done {
 		return
 	}
-	if err := c.out.send(report{Done: true, Failed: failed, Text: shorten(text)}); err != nil {
+	if err := c.parent.Send(report{Done: true, Failed: failed, Text: shorten(text)}); err != nil {
 		c.failed = err
 		return
 	}

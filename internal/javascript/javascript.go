@@ -21,8 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
+
+	"oneclaw/internal/child"
 )
 
 // Limits of a run.
@@ -104,11 +104,10 @@ type Engine struct {
 func New(cfg Config) (*Engine, error) {
 	command := cfg.Command
 	if len(command) == 0 {
-		program, err := self()
-		if err != nil {
-			return nil, fmt.Errorf("javascript: find this program: %w", err)
+		var err error
+		if command, err = child.Command(Argument); err != nil {
+			return nil, fmt.Errorf("javascript: %w", err)
 		}
-		command = []string{program, Argument}
 	}
 	if cfg.Runs < 0 {
 		return nil, errors.New("javascript: Runs is negative")
@@ -118,17 +117,6 @@ func New(cfg Config) (*Engine, error) {
 		slots:   make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
 		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
-}
-
-// self is a path to this program that stays right when its file is replaced.
-func self() (string, error) {
-	const running = "/proc/self/exe"
-	if runtime.GOOS == "linux" {
-		if _, err := os.Stat(running); err == nil {
-			return running, nil
-		}
-	}
-	return os.Executable()
 }
 
 // Run runs a script to its end or to that of ctx, and returns its result: a string

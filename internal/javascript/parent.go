@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"oneclaw/internal/child"
 )
 
 const (
@@ -23,17 +23,12 @@ const (
 	// maxLines and maxLine bound what a console may write, in lines and bytes.
 	maxLines = 100
 	maxLine  = 2_000
-	// maxStderr is how much is kept of what a child says when it dies.
-	maxStderr = 4_000
 )
 
 // process is a child and the conversation with it.
 type process struct {
 	script Script
-	cmd    *exec.Cmd
-	in     *receiver
-	out    *sender
-	stderr tail
+	child  *child.Process
 	lines  int
 
 	open  atomic.Int32
@@ -42,44 +37,26 @@ type process struct {
 
 func (e *Engine) run(ctx context.Context, s Script) (string, error) {
 	running, cancel := context.WithCancel(ctx)
-	p, err := e.start(running, s)
+	started, err := child.Start(running, e.command)
 	if err != nil {
 		cancel()
 		return "", fmt.Errorf("javascript: start the engine: %w", err)
 	}
+	p := &process{script: s, child: started}
 	text, err := p.converse(running)
 	// The child has nothing left to do, or nothing that it will be let do.
 	cancel()
 	p.calls.Wait()
-	exit := p.cmd.Wait()
+	exit := started.End()
 	if ctx.Err() != nil || !errors.Is(err, errBroken) {
 		return text, err
 	}
-	e.log.Warn("javascript engine broke off", "error", err, "exit", exit, "stderr", p.stderr.String())
+	e.log.Warn("javascript engine broke off", "error", err, "exit", exit)
 	return "", &ScriptError{"the script used more memory or stack than it may have, and the engine broke off"}
 }
 
 // errBroken is returned where the child ends without a result or talks nonsense.
 var errBroken = errors.New("the child ended without a result")
-
-// start starts the child. It is killed when ctx ends.
-func (e *Engine) start(ctx context.Context, s Script) (*process, error) {
-	p := &process{script: s}
-	p.cmd = exec.CommandContext(ctx, e.command[0], e.command[1:]...)
-	p.cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
-	p.cmd.Dir = "/"
-	p.cmd.Stderr = &p.stderr
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, errors.Join(err, in.Close())
-	}
-	p.in, p.out = newReceiver(out), &sender{w: in}
-	return p, p.cmd.Start()
-}
 
 // converse gives the child its task and serves it until it is done.
 func (p *process) converse(ctx context.Context) (string, error) {
@@ -87,15 +64,15 @@ func (p *process) converse(ctx context.Context) (string, error) {
 		Source: p.script.Source, Entry: p.script.Entry, Params: p.script.Params, Prelude: p.script.Prelude,
 		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.Check,
 	}
-	if err := p.out.send(first); err != nil {
-		if errors.Is(err, errFrame) {
+	if err := p.child.Send(first); err != nil {
+		if errors.Is(err, child.ErrTooLong) {
 			return "", &ScriptError{"the parameters are too large"}
 		}
 		return "", fmt.Errorf("%w: %w", errBroken, err)
 	}
 	for {
 		var m report
-		if err := p.in.receive(&m); err != nil {
+		if err := p.child.Receive(&m); err != nil {
 			return "", fmt.Errorf("%w: %w", errBroken, err)
 		}
 		switch {
@@ -139,12 +116,12 @@ func (p *process) answer(id int, value any, err error) {
 			err = errors.New("the value is too large")
 		}
 		if err == nil {
-			err = p.out.send(reply{ID: id, Value: data})
+			err = p.child.Send(reply{ID: id, Value: data})
 		}
 	}
 	if err != nil {
 		text := err.Error()
-		_ = p.out.send(reply{ID: id, Error: &text})
+		_ = p.child.Send(reply{ID: id, Error: &text})
 	}
 }
 
@@ -169,18 +146,3 @@ func (p *process) console(m report) {
 	}
 	p.script.Log(level, text)
 }
-
-// tail keeps the beginning of what is written to it. What is read of it must have
-// been written before.
-type tail struct{ kept []byte }
-
-var _ io.Writer = (*tail)(nil)
-
-// Write takes everything and keeps what fits.
-func (t *tail) Write(data []byte) (int, error) {
-	t.kept = append(t.kept, data[:min(len(data), maxStderr-len(t.kept))]...)
-	return len(data), nil
-}
-
-// String returns what was kept.
-func (t *tail) String() string { return string(t.kept) }

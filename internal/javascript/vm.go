@@ -21,7 +21,7 @@ const async = quickjs.EvalGlobal | 1<<7
 
 // begin runs the task up to where it waits for something. What it returns is the
 // function that is told what has happened.
-func (c *child) begin(t task) (settle quickjs.Value, err error) {
+func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	natives := map[string]quickjs.HostFunc{
 		"__call": func(args []any) (any, error) {
 			text, err := c.call(text(args, 0), text(args, 1))
@@ -33,7 +33,7 @@ func (c *child) begin(t task) (settle quickjs.Value, err error) {
 			return nil, nil
 		},
 		"__log": func(args []any) (any, error) {
-			return nil, c.out.send(report{Level: text(args, 0), Text: shorten(text(args, 1))})
+			return nil, c.parent.Send(report{Level: text(args, 0), Text: shorten(text(args, 1))})
 		},
 		"__finish": func(args []any) (any, error) {
 			failed, _ := args[0].(bool)
@@ -83,7 +83,7 @@ func (c *child) begin(t task) (settle quickjs.Value, err error) {
 }
 
 // define hands the functions of the host to the code that makes globals of them.
-func (c *child) define(host quickjs.Value, code string) error {
+func (c *runner) define(host quickjs.Value, code string) error {
 	f, err := c.vm.EvalValue(code, quickjs.EvalGlobal)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *child) define(host quickjs.Value, code string) error {
 	return err
 }
 
-func (c *child) member(of quickjs.Value, name string) (quickjs.Value, error) {
+func (c *runner) member(of quickjs.Value, name string) (quickjs.Value, error) {
 	atom, err := c.vm.NewAtom(name)
 	if err != nil {
 		return quickjs.Value{}, err
@@ -106,7 +106,7 @@ func (c *child) member(of quickjs.Value, name string) (quickjs.Value, error) {
 
 // eval evaluates the source. Code that says return at its top level is taken for
 // the body of a function where no function is named.
-func (c *child) eval(t task) (quickjs.Value, error) {
+func (c *runner) eval(t task) (quickjs.Value, error) {
 	value, err := c.vm.EvalValue(t.Source, async)
 	var e *quickjs.Error
 	if err == nil || t.Entry != "" || !errors.As(err, &e) || e.Name != "SyntaxError" {

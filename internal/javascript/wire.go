@@ -1,23 +1,14 @@
 package javascript
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"sync"
+
+	"oneclaw/internal/child"
 )
 
-// maxFrame bounds one message in bytes. A text of [MaxResult] fits also where JSON
-// needs six bytes for each of its own.
-const maxFrame = 8 << 20
-
-// maxValue bounds one argument or value within a message, in bytes.
-const maxValue = maxFrame - 4<<10
-
-// errFrame is returned for a message that is too long.
-var errFrame = errors.New("javascript: a message is too long")
+// maxValue bounds one argument or value within a message, in bytes. A text of
+// [MaxResult] fits into a message also where JSON needs six bytes for each of its own.
+const maxValue = child.MaxMessage - 4<<10
 
 // task is the first message to the child.
 type task struct {
@@ -47,47 +38,4 @@ type report struct {
 
 	Done   bool `json:"done,omitempty"`
 	Failed bool `json:"failed,omitempty"`
-}
-
-// sender writes messages, one a line. It may be used concurrently.
-type sender struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *sender) send(message any) error {
-	line, err := json.Marshal(message)
-	if err != nil {
-		return fmt.Errorf("javascript: encode a message: %w", err)
-	}
-	if len(line) >= maxFrame {
-		return errFrame
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err = s.w.Write(append(line, '\n'))
-	return err
-}
-
-// receiver reads messages.
-type receiver struct{ lines *bufio.Scanner }
-
-func newReceiver(r io.Reader) *receiver {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxFrame)
-	return &receiver{lines}
-}
-
-// receive returns io.EOF behind the last message.
-func (r *receiver) receive(message any) error {
-	if !r.lines.Scan() {
-		if err := r.lines.Err(); err != nil {
-			return fmt.Errorf("javascript: read a message: %w", err)
-		}
-		return io.EOF
-	}
-	if err := json.Unmarshal(r.lines.Bytes(), message); err != nil {
-		return fmt.Errorf("javascript: read a message: %w", err)
-	}
-	return nil
 }

@@ -18,6 +18,8 @@ const (
 	DefaultIdle = 5 * time.Minute
 	DefaultTabs = 2
 	DefaultLoad = 25 * time.Second
+	// DefaultMaxMemory is what an ordinary heavy page takes three times over.
+	DefaultMaxMemory = 1 << 30
 )
 
 // Config says what the browser may do.
@@ -37,14 +39,22 @@ type Config struct {
 	Load time.Duration
 	// Tabs is how many calls run side by side; others wait. 0 means [DefaultTabs].
 	Tabs int
+	// MaxMemory is how many bytes all processes of Chromium may take together while a
+	// page is open; then it is killed. 0 means [DefaultMaxMemory]. Systems without /proc
+	// do not tell, and do not bound it.
+	MaxMemory int64
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
 }
 
-// errClosed is returned by calls after [Browser.Close].
-var errClosed = errors.New("the browser is closed")
+var (
+	// errClosed is returned by calls after [Browser.Close].
+	errClosed = errors.New("the browser is closed")
+	// errMemory is returned by calls in a browser that took more memory than it may.
+	errMemory = errors.New("the browser took more memory than it may")
+)
 
 // Browser runs at most one Chromium, and only while it is used. It must be closed.
 type Browser struct {
@@ -66,8 +76,8 @@ type Browser struct {
 
 // New makes a browser. Nothing is started before the first call.
 func New(cfg Config) (*Browser, error) {
-	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 {
-		return nil, errors.New("browser: Idle, Load and Tabs must not be negative")
+	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 || cfg.MaxMemory < 0 {
+		return nil, errors.New("browser: Idle, Load, Tabs and MaxMemory must not be negative")
 	}
 	b := &Browser{
 		cfg:    cfg,
@@ -198,6 +208,28 @@ func (b *Browser) release(c *chromium) {
 	b.mu.Unlock()
 	<-b.tabs
 }
+
+// watch bounds the memory of Chromium until the returned function is called, which makes
+// of the error of a call what Chromium was ended for.
+func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := c.guard(ctx, uint64(b.maxMemory())); err != nil {
+			b.log.Warn("browser killed", "err", err)
+		}
+	}()
+	return func(err *error) {
+		cancel()
+		<-ended
+		if *err != nil && c.swollen.Load() {
+			*err = errMemory
+		}
+	}
+}
+
+func (b *Browser) maxMemory() int64 { return cmp.Or(b.cfg.MaxMemory, DefaultMaxMemory) }
 
 // expire ends a Chromium that nobody uses.
 func (b *Browser) expire() {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"oneclaw/internal/proctree"
 )
 
 const (
@@ -33,6 +36,21 @@ type chromium struct {
 	ended, cut <-chan struct{}
 	stop       func()
 	home       string
+	process    *os.Process
+	swollen    atomic.Bool // it took more memory than it may
+}
+
+// guard kills the browser when all of its processes together take more than limit bytes
+// of memory. It returns when ctx ends.
+func (c *chromium) guard(ctx context.Context, limit uint64) error {
+	err := proctree.Watch(ctx, c.process.Pid, limit)
+	if err == nil || c.swollen.Swap(true) {
+		return nil
+	}
+	// What the page has started would outlive the process that owns it for a moment.
+	err = errors.Join(err, proctree.Kill(c.process.Pid))
+	c.stop()
+	return err
 }
 
 // Find returns the path of the Chromium that a browser of this configuration starts.
@@ -74,7 +92,8 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	c.cut = chromedp.FromContext(first).Browser.LostConnection
+	browser := chromedp.FromContext(first).Browser
+	c.cut, c.process = browser.LostConnection, browser.Process()
 	c.newTab = func(options ...chromedp.ContextOption) (context.Context, context.CancelFunc) {
 		return chromedp.NewContext(first, options...)
 	}
@@ -104,8 +123,11 @@ func options(path, home string) []chromedp.ExecAllocatorOption {
 	)
 }
 
-// lost reports whether the process has ended.
+// lost reports whether the process has ended, or is about to.
 func (c *chromium) lost() bool {
+	if c.swollen.Load() {
+		return true
+	}
 	select {
 	case <-c.ended:
 		return true

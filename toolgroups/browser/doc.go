@@ -8,7 +8,8 @@
 // The proxy connects to public addresses only. What is no request (WebRTC, local
 // files, the browser's own pages) is switched off. Chromium sees no environment
 // variables of the bot, is started by the first call, and is ended when it has been
-// idle.
+// idle. While a page is open, the memory of all its processes is watched: above a bound
+// Chromium is killed, and the next call starts it anew.
 //
 // Chromium confines its own processes, except where the bot runs as root: there it
 // refuses to, and is started with --no-sandbox. Run the bot as another user, or in a

@@ -165,3 +165,34 @@ func TestStoppedCallsEndAtOnce(t *testing.T) {
 		t.Errorf("%+v", fault)
 	}
 }
+
+// hungry is a page that takes memory in small steps, up to a gibibyte and a half.
+const hungry = `<p>hungry</p><script>
+const kept = [];
+const eat = () => {
+	kept.push(new Uint8Array(16 << 20).fill(1));
+	if (kept.length < 96) setTimeout(eat, 20);
+};
+eat();
+</script>`
+
+// A page that takes all the memory that it can get is closed with an error that says so,
+// nothing of the browser is left, and the next page is shown.
+func TestAttack05APageCannotTakeTheMemoryOfTheHost(t *testing.T) {
+	d, before := newDesk(t), children(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), MaxMemory: 700 << 20})
+	evil, good := d.page("/evil", hungry), d.page("/good", "<p>good</p>")
+	for range 2 {
+		_, fault := d.run(t, args{"url": evil, "mode": "extract", "wait_seconds": 20})
+		if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "more than 700 MiB of memory") {
+			t.Fatalf("%+v", fault)
+		}
+		if n := len(started(t, before)); n != 0 {
+			t.Errorf("%d processes are left", n)
+		}
+		if got := d.extract(t, good, nil); got != "good" {
+			t.Errorf("page is %q", got)
+		}
+		maps.Copy(before, started(t, before))
+	}
+}

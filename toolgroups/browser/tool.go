@@ -104,6 +104,9 @@ func (b *Browser) explain(ctx context.Context, code string, err error) error {
 		return nil
 	case errors.As(err, &fault):
 		return fault
+	case errors.Is(err, errMemory):
+		return toolgroups.Errorf(code, "The page was closed: the browser took more than %d MiB of memory, and this page or one "+
+			"that was open at the same time is the cause. Do not open it again; webfetch may read it.", b.maxMemory()>>20)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errMissing):
@@ -117,12 +120,13 @@ func (b *Browser) explain(ctx context.Context, code string, err error) error {
 }
 
 // look opens the page and does what is asked for.
-func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string, in args) (toolgroups.Result, error) {
+func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string, in args) (result toolgroups.Result, err error) {
 	c, err := b.acquire(ctx)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer b.release(c)
+	defer b.watch(ctx, c)(&err)
 	width, height := side(in.Width, defaultWidth), side(in.Height, defaultHeight)
 	tab, v, err := b.visit(ctx, c, address, width, height)
 	if err != nil {

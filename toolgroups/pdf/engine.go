@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"path/filepath"
-	"reflect"
+	"os"
+	"slices"
 	"sync"
-	"time"
 
-	"github.com/klippa-app/go-pdfium"
-	"github.com/klippa-app/go-pdfium/webassembly"
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
+	"oneclaw/internal/child"
 )
 
 var (
@@ -22,222 +16,139 @@ var (
 	errClosed = errors.New("pdf: closed")
 	// errStart marks failures that have nothing to do with the document.
 	errStart = errors.New("pdf: PDFium did not start")
+	// errBroken is returned where a child ends without an answer or talks nonsense.
+	errBroken = errors.New("the child ended without an answer")
 )
 
-// wasmPage is the unit in which WebAssembly memory grows.
-const wasmPage = 64 << 10
+// maxAnswer bounds what a child sends for one request, in bytes: the largest picture, or
+// the longest text.
+const maxAnswer = 64 << 20
 
-// cacheName is the folder of compiled code. It is not shared with other users of
-// wazero: the code of this module holds the checks that let a run be interrupted,
-// and wazero's cache does not tell code with them from code without.
-const cacheName = "pdfium-interruptible"
-
-// engine runs PDFium. Nothing is started before the first use, at most workers
-// documents are open at once, and what was started is given back when it was not
-// used for a while.
-//
-// It has no goroutine of its own but the function of the idle timer.
+// engine has documents read by children, at most workers at once.
 type engine struct {
-	workers     int
-	memoryPages uint32
-	cacheDir    string
-	idle        time.Duration
-	slots       chan struct{}
-	log         *slog.Logger
+	command []string
+	setup   setup
+	slots   chan struct{}
 
 	mu     sync.Mutex
-	pool   pdfium.Pool
-	cache  wazero.CompilationCache
-	users  int
 	closed bool
-	timer  *time.Timer
-	gen    int // raised by each use, so that a late timer does nothing
-	starts int
 }
 
-// use runs f with an instance of PDFium that no one else uses. When ctx ends, the
-// instance is stopped in the middle of what it does, and f's calls to it fail.
-func (e *engine) use(ctx context.Context, f func(pdfium.Pdfium) error) error {
+// use opens a document in a child of its own and runs f with it. When ctx ends, the child
+// is killed in the middle of what it does, and f's calls fail.
+func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) error {
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	pool, err := e.acquire()
+	if e.isClosed() {
+		return errClosed
+	}
+	c, err := child.Start(ctx, e.command, file)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStart, err)
+	}
+	err = e.converse(c, f)
+	exit := c.End()
+	if errors.Is(err, errBroken) {
+		err = errors.Join(err, exit)
+	}
+	return errors.Join(ctx.Err(), err)
+}
+
+// converse serves f until it is done.
+func (e *engine) converse(c *child.Process, f func(*remote) error) error {
+	d := &remote{child: c}
+	if err := c.Send(e.setup); err != nil {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	if _, _, err := d.receive(); err != nil {
+		return err
+	}
+	// The compiler is not watched: it works for itself, where the cache has nothing.
+	c.Watch(uint64(e.setup.MaxMemory + maxRoom))
+	opened, _, err := d.receive()
 	if err != nil {
 		return err
 	}
-	defer e.release()
-	instance, err := pool.GetInstanceWithContext(ctx)
-	if err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("%w: %w", errStart, err))
-	}
-	// Closing what has crashed or was stopped reports that again.
-	defer func() { _ = instance.Close() }()
-	stop, err := interrupt(ctx, instance)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := f(instance); err != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	return ctx.Err()
+	d.count = opened.Count
+	return f(d)
 }
 
-// interrupt closes the instance's module when ctx ends, which stops the code that
-// runs in it. go-pdfium calls the module with a context of its own and offers no
-// stop that is safe beside a running call, so the module is taken from the exported
-// field of its implementation. The returned function waits until a stop that has
-// begun is over.
-func interrupt(ctx context.Context, instance pdfium.Pdfium) (func(), error) {
-	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")
-	if !field.IsValid() {
-		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
-	}
-	module, ok := reflect.TypeAssert[api.Module](field)
-	if !ok {
-		return nil, fmt.Errorf("%w: no module to interrupt in this go-pdfium", errStart)
-	}
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		_ = module.CloseWithExitCode(context.WithoutCancel(ctx), 1)
-	})
-	return func() {
-		if !stop() {
-			<-done
-		}
-	}, nil
-}
-
-// acquire counts a user and starts the runtime for the first one.
-func (e *engine) acquire() (pdfium.Pool, error) {
+func (e *engine) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errClosed
-	}
-	if e.pool == nil {
-		if err := e.start(); err != nil {
-			return nil, err
-		}
-	}
-	e.users++
-	e.gen++
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-	return e.pool, nil
+	return e.closed
 }
 
-// start compiles PDFium, or reads the compiled code from the cache. It holds the
-// lock: nobody can do anything before it is done.
-func (e *engine) start() error {
-	config := wazero.NewRuntimeConfig().
-		WithCloseOnContextDone(true).
-		WithMemoryLimitPages(e.memoryPages)
-	if cache := e.openCache(); cache != nil {
-		e.cache = cache
-		config = config.WithCompilationCache(cache)
-	}
-	pool, err := webassembly.Init(webassembly.Config{
-		MaxIdle:       0,
-		MaxTotal:      e.workers,
-		RuntimeConfig: config,
-		// Without a configuration of its own go-pdfium mounts the host's root.
-		FSConfig: wazero.NewFSConfig(),
-		Stdout:   io.Discard,
-		Stderr:   io.Discard,
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", errStart, err), e.closeCache())
-	}
-	e.pool = pool
-	e.starts++
-	return nil
-}
-
-// openCache returns nil where there is no cache; PDFium runs without.
-func (e *engine) openCache() wazero.CompilationCache {
-	if e.cacheDir == "" {
-		return nil
-	}
-	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(e.cacheDir, cacheName))
-	if err != nil {
-		e.log.Warn("no compilation cache for PDFium", "err", err)
-		return nil
-	}
-	return cache
-}
-
-// release counts a user out and, after the last one, sets the idle timer.
-func (e *engine) release() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.users--
-	if e.users > 0 || e.closed {
-		return
-	}
-	gen := e.gen
-	e.timer = time.AfterFunc(e.idle, func() { e.expire(gen) })
-}
-
-// expire gives the runtime back unless it was used since gen.
-func (e *engine) expire(gen int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.gen == gen && e.users == 0 && !e.closed {
-		if err := e.stop(); err != nil {
-			e.log.Warn("idle PDFium was not stopped cleanly", "err", err)
-		}
-	}
-}
-
-// stop closes the runtime. It holds the lock and no one uses the runtime.
-func (e *engine) stop() error {
-	if e.pool == nil {
-		return nil
-	}
-	err := e.pool.Close()
-	e.pool = nil
-	if err != nil {
-		err = fmt.Errorf("pdf: stop PDFium: %w", err)
-	}
-	return errors.Join(err, e.closeCache())
-}
-
-func (e *engine) closeCache() error {
-	if e.cache == nil {
-		return nil
-	}
-	err := e.cache.Close(context.Background())
-	e.cache = nil
-	if err != nil {
-		return fmt.Errorf("pdf: close the compilation cache: %w", err)
-	}
-	return nil
-}
-
-// close refuses new uses, waits for those that run, and stops the runtime.
-func (e *engine) close() error {
+// close refuses new uses and waits for those that run.
+func (e *engine) close() {
 	e.mu.Lock()
 	e.closed = true
-	if e.timer != nil {
-		e.timer.Stop()
-	}
 	e.mu.Unlock()
 	// Who holds every slot is alone.
-	for range e.workers {
+	for range cap(e.slots) {
 		e.slots <- struct{}{}
 	}
-	defer func() {
-		for range e.workers {
-			<-e.slots
+	for range cap(e.slots) {
+		<-e.slots
+	}
+}
+
+// remote is a document that a child has open.
+type remote struct {
+	child *child.Process
+	count int // pages
+}
+
+// receive reads a whole answer: its last message, and the data of all.
+func (d *remote) receive() (reply, []byte, error) {
+	var parts [][]byte
+	for size := 0; ; {
+		var r reply
+		if err := d.child.Receive(&r); err != nil {
+			return reply{}, nil, fmt.Errorf("%w: %w", errBroken, err)
 		}
-	}()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stop()
+		if size += len(r.Data); size > maxAnswer {
+			return reply{}, nil, fmt.Errorf("%w: the answer is longer than %d bytes", errBroken, maxAnswer)
+		}
+		parts = append(parts, r.Data)
+		if !r.More {
+			return r, slices.Concat(parts...), r.err()
+		}
+	}
+}
+
+func (d *remote) ask(q request) (reply, []byte, error) {
+	if err := d.child.Send(q); err != nil {
+		return reply{}, nil, fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return d.receive()
+}
+
+// meta returns a property of the document, "" where it has none.
+func (d *remote) meta(tag string) (string, error) {
+	_, value, err := d.ask(request{Ask: askMeta, Tag: tag})
+	return string(value), err
+}
+
+// text returns at most limit characters of the text layer of a page, in reading order, and
+// how many it has.
+func (d *remote) text(page, limit int) (text string, total int, err error) {
+	r, data, err := d.ask(request{Ask: askText, Page: page, Limit: limit})
+	return string(data), r.Count, err
+}
+
+// picture is a page as PNG, with its size and the resolution that was used.
+type picture struct {
+	png                []byte
+	width, height, dpi int
+}
+
+// render draws a page with at most limit pixels.
+func (d *remote) render(page, dpi, limit int) (picture, error) {
+	r, data, err := d.ask(request{Ask: askPage, Page: page, DPI: dpi, Limit: limit})
+	return picture{data, r.Width, r.Height, r.DPI}, err
 }

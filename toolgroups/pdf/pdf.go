@@ -1,11 +1,11 @@
 // Package pdf is the group of tools that read PDF files of the workspace: their
 // properties, their text, and pictures of their pages.
 //
-// The work is done by PDFium, compiled to WebAssembly and run by wazero: a damaged
-// or malicious file can at worst end the instance that reads it, which sees no
-// file and no network of the host, has bounded memory, and is stopped when the
-// time of a call is over. PDFium is started by the first call and given back when
-// it has been idle for a while.
+// The work is done by PDFium, compiled to WebAssembly and run by wazero, in a process
+// for each call: the program starts itself again with [Argument], and that child runs
+// [Serve]. A damaged or malicious file can at worst end the child that reads it, which
+// sees no file but this one and no network, has bounded memory, and is killed when the
+// time of the call is over. Nothing of it is left in memory after a call.
 package pdf
 
 import (
@@ -14,8 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
+	"path/filepath"
 
+	"oneclaw/internal/child"
 	"oneclaw/toolgroups"
 )
 
@@ -25,7 +26,6 @@ const (
 	DefaultMaxPixels = 18_000_000 // A3 at 300 dpi
 	DefaultMaxMemory = 256 << 20
 	DefaultWorkers   = 2
-	DefaultIdle      = 60 * time.Second
 )
 
 //go:embed pdf.json
@@ -33,7 +33,7 @@ var manifest []byte
 
 // Config sets the limits of the family.
 type Config struct {
-	// CacheDir keeps the compiled code of PDFium (about 14 MB), so that a start
+	// CacheDir keeps the compiled code of PDFium (about 14 MB), so that a call
 	// takes milliseconds instead of seconds. Empty means no cache.
 	CacheDir string
 	// MaxFile is the size in bytes of the largest file that is read.
@@ -42,15 +42,12 @@ type Config struct {
 	// MaxPixels is the size of the largest picture; a page that would be larger is
 	// rendered at a lower resolution. 0 means [DefaultMaxPixels].
 	MaxPixels int
-	// MaxMemory is how many bytes one open document may take.
-	// 0 means [DefaultMaxMemory].
+	// MaxMemory is how many bytes PDFium may take for one document. Its process takes
+	// at most 192 MiB more. 0 means [DefaultMaxMemory].
 	MaxMemory int64
 	// Workers is how many documents are open at once; other calls wait.
 	// 0 means [DefaultWorkers].
 	Workers int
-	// Idle is how long PDFium stays in memory after its last use.
-	// 0 means [DefaultIdle].
-	Idle time.Duration
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
 }
@@ -66,25 +63,33 @@ type PDF struct {
 
 // New makes the family without starting anything.
 func New(cfg Config) (*PDF, error) {
-	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 || cfg.Idle < 0 {
+	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 {
 		return nil, errors.New("pdf: a limit is negative")
 	}
 	memory := cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
 	if memory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}
-	workers := cmp.Or(cfg.Workers, DefaultWorkers)
+	command, err := child.Command(Argument)
+	if err != nil {
+		return nil, fmt.Errorf("pdf: %w", err)
+	}
+	cacheDir := cfg.CacheDir
+	if cacheDir != "" {
+		// The child works in another folder.
+		if cacheDir, err = filepath.Abs(cacheDir); err != nil {
+			return nil, fmt.Errorf("pdf: cache: %w", err)
+		}
+	}
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	maxFile := cmp.Or(cfg.MaxFile, DefaultMaxFile)
 	p := &PDF{
 		engine: &engine{
-			workers:     workers,
-			memoryPages: uint32(memory / wasmPage),
-			cacheDir:    cfg.CacheDir,
-			idle:        cmp.Or(cfg.Idle, DefaultIdle),
-			slots:       make(chan struct{}, workers),
-			log:         log,
+			command: command,
+			setup:   setup{CacheDir: cacheDir, MaxMemory: memory, MaxFile: maxFile},
+			slots:   make(chan struct{}, cmp.Or(cfg.Workers, DefaultWorkers)),
 		},
-		maxFile:   cmp.Or(cfg.MaxFile, DefaultMaxFile),
+		maxFile:   maxFile,
 		maxPixels: cmp.Or(cfg.MaxPixels, DefaultMaxPixels),
 		log:       log,
 	}
@@ -97,6 +102,8 @@ func New(cfg Config) (*PDF, error) {
 // Group returns the three tools.
 func (p *PDF) Group() toolgroups.Group { return p.group }
 
-// Close waits for the calls that run, whose time is bounded, and gives back what
-// was started. Later calls fail.
-func (p *PDF) Close() error { return p.engine.close() }
+// Close waits for the calls that run, whose time is bounded. Later calls fail.
+func (p *PDF) Close() error {
+	p.engine.close()
+	return nil
+}

@@ -18,6 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == pdf.Argument {
+		if err := pdf.Serve(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if err := warm(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

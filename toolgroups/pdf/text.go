@@ -43,10 +43,11 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
+	defer s.close()
 	x := extraction{limit: limitChars(in.MaxChars)}
 	soft, cancel := inTime(ctx)
 	defer cancel()
-	err = p.read(soft, s, func(doc *document) error {
+	err = p.read(soft, s, func(doc *remote) error {
 		x.count = doc.count
 		if x.selected, err = parsePages(in.Pages, doc.count); err != nil {
 			return toolgroups.Errorf(CodeInvalidPageRange,
@@ -88,7 +89,7 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // read collects the text page by page until the limit is reached.
-func (x *extraction) read(ctx context.Context, doc *document) error {
+func (x *extraction) read(ctx context.Context, doc *remote) error {
 	for page := range x.selected.pages() {
 		x.stopped = page
 		if err := ctx.Err(); err != nil {

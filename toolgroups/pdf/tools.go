@@ -1,19 +1,17 @@
 package pdf
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"image/png"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/klippa-app/go-pdfium"
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
 	"oneclaw/internal/workspace"
@@ -55,11 +53,15 @@ func (p *PDF) build() error {
 	return nil
 }
 
-// source is a PDF file of a workspace.
+// source is a PDF file of a workspace. It must be closed.
 type source struct {
 	rel  string // path in the workspace
-	data []byte
+	file *os.File
+	size int64
 }
+
+// close ends the reading of the file, of which nothing is lost by an error.
+func (s source) close() { _ = s.file.Close() }
 
 func (s source) name() string { return oneLine(path.Base(s.rel)) }
 
@@ -81,12 +83,20 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 	if err != nil {
 		return source{}, p.fileError(name, err)
 	}
-	data, err := root.ReadFile(rel, p.maxFile)
+	file, err := root.Open(rel)
 	if err != nil {
 		return source{}, p.fileError(name, err)
 	}
-	s = source{rel: filepath.ToSlash(rel), data: data}
-	if len(data) == 0 {
+	info, err := file.Stat()
+	if err == nil && info.Size() > p.maxFile {
+		err = workspace.ErrTooLarge
+	}
+	if err != nil {
+		return source{}, p.fileError(name, errors.Join(err, file.Close()))
+	}
+	s = source{rel: filepath.ToSlash(rel), file: file, size: info.Size()}
+	if s.size == 0 {
+		s.close()
 		return source{}, toolgroups.Errorf(CodePDF, "'%s' is empty, not a PDF.", s.name())
 	}
 	return s, nil
@@ -112,12 +122,8 @@ func (p *PDF) fileError(name string, err error) error {
 }
 
 // read opens the document and runs f with it.
-func (p *PDF) read(ctx context.Context, s source, f func(*document) error) error {
-	err := p.engine.use(ctx, func(instance pdfium.Pdfium) error {
-		doc, err := openDocument(instance, s.data)
-		if err != nil {
-			return err
-		}
+func (p *PDF) read(ctx context.Context, s source, f func(*remote) error) error {
+	err := p.engine.use(ctx, s.file, func(doc *remote) error {
 		if doc.count < 1 {
 			return toolgroups.Errorf(CodePDF, "'%s' has no pages.", s.name())
 		}
@@ -157,9 +163,10 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
+	defer s.close()
 	var b strings.Builder
-	err = p.read(ctx, s, func(doc *document) error {
-		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.rel), doc.count, len(s.data))
+	err = p.read(ctx, s, func(doc *remote) error {
+		fmt.Fprintf(&b, "File: %s\nPath: %s\nPages: %d\nSize: %d bytes", s.name(), oneLine(s.rel), doc.count, s.size)
 		for _, prop := range []struct{ label, tag string }{
 			{"Title", "Title"},
 			{"Author", "Author"},
@@ -226,32 +233,29 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
+	defer s.close()
 	dpi := min(max(cmp.Or(in.DPI, defaultDPI), minDPI), maxDPI)
-	var picture bytes.Buffer
-	var size string
-	err = p.read(ctx, s, func(doc *document) error {
+	var pic picture
+	err = p.read(ctx, s, func(doc *remote) (err error) {
 		if in.Page < 1 || in.Page > doc.count {
 			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.count)
 		}
-		pic, used, err := doc.render(in.Page, dpi, p.maxPixels)
-		if err != nil {
-			return err
-		}
-		size = fmt.Sprintf("%d x %d pixels at %d DPI", pic.Rect.Dx(), pic.Rect.Dy(), used)
-		if used < dpi {
-			size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
-		}
-		return png.Encode(&picture, pic)
+		pic, err = doc.render(in.Page, dpi, p.maxPixels)
+		return err
 	})
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
+	size := fmt.Sprintf("%d x %d pixels at %d DPI", pic.width, pic.height, pic.dpi)
+	if pic.dpi < dpi {
+		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
+	}
 	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
-	if err := save(call, name, picture.Bytes()); err != nil {
+	if err := save(call, name, pic.png); err != nil {
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.Result{
-		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, picture.Len()),
+		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),
 		Files: []toolgroups.File{{Path: name, Caption: fmt.Sprintf("%s, page %d", s.name(), in.Page)}},
 	}, nil
 }

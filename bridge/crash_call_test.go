@@ -1,0 +1,75 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/toolgroups"
+)
+
+// lookOnce is a model that calls a tool once and repeats what it was told of it.
+type lookOnce struct{}
+
+func (lookOnce) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	if last := req.Messages[len(req.Messages)-1]; last.Role == agent.RoleTool {
+		return agent.Reply{Text: "told " + last.Code + ": " + last.Text}, nil
+	}
+	return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "get_current_time", Arguments: "{}"}}}, nil
+}
+
+// TestAttack04ACallThatEndsTheProcessRunsTwice kills the process whenever a tool runs that
+// only reads. The call is not run a third time, and the model is told so.
+func TestAttack04ACallThatEndsTheProcessRunsTwice(t *testing.T) {
+	var life *mortal
+	runs := make(chan int, 10)
+	n := 0
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+		Name: "get_current_time", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+		Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			n++
+			life.kill()
+			runs <- n
+			<-ctx.Done()
+			return toolgroups.Result{}, ctx.Err()
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Config{Model: lookOnce{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, nil, func(c *bridge.Config) {
+		c.Agent, c.Tools = a, func() *toolgroups.Registry { return reg }
+	})
+	store := r.cfg.Store
+	for crash := 1; crash <= 2; crash++ {
+		r.stop()
+		life = &mortal{dead: make(chan struct{})}
+		r.cfg.Store = mortalStore{store, life}
+		r.start()
+		if crash == 1 {
+			r.accept(direct("1", "look"))
+		}
+		if got := <-runs; got != crash {
+			t.Fatalf("run %d before crash %d", got, crash)
+		}
+	}
+	r.stop()
+	r.cfg.Store = store
+	r.start()
+	answer := r.platform.wait(t, 1)[0].text
+	r.stop()
+	if want := fmt.Sprintf("told %s: %s", agent.CodeCrashed, agent.TextCrashed); !strings.Contains(answer, want) {
+		t.Errorf("the answer is %q, want %q", answer, want)
+	}
+	if n != 2 || len(runs) > 0 {
+		t.Errorf("the call ran %d times", n)
+	}
+}

@@ -1,0 +1,233 @@
+package pdf
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"oneclaw/internal/child"
+)
+
+// Argument is what the child is started with: a program that is given it as its only
+// argument must call [Serve] before it does anything else.
+const Argument = "pdf-child"
+
+const (
+	// documentFile is the descriptor of the document in the child.
+	documentFile = 3
+	// wasmPage is the unit in which WebAssembly memory grows.
+	wasmPage = 64 << 10
+	// goRoom is what Go may take in a child besides the memory of PDFium, the bytes of
+	// the document among it, before it collects garbage.
+	goRoom = 128 << 20
+	// maxRoom is what all of the child may take besides the memory of PDFium.
+	maxRoom = 192 << 20
+	// mapRoom is how much a child may map when PDFium has its memory. Go maps in large
+	// steps and uses them as it needs them.
+	mapRoom = 512 << 20
+	// maxTime is how much processor time a child may take for its document. The parent
+	// ends it sooner.
+	maxTime = time.Minute
+)
+
+// cacheName is the folder of compiled code. It is not shared with other users of
+// wazero, whose cache does not tell apart code that was compiled with other settings.
+const cacheName = "pdfium"
+
+// Serve reads one document for the parent, which asks over in and is answered over out.
+// It bounds what this process may use, for good, before it looks at the document, and
+// ends it when in does.
+func Serve(in io.Reader, out io.Writer) error {
+	parent := child.NewConn(in, out)
+	var s setup
+	if err := parent.Receive(&s); err != nil {
+		return err
+	}
+	requests := make(chan request)
+	go func() {
+		for {
+			var q request
+			if parent.Receive(&q) != nil {
+				os.Exit(1)
+			}
+			requests <- q
+		}
+	}()
+	instance, err := start(s)
+	if err != nil {
+		return parent.Send(reply{Fault: startFault, Text: err.Error()})
+	}
+	if err := parent.Send(reply{}); err != nil {
+		return err
+	}
+	data, err := readDocument(s.MaxFile)
+	if err != nil {
+		return parent.Send(failed(fmt.Errorf("read the document: %w", err)))
+	}
+	doc, err := openDocument(instance, data)
+	if err != nil {
+		return parent.Send(failed(err))
+	}
+	if err := parent.Send(reply{Count: doc.count}); err != nil {
+		return err
+	}
+	for q := range requests {
+		last, err := doc.answer(q, parent)
+		if err != nil {
+			last = failed(err)
+		}
+		if err := parent.Send(last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start compiles PDFium, or reads the compiled code from the cache, and confines this
+// process: the cache is the last thing that it writes.
+func start(s setup) (pdfium.Pdfium, error) {
+	instance, err := startPDFium(s)
+	if err == nil {
+		// What the compiler took is given back. From here on the collector runs only when
+		// memory gets short: it waits for code of PDFium, and meanwhile nothing else runs,
+		// so the end of the parent would not be seen.
+		debug.FreeOSMemory()
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(goRoom)
+		err = child.Confine(child.Limits{Memory: mapRoom, CPU: maxTime})
+	}
+	return instance, err
+}
+
+// readDocument reads the document, or as much of it as is allowed, into memory of just
+// its size.
+func readDocument(limit int64) ([]byte, error) {
+	file := os.NewFile(documentFile, "document")
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, min(info.Size(), limit))
+	_, err = io.ReadFull(file, data)
+	return data, err
+}
+
+func startPDFium(s setup) (pdfium.Pdfium, error) {
+	config := wazero.NewRuntimeConfig().
+		WithMemoryLimitPages(uint32(s.MaxMemory / wasmPage))
+	if cache := openCache(s.CacheDir); cache != nil {
+		config = config.WithCompilationCache(cache)
+	}
+	pool, err := webassembly.Init(webassembly.Config{
+		MaxTotal:      1,
+		RuntimeConfig: config,
+		// Without a configuration of its own go-pdfium mounts the host's root.
+		FSConfig: wazero.NewFSConfig(),
+		Stdout:   io.Discard,
+		Stderr:   io.Discard,
+	})
+	if err != nil {
+		return nil, err
+	}
+	instance, err := pool.GetInstanceWithContext(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return instance, reserve(instance, s.MaxMemory)
+}
+
+// reserve moves the memory of PDFium into a mapping of its largest size, of which the
+// system gives what is used. Otherwise it grows by copying, which leaves a multiple of its
+// limit behind: wazero can reserve memory only where the module asks for no more than the
+// limit, and go-pdfium lets nobody pass a wazero allocator. So the fields are set that
+// wazero itself looks at when memory grows, and growing tells its engine.
+func reserve(instance pdfium.Pdfium, limit int64) error {
+	field := reflect.Indirect(reflect.ValueOf(instance.GetImplementation())).FieldByName("Module")
+	if !field.IsValid() {
+		return errors.New("no module in this go-pdfium")
+	}
+	module, ok := reflect.TypeAssert[api.Module](field)
+	if !ok {
+		return errors.New("no module in this go-pdfium")
+	}
+	memory := reflect.Indirect(reflect.ValueOf(module.Memory()))
+	buffer, capacity := memory.FieldByName("Buffer"), memory.FieldByName("Cap")
+	if !buffer.CanSet() || !capacity.CanSet() {
+		return errors.New("no memory to move in this wazero")
+	}
+	space, err := syscall.Mmap(-1, 0, int(limit), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("reserve %d bytes: %w", limit, err)
+	}
+	buffer.SetBytes(space[:copy(space, buffer.Bytes())])
+	capacity.SetUint(uint64(limit / wasmPage))
+	if _, ok := module.Memory().Grow(1); !ok {
+		return errors.New("memory does not grow")
+	}
+	return nil
+}
+
+// openCache returns nil where there is no cache; PDFium runs without.
+func openCache(dir string) wazero.CompilationCache {
+	if dir == "" {
+		return nil
+	}
+	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(dir, cacheName))
+	if err != nil {
+		return nil
+	}
+	return cache
+}
+
+// answer does what the parent asks for. All of the result but its last message is sent.
+func (d *document) answer(q request, parent *child.Conn) (reply, error) {
+	data := bufio.NewWriterSize(sink{parent}, maxData)
+	switch q.Ask {
+	case askMeta:
+		value, err := d.meta(q.Tag)
+		return reply{Data: []byte(value[:min(len(value), maxData)])}, err
+	case askText:
+		text, total, err := d.text(q.Page, q.Limit)
+		if err != nil {
+			return reply{}, err
+		}
+		_, err = data.WriteString(text)
+		return reply{Count: total}, errors.Join(err, data.Flush())
+	case askPage:
+		pic, used, err := d.render(q.Page, q.DPI, q.Limit)
+		if err != nil {
+			return reply{}, err
+		}
+		err = png.Encode(data, pic)
+		return reply{Width: pic.Rect.Dx(), Height: pic.Rect.Dy(), DPI: used}, errors.Join(err, data.Flush())
+	}
+	return reply{}, fmt.Errorf("there is nothing called %.64q", q.Ask)
+}
+
+// sink sends what is written to it as parts of a result.
+type sink struct{ parent *child.Conn }
+
+// Write sends data, in parts that fit into a message.
+func (s sink) Write(data []byte) (int, error) {
+	for from := 0; from < len(data); from += maxData {
+		part := data[from:min(from+maxData, len(data))]
+		if err := s.parent.Send(reply{Data: part, More: true}); err != nil {
+			return from, err
+		}
+	}
+	return len(data), nil
+}
