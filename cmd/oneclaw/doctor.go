@@ -53,6 +53,7 @@ func checkups() []checkup {
 	return []checkup{
 		{"data directory", checkDataDir},
 		{"files", checkFiles},
+		{"user", checkUser},
 		{"database", checkDatabase},
 		{"access", checkAccess},
 		{"telegram", checkTelegram},

@@ -62,6 +62,14 @@ func checkFiles(_ context.Context, d *doctor) *finding {
 	return good("nobody else can read the settings, the secret key and the database")
 }
 
+// checkUser warns of root: whatever gets out of a sandbox has the whole host then.
+func checkUser(_ context.Context, d *doctor) *finding {
+	if os.Geteuid() == 0 {
+		return warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
+	}
+	return good("the bot does not run as root")
+}
+
 func checkDatabase(ctx context.Context, d *doctor) *finding {
 	path := filepath.Join(d.cfg.DataDir, databaseName)
 	err := bolt.Verify(ctx, path)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ const (
 	maxFileSize = 512 << 20
 	// maxOpenFiles is how many files a process may have open.
 	maxOpenFiles = 256
-	// tmpSize is the size of /tmp in the sandbox, in bytes.
+	// tmpSize is the size of /tmp and of /dev/shm in the sandbox, in bytes.
 	tmpSize = 64 << 20
 	// watchEvery is how often the processes of a command are counted.
 	watchEvery = 50 * time.Millisecond
@@ -101,9 +102,43 @@ func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
 	if c.Network {
 		args = append(args, "--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
-		"--bind", workspace, workspace, "--chdir", dir, "--")
+	args = append(args, procMounts()...)
+	// The folders that hold the mounts are in memory: read-only, nobody can fill it there.
+	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
+		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
+		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
+}
+
+// procMounts are the arguments for /proc. All of it is read-only: bubblewrap leaves
+// /proc/sys writable for a bot that is root. What the kernel tells root alone, and what
+// container runtimes hide, is covered.
+func procMounts() []string {
+	args := []string{"--proc", "/proc"}
+	entries, _ := os.ReadDir("/proc") // Without it there is nothing to cover.
+	for _, entry := range entries {
+		path := "/proc/" + entry.Name()
+		if entry.IsDir() {
+			if slices.Contains([]string{"acpi", "asound", "scsi"}, entry.Name()) {
+				args = append(args, "--tmpfs", path, "--remount-ro", path)
+			}
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if info.Mode().Perm()&0o004 == 0 || slices.Contains(coveredFiles(), entry.Name()) {
+			args = append(args, "--ro-bind", os.DevNull, path)
+		}
+	}
+	return append(args, "--remount-ro", "/proc")
+}
+
+// coveredFiles are the files of /proc that everybody may read and that are about the
+// host: its keys, its kernel's state and arguments.
+func coveredFiles() []string {
+	return []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 }
 
 // Check runs a command that does nothing, in an empty folder: what this host does not let
