@@ -47,6 +47,9 @@ type Tool struct {
 	Parameters json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
+	// Wait is how much longer a run may take because it waits until it may begin. The
+	// tool bounds what comes then.
+	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
 	// Role is the least role of the sender of the message being answered.
