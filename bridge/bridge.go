@@ -90,6 +90,9 @@ type Config struct {
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
+	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
+	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
+	WorkspaceQuota, DiskReserve int64
 	// MaxWaiting bounds the messages of one chat that wait. 0 means [DefaultMaxWaiting].
 	MaxWaiting int
 	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].

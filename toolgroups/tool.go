@@ -98,6 +98,9 @@ type Scope struct {
 	Session string
 	// Workspace is the folder of the owner's files. It exists.
 	Workspace string
+	// Quota is how many bytes the workspace may hold, and Reserve how many bytes of the
+	// disk stay free. 0 means the defaults of internal/workspace.
+	Quota, Reserve int64
 	// Scheduled is true where no person waits for the answer.
 	Scheduled bool
 }

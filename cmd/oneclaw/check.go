@@ -22,7 +22,7 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkSlack, c.checkBudget, c.checkApprovals} {
+	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkRoom, c.checkSlack, c.checkBudget, c.checkApprovals} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -45,6 +45,18 @@ func (c Config) check() error {
 func (c Config) checkPrivate() error {
 	_, err := c.allowPrivate()
 	return err
+}
+
+// checkRoom refuses bounds that leave no room, or more than a number of bytes holds.
+func (c Config) checkRoom() error {
+	for name, mib := range map[string]int64{
+		"exec_memory_mib": c.Tools.ExecMemoryMiB, "workspace_mib": c.Tools.WorkspaceMiB, "disk_reserve_mib": c.Tools.DiskReserveMiB,
+	} {
+		if mib <= 0 || mib > 1<<40 {
+			return fmt.Errorf("setting tools.%s (ONECLAW_TOOLS_%s): want a number of MiB above 0", name, strings.ToUpper(name))
+		}
+	}
+	return nil
 }
 
 // checkSlack refuses half of what Slack needs.

@@ -23,6 +23,8 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
@@ -106,6 +108,12 @@ type ToolsConfig struct {
 	// UnsafeExec lets administrators run commands without a sandbox, as the user of the
 	// bot, where bubblewrap is not installed. A command can then read the bot's secrets.
 	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
+	// ExecMemoryMiB bounds the memory of all processes of a command together,
+	// WorkspaceMiB the files of one owner, and DiskReserveMiB is what tools leave free of
+	// the disk.
+	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
+	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
+	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
 }
 
 // LogConfig says what is logged and how.
@@ -150,8 +158,11 @@ func defaultConfig() Config {
 		Telegram: TelegramConfig{APIURL: "https://api.telegram.org"},
 		Slack:    SlackConfig{APIURL: "https://slack.com/api/"},
 		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
-		Tools:    ToolsConfig{Routing: "groups"},
-		Log:      LogConfig{Level: "info"},
+		Tools: ToolsConfig{
+			Routing: "groups", ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
+			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
+		},
+		Log: LogConfig{Level: "info"},
 
 		ApprovalTimeout: bridge.DefaultApprovalTimeout,
 	}
@@ -273,7 +284,11 @@ func environmentError(err error) error {
 	}
 	for field := range reflect.TypeFor[ToolsConfig]().Fields() {
 		if field.Name == wrong.Name {
-			return fmt.Errorf("environment: %s: want true or false", field.Tag.Get("env"))
+			want := "true or false"
+			if field.Type.Kind() == reflect.Int64 {
+				want = "a whole number"
+			}
+			return fmt.Errorf("environment: %s: want %s", field.Tag.Get("env"), want)
 		}
 	}
 	if field, ok := reflect.TypeFor[Config]().FieldByName(wrong.Name); ok {

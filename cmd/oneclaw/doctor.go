@@ -52,6 +52,7 @@ type checkup struct {
 func checkups() []checkup {
 	return []checkup{
 		{"data directory", checkDataDir},
+		{"disk", checkDisk},
 		{"files", checkFiles},
 		{"user", checkUser},
 		{"database", checkDatabase},

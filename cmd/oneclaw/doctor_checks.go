@@ -14,6 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/workspace"
 	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -45,6 +46,21 @@ func checkDataDir(_ context.Context, d *doctor) *finding {
 		return warn("others on this machine can look into %s: chmod 700 %s", dir, dir)
 	}
 	return good("%s", dir)
+}
+
+// checkDisk looks whether tools can still write.
+func checkDisk(_ context.Context, d *doctor) *finding {
+	if _, err := os.Stat(d.cfg.DataDir); err != nil {
+		return nil // Made at the first start.
+	}
+	spare, err := workspace.Spare(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
+	if err != nil {
+		return warn("%v", err)
+	}
+	if spare <= 0 {
+		return warn("tools cannot write files: less than the %d MiB of ONECLAW_TOOLS_DISK_RESERVE_MIB are free", d.cfg.Tools.DiskReserveMiB)
+	}
+	return good("%d MiB are free for files of tools", spare>>20)
 }
 
 // checkFiles looks who can read the files with secrets.

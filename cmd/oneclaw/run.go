@@ -160,7 +160,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:   mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
-		Measure: b.metrics.measure,
+		Measure: b.metrics.measure, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			b.metrics.observe(b.tools.Registry(), e)
 			for _, f := range observe {

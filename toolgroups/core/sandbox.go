@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -21,14 +20,14 @@ const (
 	DefaultMaxProcesses = 128
 	// DefaultMaxMemory is how many bytes of address space each of them may have.
 	DefaultMaxMemory = 2 << 30
+	// DefaultMaxTotalMemory is how many bytes of memory all of them may take together.
+	DefaultMaxTotalMemory = 1 << 30
 	// maxFileSize is the largest file that a command may write, in bytes.
 	maxFileSize = 512 << 20
 	// maxOpenFiles is how many files a process may have open.
 	maxOpenFiles = 256
 	// tmpSize is the size of /tmp and of /dev/shm in the sandbox, in bytes.
 	tmpSize = 64 << 20
-	// watchEvery is how often the processes of a command are counted.
-	watchEvery = 50 * time.Millisecond
 )
 
 // ExecConfig says how commands of exec run. In the sandbox a command sees the
@@ -44,13 +43,17 @@ type ExecConfig struct {
 	MaxProcesses int
 	// MaxMemory bounds each process, in bytes. 0 means [DefaultMaxMemory].
 	MaxMemory int64
+	// MaxTotalMemory bounds the memory of all processes of a command together, in bytes.
+	// They are watched, so that they can take more for a moment. 0 means
+	// [DefaultMaxTotalMemory].
+	MaxTotalMemory int64
 	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
 	// administrators only. Without it exec needs bubblewrap.
 	UnsafeExec bool
 }
 
 func (c ExecConfig) check() error {
-	if c.MaxProcesses < 0 || c.MaxMemory < 0 {
+	if c.MaxProcesses < 0 || c.MaxMemory < 0 || c.MaxTotalMemory < 0 {
 		return errors.New("core: a limit of exec is negative")
 	}
 	return nil
@@ -66,16 +69,17 @@ func (c ExecConfig) role() toolgroups.Role {
 
 // limits is a script that sets the limits of its process and becomes the command
 // in its first argument. Shells name the limit of processes differently.
-func (c ExecConfig) limits() string {
+func (c ExecConfig) limits(room int64) string {
 	processes := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
 	memory := cmp.Or(c.MaxMemory, DefaultMaxMemory)
 	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
-		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, maxFileSize/512, maxOpenFiles)
+		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, fileLimit(room)/512, maxOpenFiles)
 }
 
-// argv is the command line that runs a command in dir, a folder of workspace.
-func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
-	shell := []string{"/bin/sh", "-c", c.limits(), "sh", command}
+// argv is the command line that runs a command in dir, a folder of workspace, in which
+// there is room for so many bytes.
+func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
+	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
 	if c.UnsafeExec {
 		return shell, nil
 	}
@@ -149,7 +153,7 @@ func (c ExecConfig) Check(ctx context.Context) error {
 		return fmt.Errorf("core: make a folder to try exec in: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	argv, err := c.argv("true", dir, dir)
+	argv, err := c.argv("true", dir, dir, 0)
 	if err != nil {
 		return errors.New("core: the sandbox (bubblewrap) is not installed")
 	}

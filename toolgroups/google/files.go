@@ -31,7 +31,7 @@ func (c *conn) read(name string) (data []byte, base string, err error) {
 
 // save writes a file of the workspace and returns its path there.
 func (c *conn) save(name string, data []byte) (rel string, err error) {
-	root, err := workspace.Open(c.Workspace)
+	root, err := workspace.OpenWithin(c.Workspace, c.Quota, c.Reserve)
 	if err != nil {
 		return "", err
 	}

@@ -104,7 +104,7 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 
 // run runs a script for a call.
 func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (_ toolgroups.Result, err error) {
-	root, err := workspace.Open(call.Workspace)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
