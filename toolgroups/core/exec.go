@@ -134,6 +134,11 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killGrace
+	var err error
+	if cmd.ExtraFiles, err = t.exec.filterFile(); err != nil {
+		return nil, err
+	}
+	defer closeAll(cmd.ExtraFiles)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -145,7 +150,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 			}
 		})
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	killed := ctx.Err() != nil
 	stop(nil)
 	watchers.Wait()

@@ -3,6 +3,7 @@ package core_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -107,6 +108,21 @@ func TestAttack11CommandsLeaveTheReserve(t *testing.T) {
 		got, err := d.confined(t, 1<<30, 1<<60, "exec", `{"command": "echo x > a; cat a"}`)
 		if err != nil || strings.Contains(got, "\nx\n") || !strings.Contains(got, "disk of the bot is nearly full") {
 			t.Errorf("%s: %s, %+v", name, got, err)
+		}
+	}
+}
+
+// No system call takes the disk at once, or memory that belongs to no process.
+func TestAttack11CommandsGetNeitherDiskNorMemoryAtOnce(t *testing.T) {
+	needSandbox(t)
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		t.Skip("no filter of system calls for this machine")
+	}
+	d := newDesk(t, core.Config{})
+	got := d.must(t, "exec", args{"command": "touch a b; fallocate -n -l 20M a; fallocate -l 20M b; ls -s a b; grep Seccomp: /proc/self/status; ipcmk -M 1000000"})
+	for _, want := range []string{"not supported", "0 a", "0 b", "Seccomp:\t2", "not implemented"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
 		}
 	}
 }

@@ -106,6 +106,9 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	if c.Network {
 		args = append(args, "--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	}
+	if filter() != nil {
+		args = append(args, "--seccomp", filterFD)
+	}
 	args = append(args, procMounts()...)
 	// The folders that hold the mounts are in memory: read-only, nobody can fill it there.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
@@ -159,6 +162,10 @@ func (c ExecConfig) Check(ctx context.Context) error {
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = environment(dir)
+	if cmd.ExtraFiles, err = c.filterFile(); err != nil {
+		return fmt.Errorf("core: %w", err)
+	}
+	defer closeAll(cmd.ExtraFiles)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("core: the sandbox does not run: %w: %s", err, strings.TrimSpace(string(out)))
 	}
