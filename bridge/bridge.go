@@ -88,6 +88,9 @@ type Config struct {
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
+	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
+	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
+	WorkspaceQuota, DiskReserve int64
 	// RedactCards takes the place of Redact on cards. It must mask nothing but values
 	// that the bot knows as secrets: whoever decides has to see everything else. Nil
 	// means Redact.

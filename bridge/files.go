@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -26,7 +27,7 @@ const fetchTimeout = 2 * time.Minute
 
 // fetchFiles saves what came with a message in the workspace. What could not be had is
 // named in notes, in words for the user; the message is answered all the same.
-func (b *Bridge) fetchFiles(ctx context.Context, j *Job, workspace string) (files []toolgroups.File, notes []string) {
+func (b *Bridge) fetchFiles(ctx context.Context, j *Job, dir string) (files []toolgroups.File, notes []string) {
 	if len(j.Message.Files) == 0 {
 		return nil, nil
 	}
@@ -37,7 +38,7 @@ func (b *Bridge) fetchFiles(ctx context.Context, j *Job, workspace string) (file
 			notes = append(notes, name+": files can not be read here")
 			continue
 		}
-		saved, err := b.fetchFile(ctx, fetcher, a, workspace, name)
+		saved, err := b.fetchFile(ctx, fetcher, a, dir, name)
 		if err != nil {
 			b.log.Warn("file not fetched", "job", j.Key(), "err", err)
 			notes = append(notes, fileNote(name, err))
@@ -49,18 +50,23 @@ func (b *Bridge) fetchFiles(ctx context.Context, j *Job, workspace string) (file
 }
 
 func fileNote(name string, err error) string {
-	if errors.Is(err, ErrTooLarge) {
+	switch {
+	case errors.Is(err, ErrTooLarge):
 		return name + ": the file is too large for me"
+	case errors.Is(err, workspace.ErrFull), errors.Is(err, workspace.ErrUncounted):
+		return name + ": there is no room for it among your files; some have to be deleted first"
+	case errors.Is(err, workspace.ErrDiskFull):
+		return name + ": my disk is nearly full, so I could not save it"
 	}
 	return name + ": the file could not be fetched"
 }
 
 // fetchFile saves a file under a free name and returns its path in the workspace. A
 // file that is there already, with the same bytes, is not saved twice.
-func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, workspace, name string) (string, error) {
+func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, dir, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	root, err := os.OpenRoot(workspace)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", fmt.Errorf("open workspace: %w", err)
 	}
@@ -70,7 +76,12 @@ func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, workspa
 	}
 	temp := path.Join(inbox, ".incoming-"+newIncident())
 	defer func() { _ = root.Remove(temp) }()
-	if err := download(ctx, f, a, root, temp); err != nil {
+	limited, err := workspace.OpenWithin(dir, b.cfg.WorkspaceQuota, b.cfg.DiskReserve)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = limited.Close() }()
+	if err := download(ctx, f, a, root, limited, temp); err != nil {
 		return "", err
 	}
 	for n := 1; ; n++ {
@@ -89,13 +100,13 @@ func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, workspa
 	}
 }
 
-func download(ctx context.Context, f Fetcher, a Attachment, root *os.Root, temp string) (err error) {
+func download(ctx context.Context, f Fetcher, a Attachment, root *os.Root, files *workspace.Root, temp string) (err error) {
 	out, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("create file: %w", err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	return f.Fetch(ctx, a, &limitWriter{w: out, left: MaxFile})
+	return f.Fetch(ctx, a, &limitWriter{w: files.Bound(out), left: MaxFile})
 }
 
 // limitWriter refuses what is too large while it comes.

@@ -184,6 +184,7 @@ func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
 	return toolgroups.Scope{
 		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: session.Log(), Workspace: workspace, Scheduled: j.isTask(),
+		Quota: b.cfg.WorkspaceQuota, Reserve: b.cfg.DiskReserve,
 	}, nil
 }
 

@@ -33,7 +33,7 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 		call.Arguments = args
 	}
 	limit := cmp.Or(tool.Timeout, DefaultTimeout)
-	timed, cancel := context.WithTimeout(ctx, limit)
+	timed, cancel := context.WithTimeout(ctx, limit+tool.Wait)
 	defer cancel()
 	res, err := guarded(timed, log, tool, call)
 	if fault := report(ctx, timed, tool.Name, limit, err); fault != nil {

@@ -47,6 +47,9 @@ type Tool struct {
 	Parameters json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
+	// Wait is how much longer a run may take because it waits until it may begin. The
+	// tool bounds what comes then.
+	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
 	// Role is the least role of the sender of the message being answered.
@@ -95,6 +98,9 @@ type Scope struct {
 	Session string
 	// Workspace is the folder of the owner's files. It exists.
 	Workspace string
+	// Quota is how many bytes the workspace may hold, and Reserve how many bytes of the
+	// disk stay free. 0 means the defaults of internal/workspace.
+	Quota, Reserve int64
 	// Scheduled is true where no person waits for the answer.
 	Scheduled bool
 }

@@ -71,7 +71,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 	}
 	basics, err := core.New(core.Config{
 		Location: location, AllowPrivate: private, History: historySearch{store: store, memory: c.memory}, Logger: log,
-		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork},
+		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core tools: %w", err)

@@ -55,6 +55,13 @@ func (c Config) checkMemory() error {
 	if mib := c.Tools.BrowserMemoryMiB; mib < leastBrowserMiB || mib > 1<<40 {
 		return fmt.Errorf("setting tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB): want a number of MiB of at least %d", leastBrowserMiB)
 	}
+	for name, mib := range map[string]int64{
+		"exec_memory_mib": c.Tools.ExecMemoryMiB, "workspace_mib": c.Tools.WorkspaceMiB, "disk_reserve_mib": c.Tools.DiskReserveMiB,
+	} {
+		if mib <= 0 || mib > 1<<40 {
+			return fmt.Errorf("setting tools.%s (ONECLAW_TOOLS_%s): want a number of MiB above 0", name, strings.ToUpper(name))
+		}
+	}
 	return nil
 }
 

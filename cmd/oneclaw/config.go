@@ -23,7 +23,9 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups/browser"
+	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
@@ -113,6 +115,12 @@ type ToolsConfig struct {
 	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
 	// BrowserMemoryMiB bounds the memory of all processes of the browser together.
 	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
+	// ExecMemoryMiB bounds the memory of all processes of a command together,
+	// WorkspaceMiB the files of one owner, and DiskReserveMiB is what tools leave free of
+	// the disk.
+	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
+	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
+	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
 }
 
 // LogConfig says what is logged and how.
@@ -157,8 +165,11 @@ func defaultConfig() Config {
 		Telegram: TelegramConfig{APIURL: "https://api.telegram.org"},
 		Slack:    SlackConfig{APIURL: "https://slack.com/api/"},
 		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
-		Tools:    ToolsConfig{Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20},
-		Log:      LogConfig{Level: "info"},
+		Tools: ToolsConfig{
+			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
+			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
+		},
+		Log: LogConfig{Level: "info"},
 
 		ApprovalTimeout: bridge.DefaultApprovalTimeout,
 		MaxParts:        bridge.DefaultMaxParts,

@@ -52,7 +52,9 @@ type checkup struct {
 func checkups() []checkup {
 	return []checkup{
 		{"data directory", checkDataDir},
+		{"disk", checkDisk},
 		{"files", checkFiles},
+		{"user", checkUser},
 		{"database", checkDatabase},
 		{"access", checkAccess},
 		{"set aside", checkAside},

@@ -14,6 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/workspace"
 	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -47,6 +48,21 @@ func checkDataDir(_ context.Context, d *doctor) *finding {
 	return good("%s", dir)
 }
 
+// checkDisk looks whether tools can still write.
+func checkDisk(_ context.Context, d *doctor) *finding {
+	if _, err := os.Stat(d.cfg.DataDir); err != nil {
+		return nil // Made at the first start.
+	}
+	spare, err := workspace.Spare(d.cfg.DataDir, d.cfg.Tools.DiskReserveMiB<<20)
+	if err != nil {
+		return warn("%v", err)
+	}
+	if spare <= 0 {
+		return warn("tools cannot write files: less than the %d MiB of ONECLAW_TOOLS_DISK_RESERVE_MIB are free", d.cfg.Tools.DiskReserveMiB)
+	}
+	return good("%d MiB are free for files of tools", spare>>20)
+}
+
 // checkFiles looks who can read the files with secrets.
 func checkFiles(_ context.Context, d *doctor) *finding {
 	var open []string
@@ -60,6 +76,14 @@ func checkFiles(_ context.Context, d *doctor) *finding {
 		return warn("others on this machine can read secrets: chmod 600 %s", strings.Join(open, " "))
 	}
 	return good("nobody else can read the settings, the secret key and the database")
+}
+
+// checkUser warns of root: whatever gets out of a sandbox has the whole host then.
+func checkUser(_ context.Context, d *doctor) *finding {
+	if os.Geteuid() == 0 {
+		return warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
+	}
+	return good("the bot does not run as root")
 }
 
 func checkDatabase(ctx context.Context, d *doctor) *finding {

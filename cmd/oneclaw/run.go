@@ -163,6 +163,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
 		Measure: b.metrics.measure, MaxParts: cfg.MaxParts,
+		WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			b.metrics.observe(b.tools.Registry(), e)
 			for _, f := range observe {

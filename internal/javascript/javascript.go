@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"oneclaw/internal/child"
 )
@@ -33,16 +34,25 @@ const (
 	MaxSource = 1 << 20
 	// MaxResult is how much of a result is kept, in bytes.
 	MaxResult = 1 << 20
-	// DefaultRuns is how many scripts run at once where [Config] says nothing.
-	DefaultRuns = 4
+	// DefaultRuns is how many scripts run at once where [Config] says nothing, and
+	// DefaultOwnerRuns how many of one owner.
+	DefaultRuns      = 8
+	DefaultOwnerRuns = 2
 )
 
 // Argument is what the child is started with: a program that is given it as its
 // only argument must call [Serve] before it does anything else.
 const Argument = "javascript-child"
 
-// ErrTooLong is returned for a script longer than [MaxSource].
-var ErrTooLong = fmt.Errorf("the script is longer than %d bytes", MaxSource)
+var (
+	// ErrTooLong is returned for a script longer than [MaxSource].
+	ErrTooLong = fmt.Errorf("the script is longer than %d bytes", MaxSource)
+	// ErrTimeout is returned for a script that did not end in its time.
+	ErrTimeout = errors.New("the script did not end in its time")
+	// ErrBusy is returned for a script that did not begin: others ran for all of the
+	// time that it waits.
+	ErrBusy = errors.New("other scripts are running")
+)
 
 // ScriptError is the failure of a script: it has a mistake in its syntax, threw
 // something, ran out of memory, or came to no result.
@@ -81,14 +91,20 @@ type Script struct {
 	Log func(level slog.Level, text string)
 	// Check ends the run before Entry is called.
 	Check bool
+	// Owner is on whose behalf the script runs.
+	Owner string
+	// MaxWait bounds the time in which it waits for other scripts, and Timeout that in
+	// which it runs. 0 means that only the context bounds it.
+	MaxWait, Timeout time.Duration
 }
 
 // Config sets up an [Engine].
 type Config struct {
 	// Command starts the child. Empty means this program with [Argument].
 	Command []string
-	// Runs is how many scripts run at once; others wait. 0 means [DefaultRuns].
-	Runs int
+	// Runs is how many scripts run at once, and OwnerRuns how many of one owner; others
+	// wait. 0 means [DefaultRuns] and [DefaultOwnerRuns].
+	Runs, OwnerRuns int
 	// Logger gets what is wrong with the engine itself. nil discards it.
 	Logger *slog.Logger
 }
@@ -96,7 +112,7 @@ type Config struct {
 // Engine runs scripts. It may be used concurrently and keeps nothing between runs.
 type Engine struct {
 	command []string
-	slots   chan struct{}
+	slots   *slots
 	log     *slog.Logger
 }
 
@@ -109,32 +125,50 @@ func New(cfg Config) (*Engine, error) {
 			return nil, fmt.Errorf("javascript: %w", err)
 		}
 	}
-	if cfg.Runs < 0 {
-		return nil, errors.New("javascript: Runs is negative")
+	if cfg.Runs < 0 || cfg.OwnerRuns < 0 {
+		return nil, errors.New("javascript: a number of runs is negative")
 	}
 	return &Engine{
 		command: command,
-		slots:   make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+		slots:   newSlots(cmp.Or(cfg.Runs, DefaultRuns), cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
 		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
-// Run runs a script to its end or to that of ctx, and returns its result: a string
-// as it is, nothing for null and undefined, JSON for anything else. The error is a
-// [*ScriptError], [ErrTooLong], that of ctx, or that the engine did not start.
+// Run runs a script to its end, to that of its time or to that of ctx, and returns its
+// result: a string as it is, nothing for null and undefined, JSON for anything else. The
+// error is a [*ScriptError], [ErrTooLong], [ErrTimeout], [ErrBusy], that of ctx, or that
+// the engine did not start.
 func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	if len(s.Source) > MaxSource {
 		return "", ErrTooLong
 	}
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-ctx.Done():
+	waiting, cancel := limited(ctx, s.MaxWait)
+	release, err := e.slots.take(waiting, s.Owner)
+	cancel()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", ErrBusy
+	}
+	defer release()
+	running, cancel := limited(ctx, s.Timeout)
+	defer cancel()
+	text, err := e.run(running, s)
+	switch {
+	case err == nil || running.Err() == nil:
+		return text, err
+	case ctx.Err() != nil:
 		return "", ctx.Err()
 	}
-	text, err := e.run(ctx, s)
-	if err != nil && ctx.Err() != nil {
-		return "", ctx.Err()
+	return "", ErrTimeout
+}
+
+// limited is a context with a time limit, where there is one.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return ctx, func() {}
 	}
-	return text, err
+	return context.WithTimeout(ctx, limit)
 }

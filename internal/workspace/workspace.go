@@ -5,9 +5,13 @@
 // be reached: not with "..", not through a symbolic link, not by a link that is
 // swapped in between a check and its use, because every file is opened through an
 // [os.Root].
+//
+// A workspace holds no more than its quota, and leaves a reserve of the disk to the bot
+// itself. Writes that come at the same time can exceed both by what each writes at once.
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -39,12 +44,22 @@ const (
 
 // Root is an open workspace. It must be closed. It can be used concurrently.
 type Root struct {
-	dir  string
-	root *os.Root
+	dir            string
+	root           *os.Root
+	quota, reserve int64
+
+	mu      sync.Mutex // guards what follows
+	used    int64      // an upper bound, once the files were counted
+	counted bool
 }
 
-// Open opens the workspace in dir, which must exist.
-func Open(dir string) (*Root, error) {
+// Open opens the workspace in dir, which must exist, with the default limits.
+func Open(dir string) (*Root, error) { return OpenWithin(dir, 0, 0) }
+
+// OpenWithin opens the workspace in dir, which must exist. It may hold quota bytes, and
+// what is written to it leaves reserve bytes of the disk free. 0 means [DefaultQuota]
+// and [DefaultReserve].
+func OpenWithin(dir string, quota, reserve int64) (*Root, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("workspace: %w", ErrEmptyPath)
 	}
@@ -56,7 +71,7 @@ func Open(dir string) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
-	return &Root{dir: abs, root: root}, nil
+	return &Root{dir: abs, root: root, quota: cmp.Or(quota, DefaultQuota), reserve: cmp.Or(reserve, DefaultReserve)}, nil
 }
 
 // Close releases the folder.
@@ -145,7 +160,8 @@ func (r *Root) ReadFile(path string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// WriteFile replaces or extends a file and makes the folders above it.
+// WriteFile replaces or extends a file and makes the folders above it. It fails with
+// [ErrFull] or [ErrDiskFull] where there is no room for data beside what is there.
 func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if extend {
@@ -153,6 +169,10 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	}
 	rel, err := r.Rel(path)
 	if err != nil {
+		return err
+	}
+	need := max(int64(len(data)), leastEntry)
+	if _, err := r.take(need, need); err != nil {
 		return err
 	}
 	if err := r.root.MkdirAll(filepath.Dir(rel), dirMode); err != nil {

@@ -209,7 +209,7 @@ func (b *Browser) shorten(call toolgroups.Call, notes, text string, asked int) (
 
 // keep writes a file into the workspace.
 func (b *Browser) keep(call toolgroups.Call, prefix, suffix string, data []byte) (name string, err error) {
-	root, err := workspace.Open(call.Workspace)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return "", err
 	}

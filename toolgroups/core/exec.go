@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -44,6 +45,7 @@ type output struct {
 	code           int
 	stdout, stderr stream
 	stopped        string // why it was killed, "" if it ended by itself
+	note           string // for the model, behind the rest
 }
 
 func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArgs) (toolgroups.Result, error) {
@@ -54,17 +56,18 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxCommandTime)
 	}
-	root, dir, err := folders(call, in.Directory)
+	place, err := newPlace(call, in.Directory)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	argv, err := t.exec.argv(in.Command, root, dir)
+	defer func() { _ = place.files.Close() }()
+	argv, err := t.exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
-	out, err := t.start(timed, argv, root, dir)
+	out, err := t.start(timed, argv, place)
 	switch {
 	case ctx.Err() != nil:
 		return toolgroups.Result{}, ctx.Err()
@@ -79,58 +82,80 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	case timed.Err() != nil:
 		out.stopped = fmt.Sprintf("the time limit of %d s was over", seconds)
 	}
+	if place.full != nil {
+		out.note = fmt.Sprintf("[nothing could be written to files: %v]", place.full)
+	}
 	return t.present(call, out, in.MaxLength)
 }
 
-// folders returns the workspace and the folder in it where a command runs.
-func folders(call toolgroups.Call, asked string) (root, dir string, err error) {
-	err = inWorkspace(call, func(w *workspace.Root) error {
-		rel, err := w.Rel(cmp.Or(asked, "."))
-		if err != nil {
-			return err
-		}
-		info, err := w.Stat(rel)
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return workspace.ErrNotFile
-		}
-		root, dir = w.Dir(), filepath.Join(w.Dir(), rel)
-		return nil
-	})
+// place is where a command runs.
+type place struct {
+	files *workspace.Root
+	dir   string
+	room  int64 // that files may take
+	full  error // why there is none
+}
+
+// newPlace opens the workspace of a call and looks at the folder in it. Where there is
+// no room a command still runs: with it, files are deleted.
+func newPlace(call toolgroups.Call, asked string) (*place, error) {
+	files, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
-		return "", "", toolgroups.Errorf(toolgroups.CodeInvalid,
-			"'working_directory' must be a folder in the workspace; '%s' is not.", oneLine(asked))
+		return nil, err
 	}
-	return root, dir, nil
+	rel, err := files.Rel(cmp.Or(asked, "."))
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = files.Stat(rel); err == nil && !info.IsDir() {
+			err = workspace.ErrNotFile
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(toolgroups.Errorf(toolgroups.CodeInvalid,
+			"'working_directory' must be a folder in the workspace; '%s' is not.", oneLine(asked)), files.Close())
+	}
+	p := &place{files: files, dir: filepath.Join(files.Dir(), rel)}
+	p.room, p.full = files.Room()
+	return p, nil
 }
 
 // start runs a command to its end or to that of ctx, then with all its children.
-func (t *tools) start(ctx context.Context, argv []string, home, dir string) (*output, error) {
+func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, error) {
 	// The sandbox dies with the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	out := &output{stdout: stream{limit: maxKept}, stderr: stream{limit: maxKept}}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = environment(home)
-	cmd.Dir = dir
+	cmd.Env = environment(at.files.Dir())
+	cmd.Dir = at.dir
 	cmd.Stdout, cmd.Stderr = &out.stdout, &out.stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killGrace
+	var err error
+	if cmd.ExtraFiles, err = t.exec.filterFile(); err != nil {
+		return nil, err
+	}
+	defer closeAll(cmd.ExtraFiles)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	tooMany := make(chan bool, 1)
-	go func() { tooMany <- t.exec.watch(ctx, cancel, cmd.Process.Pid) }()
-	err := cmd.Wait()
+	var watchers sync.WaitGroup
+	for _, watch := range []func(context.Context, int) error{t.exec.watchProcesses, t.exec.watchMemory, at.watch} {
+		watchers.Go(func() {
+			if err := watch(ctx, cmd.Process.Pid); err != nil {
+				stop(err)
+			}
+		})
+	}
+	err = cmd.Wait()
 	killed := ctx.Err() != nil
-	cancel()
-	if <-tooMany {
-		out.stopped = "it started too many processes"
+	stop(nil)
+	watchers.Wait()
+	if reason, ok := errors.AsType[exceeded](context.Cause(ctx)); ok {
+		out.stopped = string(reason)
 	}
 	// What the shell has left behind in its group.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -140,24 +165,6 @@ func (t *tools) start(ctx context.Context, argv []string, home, dir string) (*ou
 	}
 	out.code = cmd.ProcessState.ExitCode()
 	return out, nil
-}
-
-// watch stops a command that has too many processes and reports whether it did.
-func (c ExecConfig) watch(ctx context.Context, stop func(), pid int) bool {
-	limit := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-			if descendants(pid, limit) > limit {
-				stop()
-				return true
-			}
-		}
-	}
 }
 
 // present writes what a command has left for the model; what does not fit is kept
@@ -181,12 +188,16 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	shownOut, cutOut := lines(stdout, min(limit, inline-utf8.RuneCountInString(shownErr)))
 	note := ""
 	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
-		name, err := t.keep(call, "exec", head+"\n\n"+sections(stdout, stderr))
-		if err != nil {
+		where := "the rest was not kept"
+		if name, err := t.keep(call, "exec", head+"\n\n"+sections(stdout, stderr)); err == nil {
+			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
+		} else if !errors.Is(err, workspace.ErrFull) && !errors.Is(err, workspace.ErrDiskFull) {
 			return toolgroups.Result{}, err
 		}
-		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; the first %d of each are in the file %s]",
-			out.stdout.total, out.stderr.total, maxKept, name)
+		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)
+	}
+	if out.note != "" {
+		note += "\n" + out.note
 	}
 	return toolgroups.Result{Text: head + "\n\n" + sections(shownOut, shownErr) + note}, nil
 }

@@ -101,7 +101,7 @@ func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs)
 
 // inWorkspace runs f in the workspace of a call.
 func inWorkspace(call toolgroups.Call, f func(*workspace.Root) error) (err error) {
-	root, err := workspace.Open(call.Workspace)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return err
 	}

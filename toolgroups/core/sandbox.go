@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -20,14 +20,14 @@ const (
 	DefaultMaxProcesses = 128
 	// DefaultMaxMemory is how many bytes of address space each of them may have.
 	DefaultMaxMemory = 2 << 30
+	// DefaultMaxTotalMemory is how many bytes of memory all of them may take together.
+	DefaultMaxTotalMemory = 1 << 30
 	// maxFileSize is the largest file that a command may write, in bytes.
 	maxFileSize = 512 << 20
 	// maxOpenFiles is how many files a process may have open.
 	maxOpenFiles = 256
-	// tmpSize is the size of /tmp in the sandbox, in bytes.
+	// tmpSize is the size of /tmp and of /dev/shm in the sandbox, in bytes.
 	tmpSize = 64 << 20
-	// watchEvery is how often the processes of a command are counted.
-	watchEvery = 50 * time.Millisecond
 )
 
 // ExecConfig says how commands of exec run. In the sandbox a command sees the
@@ -43,13 +43,17 @@ type ExecConfig struct {
 	MaxProcesses int
 	// MaxMemory bounds each process, in bytes. 0 means [DefaultMaxMemory].
 	MaxMemory int64
+	// MaxTotalMemory bounds the memory of all processes of a command together, in bytes.
+	// They are watched, so that they can take more for a moment. 0 means
+	// [DefaultMaxTotalMemory].
+	MaxTotalMemory int64
 	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
 	// administrators only. Without it exec needs bubblewrap.
 	UnsafeExec bool
 }
 
 func (c ExecConfig) check() error {
-	if c.MaxProcesses < 0 || c.MaxMemory < 0 {
+	if c.MaxProcesses < 0 || c.MaxMemory < 0 || c.MaxTotalMemory < 0 {
 		return errors.New("core: a limit of exec is negative")
 	}
 	return nil
@@ -65,16 +69,17 @@ func (c ExecConfig) role() toolgroups.Role {
 
 // limits is a script that sets the limits of its process and becomes the command
 // in its first argument. Shells name the limit of processes differently.
-func (c ExecConfig) limits() string {
+func (c ExecConfig) limits(room int64) string {
 	processes := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
 	memory := cmp.Or(c.MaxMemory, DefaultMaxMemory)
 	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
-		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, maxFileSize/512, maxOpenFiles)
+		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, fileLimit(room)/512, maxOpenFiles)
 }
 
-// argv is the command line that runs a command in dir, a folder of workspace.
-func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
-	shell := []string{"/bin/sh", "-c", c.limits(), "sh", command}
+// argv is the command line that runs a command in dir, a folder of workspace, in which
+// there is room for so many bytes.
+func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
+	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
 	if c.UnsafeExec {
 		return shell, nil
 	}
@@ -101,9 +106,46 @@ func (c ExecConfig) argv(command, workspace, dir string) ([]string, error) {
 	if c.Network {
 		args = append(args, "--share-net", "--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
-		"--bind", workspace, workspace, "--chdir", dir, "--")
+	if filter() != nil {
+		args = append(args, "--seccomp", filterFD)
+	}
+	args = append(args, procMounts()...)
+	// The folders that hold the mounts are in memory: read-only, nobody can fill it there.
+	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
+		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
+		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
+}
+
+// procMounts are the arguments for /proc. All of it is read-only: bubblewrap leaves
+// /proc/sys writable for a bot that is root. What the kernel tells root alone, and what
+// container runtimes hide, is covered.
+func procMounts() []string {
+	args := []string{"--proc", "/proc"}
+	entries, _ := os.ReadDir("/proc") // Without it there is nothing to cover.
+	for _, entry := range entries {
+		path := "/proc/" + entry.Name()
+		if entry.IsDir() {
+			if slices.Contains([]string{"acpi", "asound", "scsi"}, entry.Name()) {
+				args = append(args, "--tmpfs", path, "--remount-ro", path)
+			}
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if info.Mode().Perm()&0o004 == 0 || slices.Contains(coveredFiles(), entry.Name()) {
+			args = append(args, "--ro-bind", os.DevNull, path)
+		}
+	}
+	return append(args, "--remount-ro", "/proc")
+}
+
+// coveredFiles are the files of /proc that everybody may read and that are about the
+// host: its keys, its kernel's state and arguments.
+func coveredFiles() []string {
+	return []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 }
 
 // Check runs a command that does nothing, in an empty folder: what this host does not let
@@ -114,12 +156,16 @@ func (c ExecConfig) Check(ctx context.Context) error {
 		return fmt.Errorf("core: make a folder to try exec in: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	argv, err := c.argv("true", dir, dir)
+	argv, err := c.argv("true", dir, dir, 0)
 	if err != nil {
 		return errors.New("core: the sandbox (bubblewrap) is not installed")
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = environment(dir)
+	if cmd.ExtraFiles, err = c.filterFile(); err != nil {
+		return fmt.Errorf("core: %w", err)
+	}
+	defer closeAll(cmd.ExtraFiles)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("core: the sandbox does not run: %w: %s", err, strings.TrimSpace(string(out)))
 	}

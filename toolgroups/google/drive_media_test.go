@@ -223,6 +223,19 @@ func TestDriveDownloadIsConfinedD35(t *testing.T) {
 	}
 }
 
+func TestAttack11DownloadsKeepToTheQuota(t *testing.T) {
+	d := newDesk(t)
+	d.reply("GET /drive/v3/files/f1", strings.Repeat("x", 2<<20))
+	scope := toolgroups.Scope{User: testUser, Owner: testUser, Direct: true, Workspace: d.dir, Quota: 1 << 20, Reserve: 1}
+	_, fault := d.runAs(t.Context(), scope, "drive_download", `{"file_id":"f1","save_path":"a"}`)
+	if fault == nil || !strings.Contains(fault.Message, "the workspace is full") {
+		t.Errorf("%+v", fault)
+	}
+	if left, err := os.ReadDir(d.dir); err != nil || len(left) > 0 {
+		t.Errorf("a refused download leaves %v, %v", left, err)
+	}
+}
+
 // brokenStream is a stream that ends with an error.
 type brokenStream struct{ err error }
 

@@ -21,8 +21,6 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")
 	}
-	timed, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
 	h := &host{tools: t, scope: call.Scope}
 	functions := h.functions(access{google: true})
 	for name := range functions {
@@ -30,8 +28,9 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)
 		}
 	}
-	_, err := t.cfg.Engine.Run(timed, javascript.Script{
+	_, err := t.cfg.Engine.Run(ctx, javascript.Script{
 		Source: source, Entry: function, Check: true, Prelude: hostPrelude, Functions: functions,
+		Owner: call.Owner, Timeout: checkTime,
 	})
 	switch fault, ok := errors.AsType[*javascript.ScriptError](err); {
 	case err == nil:
@@ -40,7 +39,7 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 		return toolgroups.Errorf(code, "The code does not work: %s", fault.Message)
 	case errors.Is(err, javascript.ErrTooLong):
 		return toolgroups.Errorf(code, "The code is longer than the limit of %d bytes.", javascript.MaxSource)
-	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, javascript.ErrTimeout):
 		return toolgroups.Errorf(code, "The code runs on outside of its function. Move that into %s(params).", function)
 	}
 	return err

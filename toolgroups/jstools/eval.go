@@ -38,10 +38,8 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxEvalTime)
 	}
-	timed, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
-	defer cancel()
-	res, err := t.run(timed, call, javascript.Script{Source: in.Code}, access{})
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, access{})
+	if errors.Is(err, javascript.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
 			seconds, maxEvalTime)
@@ -60,7 +58,12 @@ func (t *Tools) runTool(ctx context.Context, call toolgroups.Call, e entry) (too
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	return t.run(ctx, call, javascript.Script{Source: e.source, Entry: e.function, Params: params}, access{google: e.google})
+	script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
+	res, err := t.run(ctx, call, script, access{google: e.google})
+	if errors.Is(err, javascript.ErrTimeout) {
+		return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
+	}
+	return res, err
 }
 
 // handler runs a user tool.
@@ -101,13 +104,13 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 
 // run runs a script for a call.
 func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (_ toolgroups.Result, err error) {
-	root, err := workspace.Open(call.Workspace)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	h := &host{tools: t, root: root, scope: call.Scope}
-	s.Prelude = hostPrelude
+	s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
 	s.Functions = h.functions(may)
 	s.Log = func(level slog.Level, text string) {
 		t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
@@ -123,6 +126,9 @@ func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Scri
 func scriptError(err error) error {
 	if fault, ok := errors.AsType[*javascript.ScriptError](err); ok {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "%s", fault.Message)
+	}
+	if errors.Is(err, javascript.ErrBusy) {
+		return toolgroups.Errorf(toolgroups.CodeTimeout, "The script did not begin: other scripts are still running. Try again later.")
 	}
 	if errors.Is(err, javascript.ErrTooLong) {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "The script is longer than the limit of %d bytes.", javascript.MaxSource)

@@ -41,6 +41,8 @@ const (
 	Source = "user"
 	// DefaultRescan is how often [Tools.Watch] looks at the folder.
 	DefaultRescan = 2 * time.Second
+	// DefaultMaxWait is how long a script waits for others before it begins.
+	DefaultMaxWait = 5 * time.Minute
 )
 
 var (
@@ -95,6 +97,9 @@ type Config struct {
 	// Rescan is how often [Tools.Watch] looks at the folder. 0 means
 	// [DefaultRescan].
 	Rescan time.Duration
+	// MaxWait is how long a script waits for others before it begins. 0 means
+	// [DefaultMaxWait].
+	MaxWait time.Duration
 	// Logger gets what scripts write to their console and what is wrong in the
 	// folder. nil discards it.
 	Logger *slog.Logger
@@ -127,6 +132,7 @@ func New(cfg Config) (*Tools, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -150,6 +156,7 @@ func (t *Tools) Eval() (toolgroups.Tool, error) {
 	if len(errs) > 0 {
 		return toolgroups.Tool{}, fmt.Errorf("jstools: %w", errors.Join(errs...))
 	}
+	m.Tool.Wait = t.cfg.MaxWait
 	return *m.Tool, nil
 }
 

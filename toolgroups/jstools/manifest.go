@@ -2,6 +2,7 @@ package jstools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -36,6 +38,7 @@ type entry struct {
 	function string
 	env      []string
 	google   bool
+	timeout  time.Duration
 }
 
 // parse makes tools of a manifest and its code.
@@ -72,7 +75,8 @@ func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool,
 			f.fail(fmt.Errorf("%s: %w", tool.Name, err))
 			continue
 		}
-		tool.Run = t.handler(e)
+		e.timeout = cmp.Or(tool.Timeout, toolgroups.DefaultTimeout)
+		tool.Run, tool.Wait = t.handler(e), t.cfg.MaxWait
 		out = append(out, tool)
 	}
 	return out

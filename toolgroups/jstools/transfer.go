@@ -77,7 +77,7 @@ func (h *host) store(ctx context.Context, rel string, from io.Reader) (size int6
 	if err != nil {
 		return 0, fileError(rel, pathCause(err))
 	}
-	size, err = io.Copy(f, &metered{from: from, left: maxTransfer, spend: h.spend})
+	size, err = io.Copy(h.root.Bound(f), &metered{from: from, left: maxTransfer, spend: h.spend})
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = pathCause(dir.Rename(part, rel))

@@ -32,7 +32,7 @@ const (
 // answer collects what a result holds.
 type answer struct {
 	server, tool string
-	workspace    string
+	scope        toolgroups.Scope
 	texts        []string
 	plain        []string // the texts alone, without what stands for other content
 	files        []toolgroups.File
@@ -41,7 +41,7 @@ type answer struct {
 
 // result turns what the server answered into text and files.
 func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
-	a := &answer{server: s.name, tool: tool, workspace: call.Workspace}
+	a := &answer{server: s.name, tool: tool, scope: call.Scope}
 	for _, c := range res.Content {
 		a.add(c)
 	}
@@ -123,7 +123,7 @@ func (a *answer) keep(what, kind string, data []byte) {
 // twice makes one file.
 func (a *answer) write(ext string, data []byte) (name string, err error) {
 	switch {
-	case a.workspace == "":
+	case a.scope.Workspace == "":
 		return "", errors.New("there is no workspace")
 	case len(data) == 0:
 		return "", errors.New("it is empty")
@@ -132,7 +132,7 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	case a.bytes+len(data) > maxFileBytes:
 		return "", fmt.Errorf("only %d bytes of a result are kept", maxFileBytes)
 	}
-	root, err := workspace.Open(a.workspace)
+	root, err := workspace.OpenWithin(a.scope.Workspace, a.scope.Quota, a.scope.Reserve)
 	if err != nil {
 		return "", errors.New("the workspace cannot be opened")
 	}

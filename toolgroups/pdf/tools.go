@@ -262,7 +262,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 
 // save writes a file that a tool has made.
 func save(call toolgroups.Call, name string, data []byte) (err error) {
-	root, err := workspace.Open(call.Workspace)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return err
 	}

@@ -133,6 +133,7 @@ func driveFault(err error) error {
 
 // driveFile is a file of the workspace that appears when it is complete.
 type driveFile struct {
+	ws   *workspace.Root
 	root *os.Root
 	rel  string // with slashes, for the model
 	temp string
@@ -140,11 +141,15 @@ type driveFile struct {
 
 // createDriveFile checks a path and makes the folders above it.
 func createDriveFile(c *service.Conn, name string) (file *driveFile, err error) {
-	ws, err := workspace.Open(c.Workspace)
+	ws, err := workspace.OpenWithin(c.Workspace, c.Quota, c.Reserve)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, ws.Close()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ws.Close())
+		}
+	}()
 	rel, err := ws.Rel(name)
 	if err != nil {
 		return nil, service.FileError{Name: name, Err: err}
@@ -164,7 +169,7 @@ func createDriveFile(c *service.Conn, name string) (file *driveFile, err error) 
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, errors.Join(service.FileError{Name: name, Err: err}, root.Close())
 	}
-	return &driveFile{root: root, rel: filepath.ToSlash(rel), temp: filepath.Join(dir, ".download-"+rand.Text())}, nil
+	return &driveFile{ws: ws, root: root, rel: filepath.ToSlash(rel), temp: filepath.Join(dir, ".download-"+rand.Text())}, nil
 }
 
 // fill writes the file from a stream.
@@ -174,7 +179,7 @@ func (f *driveFile) fill(from io.Reader) (size int64, err error) {
 		return 0, service.FileError{Name: f.rel, Err: err}
 	}
 	source := &driveSource{from: from}
-	size, err = io.Copy(to, source)
+	size, err = io.Copy(f.ws.Bound(to), source)
 	err = errors.Join(err, to.Close())
 	if err == nil {
 		if err = f.root.Rename(f.temp, filepath.FromSlash(f.rel)); err == nil {
@@ -188,7 +193,7 @@ func (f *driveFile) fill(from io.Reader) (size int64, err error) {
 	return 0, service.FileError{Name: f.rel, Err: err}
 }
 
-func (f *driveFile) close() error { return f.root.Close() }
+func (f *driveFile) close() error { return errors.Join(f.root.Close(), f.ws.Close()) }
 
 // driveSource remembers that it was reading that failed, not writing.
 type driveSource struct {

@@ -32,7 +32,7 @@ func (c *Conn) Read(name string) (data []byte, base string, err error) {
 
 // Save writes a file of the workspace and returns its path there.
 func (c *Conn) Save(name string, data []byte) (rel string, err error) {
-	root, err := workspace.Open(c.Workspace)
+	root, err := workspace.OpenWithin(c.Workspace, c.Quota, c.Reserve)
 	if err != nil {
 		return "", err
 	}
