@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneclaw/agent"
@@ -175,6 +176,11 @@ func (m *metrics) watch(b worker, database string) {
 		ready:   prometheus.NewDesc("oneclaw_platform_ready", "1 where the platform receives, else 0.", []string{"platform"}, nil),
 		size:    prometheus.NewDesc("oneclaw_database_size_bytes", "Size of the database file.", nil, nil),
 	})
+}
+
+// watchProcess adds what the process uses: goroutines, memory, descriptors.
+func (m *metrics) watchProcess() {
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // worker is the bridge, as far as it is looked at.

@@ -112,6 +112,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
 	b.store, b.dataDir, b.log = store, cfg.DataDir, log
 	b.metrics.watch(b.bridge, store.Path())
+	b.metrics.watchProcess()
 	if ctx.Err() != nil {
 		return nil
 	}
