@@ -70,7 +70,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: location, AllowPrivate: private, History: historySearch{store: store, memory: c.memory}, Logger: log,
+		Location: location, AllowPrivate: private, Resolver: cfg.outside.resolver, History: historySearch{store: store, memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork},
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.P
 	if c.memory, err = memory.New(memory.Config{Store: store, Logger: c.log}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.outside.resolver, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
@@ -150,7 +150,7 @@ func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []ne
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Location: location, Logger: c.log,
+		AllowPrivate: private, Resolver: cfg.outside.resolver, Location: location, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
@@ -182,6 +182,7 @@ func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
 
 func (c *catalogue) addServers(cfg Config) (err error) {
 	servers := cfg.MCP
+	servers.Resolver = cfg.outside.resolver
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -42,10 +43,12 @@ func scriptChild() int {
 }
 
 // outside is what the program takes from neither its settings nor its files. A test runs
-// it with a clock that jumps, or with the formats of a newer one.
+// it with a clock that jumps, with the formats of a newer one, or with a name server that
+// lies.
 type outside struct {
 	now        func() time.Time
 	migrations []migration
+	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 }
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }

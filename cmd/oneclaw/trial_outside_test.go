@@ -4,8 +4,12 @@ import (
 	"context"
 	"os"
 
+	"oneclaw/internal/emulator/dns"
 	"oneclaw/storage"
 )
+
+// namesVariable is the address of the name server that the program asks.
+const namesVariable = "TEST_NAMES"
 
 // newerVariable makes the program one that knows a format more.
 const newerVariable = "TEST_NEWER"
@@ -18,6 +22,9 @@ func fromTest() outside {
 			_, err := store.Put(ctx, "newer", []byte("format"), storage.Any)
 			return err
 		})
+	}
+	if address := os.Getenv(namesVariable); address != "" {
+		o.resolver = dns.Resolver(address)
 	}
 	return o
 }
