@@ -167,9 +167,9 @@ func modelOutcome(ctx context.Context, err error) string {
 }
 
 // watch adds what is looked up when somebody asks.
-func (m *metrics) watch(b worker, database string) {
+func (m *metrics) watch(b worker, database string, now func() time.Time) {
 	m.registry.MustRegister(&state{
-		bridge: b, database: database,
+		bridge: b, database: database, now: now,
 		open:    prometheus.NewDesc("oneclaw_jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, nil),
 		waiting: prometheus.NewDesc("oneclaw_jobs_waiting", "Jobs that wait in the queues of their chats.", nil, nil),
 		age:     prometheus.NewDesc("oneclaw_oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, nil),
@@ -193,6 +193,7 @@ type worker interface {
 type state struct {
 	bridge                          worker
 	database                        string
+	now                             func() time.Time
 	open, waiting, age, ready, size *prometheus.Desc
 }
 
@@ -206,7 +207,7 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	}
 	load, age := s.bridge.Load(), 0.0
 	if !load.Oldest.IsZero() {
-		age = max(time.Since(load.Oldest).Seconds(), 0)
+		age = max(s.now().Sub(load.Oldest).Seconds(), 0)
 	}
 	gauge(s.open, float64(load.Open))
 	gauge(s.waiting, float64(load.Waiting))
