@@ -121,7 +121,7 @@ func New(cfg Config) (*Platform, error) {
 		marks:       cfg.Marks,
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.reach.wake = make(chan struct{}, 1)
+	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.api.hide(secret)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

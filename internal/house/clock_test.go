@@ -21,7 +21,7 @@ var clocks = []struct{ file, reason string }{
 	{"cmd/oneclaw/metrics.go", "how long a model took"},
 	{"internal/javascript/child.go", "timers of a script"},
 	{"storage/bolt/open.go", "how long a look takes"},
-	{"slack/*.go", "pace, patience and caches, which no restart keeps; and since when messages are missing, which is checked when it is read"},
+	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
 	{"telegram/*.go", "pace, patience and caches, which no restart keeps"},
 	{"toolgroups/mcp/*.go", "deadlines of connections"},
 	{"toolgroups/pdf/text.go", "what is left of the time of a call"},
