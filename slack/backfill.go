@@ -67,7 +67,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 // again from the beginning.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
-	if cut := time.Now().Add(-maxGap); from.Before(cut) {
+	if cut := r.reach.clock.now().Add(-maxGap); from.Before(cut) {
 		r.log.Warn("messages older than a day are not fetched", "since", since.UTC())
 		from = cut
 	}

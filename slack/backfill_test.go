@@ -132,10 +132,13 @@ func TestBackfillAfterARestart(t *testing.T) {
 	root := f.say(f.channel, "<@U0BOT> an old thread", nil)
 	quiet := f.say(f.channel, "a thread without the bot", nil)
 	f.acked(root, quiet)
+	back.Store(0)
+	f.Disconnect("refresh_requested")
+	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
+	f.acked(f.say(f.channel, "a sign of life two hours later", nil))
 	before := len(f.in.all())
 	f.stop()
 
-	back.Store(0)
 	f.lose()
 	var want []string
 	for i := range 3 * missedPage / 2 {

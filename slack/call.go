@@ -34,6 +34,7 @@ type client struct {
 	timeout  time.Duration
 	secrets  []string
 	paces    paces
+	clock    clock
 }
 
 func newClient(bot, app string, base *url.URL, given *http.Client, timeout time.Duration) *client {
@@ -171,6 +172,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 			}
 			resp, err := c.http.Do(req)
 			if err == nil {
+				c.clock.hear(resp.Header)
 				resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 			}
 			return resp, err

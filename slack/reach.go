@@ -29,8 +29,8 @@ const (
 	maxIdle = 7 * 24 * time.Hour
 )
 
-// reach is how far what happened at Slack is known to have arrived. The zero value
-// knows nothing.
+// reach is how far what happened at Slack is known to have arrived, in Slack's time. The
+// zero value knows nothing.
 type reach struct {
 	mu      sync.Mutex
 	alive   time.Time // the last sign of life of a connection
@@ -38,6 +38,7 @@ type reach struct {
 	gaps    int
 	live    map[bridge.Chat]time.Time // threads with the bot, and when somebody wrote
 	changed bool
+	clock   *clock
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
 
@@ -45,7 +46,7 @@ type reach struct {
 func (r *reach) sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.alive, r.changed = time.Now(), true
+	r.alive, r.changed = r.clock.now(), true
 }
 
 // connected notes a connection. Where it is new, nothing may have arrived since the
@@ -56,7 +57,7 @@ func (r *reach) connected(isNew bool) {
 	if isNew && r.missing.IsZero() {
 		r.missing = r.alive
 	}
-	r.alive, r.changed = time.Now(), true
+	r.alive, r.changed = r.clock.now(), true
 	if isNew && !r.missing.IsZero() && r.wake != nil {
 		r.gaps++
 		select {
@@ -92,9 +93,9 @@ func (r *reach) touch(chat bridge.Chat) {
 	if r.live == nil {
 		r.live = map[bridge.Chat]time.Time{}
 	}
-	r.live[chat], r.changed = time.Now(), true
+	r.live[chat], r.changed = r.clock.now(), true
 	for len(r.live) > maxLive {
-		oldest, when := chat, time.Now()
+		oldest, when := chat, r.clock.now()
 		for c, at := range r.live {
 			if at.Before(when) {
 				oldest, when = c, at
@@ -141,7 +142,7 @@ func (r *reach) encode() ([]byte, error) {
 		s.Seen = r.missing
 	}
 	for chat, at := range r.live {
-		if time.Since(at) > maxIdle {
+		if r.clock.now().Sub(at) > maxIdle {
 			delete(r.live, chat)
 			continue
 		}
@@ -159,7 +160,7 @@ func (r *reach) decode(state []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive = s.Seen
-	if now := time.Now(); r.alive.After(now) {
+	if now := r.clock.now(); r.alive.After(now) {
 		r.alive = now // the clock went back
 	}
 	if r.live == nil {
@@ -189,7 +190,7 @@ func (p *Platform) loadMarks(ctx context.Context) {
 	}
 	for chat, at := range p.reach.all() {
 		p.threads.put(chat, thread{joined: true}, joinedAge)
-		if time.Since(at) < statusAge {
+		if p.reach.clock.now().Sub(at) < statusAge {
 			p.statuses.remember(chat) // a process that was killed has cleared nothing
 		}
 	}

@@ -124,7 +124,7 @@ func New(cfg Config) (*Platform, error) {
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	p.unsigned.told.Interval = refusedInterval
-	p.reach.wake = make(chan struct{}, 1)
+	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.api.hide(secret)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

@@ -186,7 +186,7 @@ func restore(ctx context.Context, cfg Config, file string) (kept string, err err
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return "", fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
-	copied, err := copyBackup(ctx, file, cfg.DataDir)
+	copied, err := copyBackup(ctx, file, cfg)
 	if err != nil {
 		return "", err
 	}
@@ -225,14 +225,14 @@ func mayRead(file, database string) error {
 	return nil
 }
 
-// copyBackup copies a backup into a folder and checks the copy.
-func copyBackup(ctx context.Context, file, dir string) (name string, err error) {
+// copyBackup copies a backup into the data directory and checks the copy.
+func copyBackup(ctx context.Context, file string, cfg Config) (name string, err error) {
 	from, err := os.Open(file)
 	if err != nil {
 		return "", fmt.Errorf("read the backup: %w", err)
 	}
 	defer func() { _ = from.Close() }()
-	to, err := os.CreateTemp(dir, restorePattern)
+	to, err := os.CreateTemp(cfg.DataDir, restorePattern)
 	if err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}
@@ -248,14 +248,14 @@ func copyBackup(ctx context.Context, file, dir string) (name string, err error) 
 	if err = errors.Join(err, to.Close()); err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}
-	if err := checkBackup(ctx, to.Name()); err != nil {
+	if err := checkBackup(ctx, to.Name(), len(cfg.outside.migrations)); err != nil {
 		return "", fmt.Errorf("%s is not restored: %w", file, err)
 	}
 	return to.Name(), nil
 }
 
 // checkBackup refuses what the bot could not be started with.
-func checkBackup(ctx context.Context, path string) (err error) {
+func checkBackup(ctx context.Context, path string, known int) (err error) {
 	if err := bolt.Verify(ctx, path); errors.Is(err, bolt.ErrDamaged) {
 		return fmt.Errorf("it is no whole backup of oneclaw (%w)", errors.Unwrap(err))
 	} else if err != nil {
@@ -270,7 +270,7 @@ func checkBackup(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	return checkFormat(f, len(migrations()))
+	return checkFormat(f, known)
 }
 
 // keep gives the database a second name, or copies it where files have one name only.

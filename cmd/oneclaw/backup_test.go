@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -155,7 +156,7 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, l, controlHandler(b.store, dir, b.log)) }()
+	go func() { done <- serve(ctx, l, controlHandler(b.store, dir, time.Now, b.log)) }()
 	var copied bytes.Buffer
 	asked, err := askForBackup(t.Context(), dir, &copied)
 	file := filepath.Join(t.TempDir(), "b")

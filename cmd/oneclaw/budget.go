@@ -60,7 +60,7 @@ func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog
 	}
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
-		Location: zoneOf(s, location), ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
+		Location: zoneOf(s, location), Now: cfg.outside.now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
 	})
 }
 

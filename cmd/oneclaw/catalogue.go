@@ -70,7 +70,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: location, AllowPrivate: private, History: historySearch{store: store, memory: c.memory}, Logger: log,
+		Location: location, Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: historySearch{store: store, memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {
@@ -81,7 +81,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(models.settings, location), Logger: log,
+		Store: store, Submit: submit, Location: zoneOf(models.settings, location), Now: cfg.outside.now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -106,10 +106,10 @@ func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.P
 	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.DataDir, "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if c.memory, err = memory.New(memory.Config{Store: store, Logger: c.log}); err != nil {
+	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.outside.now, Logger: c.log}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.outside.resolver, Now: cfg.outside.now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
@@ -150,7 +150,7 @@ func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []ne
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Location: location, Logger: c.log,
+		AllowPrivate: private, Resolver: cfg.outside.resolver, Location: location, Now: cfg.outside.now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
@@ -182,6 +182,7 @@ func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
 
 func (c *catalogue) addServers(cfg Config) (err error) {
 	servers := cfg.MCP
+	servers.Resolver = cfg.outside.resolver
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)

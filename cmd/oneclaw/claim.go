@@ -49,7 +49,7 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	link := claimLink(ctx, cfg, log)
 	var claim bridge.Claim
 	if err == nil {
-		claim, err = bridge.NewClaim(ctx, kv, time.Now(), false)
+		claim, err = bridge.NewClaim(ctx, kv, cfg.outside.now(), false)
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
@@ -129,7 +129,7 @@ func storeClaim(ctx context.Context, cfg Config) (claim bridge.Claim, err error)
 		return claim, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	claim, err = bridge.NewClaim(ctx, store, time.Now(), true)
+	claim, err = bridge.NewClaim(ctx, store, cfg.outside.now(), true)
 	return claim, claimRefusal(err)
 }
 

@@ -65,6 +65,7 @@ type Config struct {
 
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
+	outside  outside
 	// redact masks the secrets of all settings, and those that are added later.
 	redact *redact.Redactor
 }
@@ -159,6 +160,7 @@ func (s Secret) MarshalYAML() (any, error) { return s.String(), nil } //nolint:u
 
 func defaultConfig() Config {
 	return Config{
+		outside:  standard(),
 		DataDir:  "./data",
 		Listen:   "127.0.0.1:8787",
 		Store:    "bolt",

@@ -51,7 +51,7 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 	}
 	return func(ctx context.Context) error {
 		defer func() { _ = l.Close() }()
-		return serve(ctx, l, controlHandler(b.store, b.dataDir, b.log))
+		return serve(ctx, l, controlHandler(b.store, b.dataDir, b.now, b.log))
 	}
 }
 
@@ -83,7 +83,7 @@ func listenControl(ctx context.Context, dir string) (net.Listener, error) {
 }
 
 // controlHandler hands out backups, one at a time, claims, and what was set aside.
-func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handler {
+func controlHandler(store *bolt.Store, dir string, now func() time.Time, log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /backup", func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +97,7 @@ func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handle
 		}
 	})
 	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
-		claim, err := bridge.NewClaim(r.Context(), store, time.Now(), true)
+		claim, err := bridge.NewClaim(r.Context(), store, now(), true)
 		if err != nil {
 			http.Error(w, claimRefusal(err).Error(), http.StatusConflict)
 			return

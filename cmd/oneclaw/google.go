@@ -34,7 +34,7 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: location, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: location, Now: cfg.outside.now, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)

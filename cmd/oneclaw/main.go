@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,15 +55,30 @@ func runChild(serve func(io.Reader, io.Writer) error) int {
 	return 0
 }
 
+// outside is what the program takes from neither its settings nor its files. A test runs
+// it with a clock that jumps, with the formats of a newer one, or with a name server that
+// lies.
+type outside struct {
+	now        func() time.Time
+	migrations []migration
+	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
+}
+
+func standard() outside { return outside{now: time.Now, migrations: migrations()} }
+
 // Main is the program: it returns the exit code, and what went wrong is one line on
 // standard error. The first SIGINT or SIGTERM ends it in good order, a second one at
 // once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return standard().main(args, stdin, stdout, stderr)
+}
+
+func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	var known *redact.Redactor
-	root := rootCommand(func(r *redact.Redactor) { known = r })
+	root := o.rootCommand(func(r *redact.Redactor) { known = r })
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -75,7 +92,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // rootCommand makes all commands. The secrets of the settings that one of them reads are
 // given to known.
-func rootCommand(known func(*redact.Redactor)) *cobra.Command {
+func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "oneclaw",
 		Short:         "A bot for Telegram and Slack that loads its tools when it needs them",
@@ -87,6 +104,7 @@ func rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	load := func() (Config, error) {
 		cfg, err := loadConfig(configFile, os.Environ())
 		known(cfg.redact)
+		cfg.outside = o
 		return cfg, err
 	}
 	root.AddCommand(

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneclaw/agent"
@@ -166,15 +167,20 @@ func modelOutcome(ctx context.Context, err error) string {
 }
 
 // watch adds what is looked up when somebody asks.
-func (m *metrics) watch(b worker, database string) {
+func (m *metrics) watch(b worker, database string, now func() time.Time) {
 	m.registry.MustRegister(&state{
-		bridge: b, database: database,
+		bridge: b, database: database, now: now,
 		open:    prometheus.NewDesc("oneclaw_jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, nil),
 		waiting: prometheus.NewDesc("oneclaw_jobs_waiting", "Jobs that wait in the queues of their chats.", nil, nil),
 		age:     prometheus.NewDesc("oneclaw_oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, nil),
 		ready:   prometheus.NewDesc("oneclaw_platform_ready", "1 where the platform receives, else 0.", []string{"platform"}, nil),
 		size:    prometheus.NewDesc("oneclaw_database_size_bytes", "Size of the database file.", nil, nil),
 	})
+}
+
+// watchProcess adds what the process uses: goroutines, memory, descriptors.
+func (m *metrics) watchProcess() {
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // worker is the bridge, as far as it is looked at.
@@ -187,6 +193,7 @@ type worker interface {
 type state struct {
 	bridge                          worker
 	database                        string
+	now                             func() time.Time
 	open, waiting, age, ready, size *prometheus.Desc
 }
 
@@ -200,7 +207,7 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	}
 	load, age := s.bridge.Load(), 0.0
 	if !load.Oldest.IsZero() {
-		age = max(time.Since(load.Oldest).Seconds(), 0)
+		age = max(s.now().Sub(load.Oldest).Seconds(), 0)
 	}
 	gauge(s.open, float64(load.Open))
 	gauge(s.waiting, float64(load.Waiting))

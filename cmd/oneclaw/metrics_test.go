@@ -62,7 +62,7 @@ func everything(t *testing.T) *metrics {
 	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.watch(office{}, file)
+	m.watch(office{}, file, time.Now)
 	return m
 }
 

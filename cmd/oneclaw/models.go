@@ -38,7 +38,7 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 		routings = append(routings, string(r))
 	}
 	return settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Agents: builtinAgents(), Routings: routings, Logger: log,
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Agents: builtinAgents(), Routings: routings, Now: cfg.outside.now, Logger: log,
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,

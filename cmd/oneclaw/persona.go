@@ -21,6 +21,7 @@ type personas struct {
 	skills *skills.Library
 	memory *memory.Memory
 	store  storage.KV
+	now    func() time.Time
 	log    *slog.Logger
 }
 
@@ -57,7 +58,7 @@ func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time 
 	if !errors.Is(err, storage.ErrNotFound) {
 		p.log.Warn("beginning of a conversation not found", "err", err)
 	}
-	return time.Now()
+	return p.now()
 }
 
 // join puts sections of a prompt behind one another.

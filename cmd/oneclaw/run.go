@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -85,6 +86,7 @@ type bot struct {
 
 	store   *bolt.Store
 	dataDir string
+	now     func() time.Time
 	log     *slog.Logger
 }
 
@@ -111,8 +113,9 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 		return err
 	}
 	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-	b.store, b.dataDir, b.log = store, cfg.DataDir, log
-	b.metrics.watch(b.bridge, store.Path())
+	b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
+	b.metrics.watch(b.bridge, store.Path(), b.now)
+	b.metrics.watchProcess()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -144,12 +147,12 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err
 	}
-	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, log: log}
+	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
 	router, err := newRouters(cfg, changing, models, b.tools.mcp, log)
 	if err != nil {
 		return nil, err
 	}
-	answering, err := agent.New(agent.Config{Logger: log})
+	answering, err := agent.New(agent.Config{Now: cfg.outside.now, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +165,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
-		Measure: b.metrics.measure, MaxParts: cfg.MaxParts,
+		Now: cfg.outside.now, Measure: b.metrics.measure, MaxParts: cfg.MaxParts,
 		WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		Observe: func(chat bridge.Chat, e agent.Event) {
 			b.metrics.observe(b.tools.Registry(), e)

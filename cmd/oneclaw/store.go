@@ -48,7 +48,7 @@ func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
 		return nil, damagedDatabase(err)
 	}
 	sweep(cfg.DataDir)
-	err = upgrade(ctx, store, migrations(), func() (string, error) { return keepFormat(ctx, store) }, log)
+	err = upgrade(ctx, store, cfg.outside.migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

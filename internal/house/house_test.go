@@ -28,6 +28,7 @@ var checks = []check{
 	{"blankimports", checkBlankImports},
 	{"globals", checkGlobals},
 	{"sleep", checkSleep},
+	{"clock", checkClock},
 	{"errortexts", checkErrorTexts},
 	{"contextfields", checkContextFields},
 	{"foreignwords", checkForeignWords},

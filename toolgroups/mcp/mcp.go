@@ -26,6 +26,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,8 @@ type Config struct {
 	// OAuth returns what authorizes the requests to an HTTP server, or nil. nil
 	// means that no server needs it.
 	OAuth func(server string) auth.OAuthHandler `yaml:"-"`
+	// Resolver looks up the names of hosts. nil means the host's.
+	Resolver *net.Resolver `yaml:"-"`
 	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool) `yaml:"-"`
 	// Logger gets what the model is not told. nil discards it.

@@ -104,7 +104,7 @@ func (s *server) prepare(cfg Config) error {
 		return err
 	}
 	s.redact = newRedactor(nil, headers, s.cfg.URL)
-	web, err := newWeb(s.cfg, headers, cfg.MaxMessage)
+	web, err := newWeb(s.cfg, headers, cfg)
 	if err != nil {
 		return err
 	}

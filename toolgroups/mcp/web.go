@@ -32,13 +32,15 @@ type web struct {
 
 // newWeb makes the client of one server. It connects to the host of the configured
 // address and to no other, so that neither a redirect nor the headers can leave it.
-func newWeb(cfg Server, headers map[string]string, limit int) (*web, error) {
+func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) {
 	origin, err := guard.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
 	base := &http.Transport{
-		DialContext:            guard.NewDialer(guard.Config{AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate)}).DialContext,
+		DialContext: guard.NewDialer(guard.Config{
+			AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate), Resolver: family.Resolver,
+		}).DialContext,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    guard.DefaultDial,
 		IdleConnTimeout:        time.Minute,
@@ -48,9 +50,9 @@ func newWeb(cfg Server, headers map[string]string, limit int) (*web, error) {
 	return &web{
 		endpoint: cfg.URL,
 		base:     base,
-		max:      limit,
+		max:      family.MaxMessage,
 		client: &http.Client{
-			Transport: courier{base: base, origin: origin, headers: headers, max: int64(limit)},
+			Transport: courier{base: base, origin: origin, headers: headers, max: int64(family.MaxMessage)},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects

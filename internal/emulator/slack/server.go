@@ -267,6 +267,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.life.Leave()
+	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat))
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):

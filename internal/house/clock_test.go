@@ -1,0 +1,62 @@
+package house
+
+import (
+	"go/ast"
+	"path"
+)
+
+// clocks are where the program may look at the clock by itself, with what for. All other
+// places are given one by their Config, and cmd/oneclaw passes it in: what is stored and
+// compared after a restart, what expires and what is due has to be tried with a clock
+// that jumps. The monotonic clock, by which differences of two such times are taken, does
+// not jump. The first line that fits counts.
+var clocks = []struct{ file, reason string }{
+	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
+	{"agent/calls.go", "how long a call took"},
+	{"agent/round.go", "how long a model took"},
+	{"agent/openai/transport.go", "a date that a server has sent"},
+	{"cmd/oneclaw/backup.go", "names of copies"},
+	{"cmd/oneclaw/format.go", "how long a migration took"},
+	{"cmd/oneclaw/store.go", "how long it took, and names of copies"},
+	{"cmd/oneclaw/metrics.go", "how long a model took"},
+	{"internal/javascript/child.go", "timers of a script"},
+	{"storage/bolt/open.go", "how long a look takes"},
+	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
+	{"telegram/*.go", "pace, patience and caches, which no restart keeps"},
+	{"toolgroups/mcp/*.go", "deadlines of connections"},
+	{"toolgroups/pdf/text.go", "what is left of the time of a call"},
+	{"toolgroups/search/eval.go", "how long a search took"},
+}
+
+// checkClock finds those who look at the clock although nobody gave it to them. To name
+// time.Now as the default of a Config is no look.
+func checkClock(m *module) []finding {
+	var found []finding
+	for s := range m.program {
+		if clockAllowed(s.name) {
+			continue
+		}
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			for _, name := range []string{"Now", "Since", "Until"} {
+				if s.selects(call.Fun, "time", name) {
+					found = append(found, m.at(call.Pos(), "", "time.%s: take the clock from the Config, or add the file to clocks in internal/house with the reason", name))
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func clockAllowed(name string) bool {
+	for _, c := range clocks {
+		if ok, _ := path.Match(c.file, name); ok && c.reason != "" {
+			return true
+		}
+	}
+	return false
+}
