@@ -25,7 +25,7 @@ func TestAcceptance006LoadedToolsAreInTheNextRequest(t *testing.T) {
 }
 
 // Acceptance 008, 065, 066, 067, 069, 072, 088 and B-12: loads last for the session.
-func TestAcceptance065And067And072And088LoadsLastForTheSession(t *testing.T) {
+func TestAcceptance065And067And072And088B12LoadsLastForTheSession(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("my files", calls(loads("0", "google_drive")), calls("0 drive_search {}"), says("here"))
 	c.say("my day", calls(loads("0", "google_calendar")), says("free"))

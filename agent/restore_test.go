@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -218,4 +219,35 @@ func TestRestoreGivesWhatWasLoaded(t *testing.T) {
 			rt.Errorf("restored %v, loaded %v", got, want)
 		}
 	})
+}
+
+// TestAcceptance074NothingExpires restores a load of ten years ago.
+func TestAcceptance074NothingExpires(t *testing.T) {
+	old := []agent.Message{asked(loads("a", "pdf")), loaded("a")}
+	for i := range old {
+		old[i].Time = time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	if got := agent.RestoreGroups(slices.Values(old)); !slices.Equal(got, []string{"pdf"}) {
+		t.Errorf("restored %v, want pdf", got)
+	}
+}
+
+// TestAcceptance087RestoringIsBounded counts what restoring allocates: it must not grow
+// with the messages that load nothing.
+func TestAcceptance087RestoringIsBounded(t *testing.T) {
+	history := []agent.Message{asked(loads("0", "google_gmail")), loaded("0")}
+	restore := func() float64 {
+		return testing.AllocsPerRun(5, func() {
+			if got := agent.RestoreGroups(slices.Values(history)); len(got) != 1 {
+				t.Fatalf("restored %v", got)
+			}
+		})
+	}
+	short := restore()
+	for len(history) < 10_000 {
+		history = append(history, turns(1)...)
+	}
+	if long := restore(); long > short+10 {
+		t.Errorf("10,000 messages allocate %.0f times, two messages %.0f times", long, short)
+	}
 }

@@ -264,6 +264,34 @@ func TestAcceptance098CatalogueFollows(t *testing.T) {
 	wantOffered(t, c.say("z", says("ok")).requests[0], core())
 }
 
+// TestAcceptance098AutoDecidesOncePerSession adds many tools in the middle of a session:
+// its mode stays, so that the provider's cache keeps its prefix, and the next session
+// decides anew.
+func TestAcceptance098AutoDecidesOncePerSession(t *testing.T) {
+	c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
+		cfg.Prices, cfg.Config = search.DefaultPrices(), search.DefaultConfig()
+	})
+	c.turn.ContextTokens = 128_000
+	whole := func(c *chat) bool {
+		return !slices.Contains(offered(c.say("x", says("ok")).requests[0]), "tool_search")
+	}
+	if !whole(c) {
+		t.Error("a few small tools are deferred")
+	}
+	c.registry = padded(t, c.world, 12_900)
+	if !whole(c) {
+		t.Error("the mode changed in the middle of a session")
+	}
+	next, _ := routed(t, search.RoutingAuto)
+	next.turn.Router, next.registry, next.turn.ContextTokens = c.turn.Router, c.registry, 128_000
+	if whole(next) {
+		t.Error("the next session does not defer 12,900 tokens")
+	}
+	if got := strings.Count(log.String(), "routing="); got != 2 {
+		t.Errorf("decided %d times for two sessions: %s", got, log)
+	}
+}
+
 func TestAcceptance115EveryModeReachesEveryTool(t *testing.T) {
 	for _, routing := range search.Routings() {
 		t.Run(string(routing), func(t *testing.T) {

@@ -140,6 +140,7 @@ type Bridge struct {
 	handlers  map[string]CardHandler
 	expiry    *expiry
 	platforms map[string]Platform
+	breakers  map[string]*breaker // one for each platform
 	commands  []command
 	names     *regexp.Regexp // of the commands, in texts
 	history   *historyCache
@@ -201,6 +202,7 @@ func New(cfg Config) (*Bridge, error) {
 		expiry:    newExpiry(),
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]Platform),
+		breakers:  make(map[string]*breaker),
 		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
@@ -216,7 +218,7 @@ func New(cfg Config) (*Bridge, error) {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
 		}
-		b.platforms[p.Name()] = p
+		b.platforms[p.Name()], b.breakers[p.Name()] = p, newBreaker(p, b.log)
 	}
 	b.work, b.endWork = context.WithCancelCause(context.Background())
 	return b, nil
@@ -326,6 +328,9 @@ func (b *Bridge) resume(ctx context.Context) error {
 		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
 			j.Waited = late
 			b.tell(j.Message.Chat)
+		}
+		if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
+			k.report(false, errHeld) // the outage may last
 		}
 		b.queue(j)
 	}

@@ -246,6 +246,9 @@ func (b *Bridge) cardSent(ctx context.Context, j *Job) error {
 		failed = failed || p.State == PartFailed
 		repeated = repeated || p.Repeat
 	}
+	if j.Aside != "" {
+		failed, ids = true, nil // what stands there says that the card is not shown
+	}
 	kept, err := b.cards.update(ctx, j.Card, func(kept *keptCard) {
 		_, lead := b.renderCard(j, kept)
 		kept.IDs = ids[min(lead, len(ids)):]

@@ -309,36 +309,42 @@ func (b *Bridge) refresh(ctx context.Context, j *Job) error {
 		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
 	}
 	for i := range parts {
-		if err := b.editPart(ctx, editor, Address{Chat: kept.Chat}, ids[i], parts[i].Part); err != nil {
+		err := b.editPart(ctx, j, editor, Address{Chat: kept.Chat}, ids[i], parts[i].Part)
+		if errors.Is(err, errOverdue) {
+			return b.asideJob(j, newIncident())
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// editPart tries until the message is edited or can not be.
-func (b *Bridge) editPart(ctx context.Context, editor Editor, to Address, id string, part Part) error {
+// editPart tries until the message is edited or can not be. While the platform is out of
+// order it waits, and ends with [errOverdue] after a day. Doing it again does no harm.
+func (b *Bridge) editPart(ctx context.Context, j *Job, editor Editor, to Address, id string, part Part) error {
 	if id == "" {
 		return nil // its sending was lost
 	}
-	unknown := 0
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		probe, err := b.pass(ctx, j)
+		if err != nil {
+			return err
+		}
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
-		err := editor.Edit(call, to, id, part)
+		err = editor.Edit(call, to, id, part)
 		cancel()
+		b.breakers[to.Chat.Platform].report(probe, err)
 		if err == nil {
 			return nil
 		}
 		failure := &SendError{Outcome: Unknown, Err: err}
 		_ = errors.As(err, &failure)
-		if failure.Outcome == Unknown {
-			unknown++
-		}
-		if failure.Outcome == Refused || unknown >= maxUnknown {
+		if failure.Outcome == Refused {
 			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
 			return nil
 		}
-		if err := pause(ctx, max(wait, failure.RetryAfter)); err != nil {
+		if err := b.waitAgain(ctx, j, failure, max(wait, failure.RetryAfter)); err != nil {
 			return err
 		}
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // sendTimeout bounds one try to send a part.
 const sendTimeout = time.Minute
 
-// maxUnknown bounds how often a part is sent whose fate is unknown each time.
-const maxUnknown = 5
+// maxRepeatRetry bounds the pauses before a part is sent once more whose fate is unknown
+// each time: every try may put another copy in the chat.
+const maxRepeatRetry = time.Hour
 
 // render makes the parts of an answer. Where the platform's renderer fails, the
 // answer goes out as it is (B-04).
@@ -36,10 +38,17 @@ func (b *Bridge) render(j *Job, answer string) (parts []SentPart) {
 // error means that it has to go on later; the job then says where.
 func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 	to := j.address()
-	for i := range j.Parts {
-		if err := b.deliverPart(ctx, j, to, &j.Parts[i]); err != nil {
+	for i := 0; i < len(j.Parts); i++ {
+		err := b.deliverPart(ctx, j, to, &j.Parts[i])
+		if errors.Is(err, errOverdue) {
+			if err = b.giveUp(j, i); err == nil {
+				err = b.deliverPart(ctx, j, to, &j.Parts[i])
+			}
+		}
+		if err != nil {
 			return err
 		}
+		j.Held = time.Time{}
 	}
 	if j.Card != "" {
 		if err := b.cardSent(ctx, j); err != nil {
@@ -47,10 +56,8 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 		}
 	}
 	state := StateDone
-	for _, p := range j.Parts {
-		if p.State == PartFailed {
-			state = StateFailed
-		}
+	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p SentPart) bool { return p.State == PartFailed }) {
+		state = StateFailed
 	}
 	b.measureAnswer(to.Chat.Platform, state)
 	b.closeLater(j, state)
@@ -70,45 +77,67 @@ func (b *Bridge) closeLater(j *Job, state State) {
 	})
 }
 
-// deliverPart tries until the part is sent or refused. Waiting can be interrupted;
-// a try that has begun is not.
+// deliverPart tries until the part is sent or refused. While the platform is out of order
+// it waits, and ends with [errOverdue] after a day. Waiting can be interrupted; a try that
+// has begun is not.
 func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPart) error {
-	unknown, tries := 0, 0
-	for wait := minRetry; p.State != PartSent && p.State != PartFailed; wait = min(2*wait, maxRetry) {
-		if err := context.Cause(ctx); err != nil {
+	var tries attempts
+	for p.State != PartSent && p.State != PartFailed {
+		probe, err := b.pass(ctx, j)
+		if err != nil {
 			return err
 		}
-		err := b.try(j, to, p)
-		tries++
+		err = b.try(j, to, p)
+		b.breakers[to.Chat.Platform].report(probe, err)
+		if err == nil {
+			continue
+		}
 		var failure *SendError
-		switch {
-		case err == nil:
-			continue
-		case !errors.As(err, &failure):
+		if !errors.As(err, &failure) {
 			return err
-		case p.File != nil && hopeless(failure, tries):
-			b.noticeInstead(j, p, err)
-			continue
-		case failure.Outcome == Unknown:
-			if unknown++; unknown >= maxUnknown {
-				p.State = PartFailed
-				b.log.Error("answer given up: its sending breaks each time", "job", j.Key(), "err", err)
-				continue
-			}
+		}
+		wait := tries.note(failure)
+		switch {
 		case failure.Outcome == Refused:
 			b.log.Error("part refused by the platform", "job", j.Key(), "err", err)
+			continue
+		case p.File != nil && tries.hopeless():
+			b.noticeInstead(j, p, err)
 			continue
 		case failure.MovedTo != "":
 			j.MovedTo = failure.MovedTo
 			to = j.address()
 		}
 		b.log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
-		if err := pause(ctx, max(wait, failure.RetryAfter)); err != nil {
+		if err := b.waitAgain(ctx, j, failure, wait); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// attempts counts the tries to send one part.
+type attempts struct{ unknown, other int }
+
+// note counts a try in vain and returns how long to wait before the next.
+func (a *attempts) note(failure *SendError) time.Duration {
+	longest := maxRetry
+	switch {
+	case failure.Outcome == Unknown:
+		a.unknown++
+		longest = maxRepeatRetry
+	case !failure.Outage:
+		a.other++
+	}
+	wait := minRetry
+	for n := max(a.unknown, a.other); n > 1 && wait < longest; n-- {
+		wait *= 2
+	}
+	return max(min(wait, longest), failure.RetryAfter)
+}
+
+// hopeless reports whether a file that was tried so often is not tried again.
+func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
 // try sends a part once and keeps its state on disk: sending before the platform has
 // the whole request, pending again where it said that it did not take it.

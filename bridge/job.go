@@ -80,6 +80,12 @@ type Job struct {
 	MovedTo string `json:"moved_to,omitempty"`
 	// Parts is the answer, from the moment its delivery begins.
 	Parts []SentPart `json:"parts,omitempty"`
+	// Held is since when its platform has not taken what is to be sent next; zero where
+	// nothing is held up.
+	Held time.Time `json:"held,omitzero"`
+	// Aside is the incident under which the rest of the answer was set aside. A line that
+	// says so stands in its place.
+	Aside string `json:"aside,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.

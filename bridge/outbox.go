@@ -24,6 +24,10 @@ const (
 	// the moment: with the growing pauses about a quarter of an hour. A text waits for
 	// longer, and the file stays in the workspace.
 	maxFileTries = 20
+	// maxFileUnknown bounds how often a file is sent whose fate is unknown each time,
+	// although the platform answers otherwise: with the growing pauses about two minutes.
+	// What breaks each upload may be the file.
+	maxFileUnknown = 8
 	// maxShownName bounds a file name in a notice, in characters.
 	maxShownName = 60
 )
@@ -148,11 +152,6 @@ func unreadable(err error) *SendError {
 		}
 	}
 	return &SendError{Outcome: Later, Err: err}
-}
-
-// hopeless reports whether a file that was tried so often is not tried again.
-func hopeless(failure *SendError, tries int) bool {
-	return failure.Outcome == Unknown && tries >= maxUnknown || tries >= maxFileTries
 }
 
 // noticeInstead has a line take the place of a file that can not be sent.

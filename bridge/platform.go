@@ -276,7 +276,8 @@ type Outcome int
 
 // The outcomes of a failed send.
 const (
-	// Unknown: it may have arrived.
+	// Unknown: it may have arrived. The answer was lost, or the platform had an error of
+	// its own and does not say what it had done by then.
 	Unknown Outcome = iota
 	// Later: it has not arrived and can be tried again, not before RetryAfter.
 	Later
@@ -289,6 +290,9 @@ type SendError struct {
 	Outcome Outcome
 	// RetryAfter is what the platform asks for; 0 leaves it to the caller.
 	RetryAfter time.Duration
+	// Outage is true where the platform is out of order or out of reach, so that no other
+	// send would fare better. An Unknown outcome always counts as one.
+	Outage bool
 	// MovedTo is the new id of the chat where the platform says it moved (with Later).
 	MovedTo string
 	// Err is the cause, without secrets.

@@ -18,6 +18,7 @@ import (
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
 //	              forgotten when their time is over
+//	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //
@@ -63,7 +64,7 @@ func (b *Bridge) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.cards.prune(ctx, now.Add(-ReceiptAge)), tasksErr, b.people.prune(ctx, now))
+	return errors.Join(err, b.cards.prune(ctx, now.Add(-ReceiptAge)), tasksErr, b.people.prune(ctx, now), b.pruneAsides(ctx, now.Add(-AsideAge)))
 }
 
 // prune removes receipts that were closed longer ago than ReceiptAge. One from the future

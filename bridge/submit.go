@@ -45,8 +45,8 @@ type TaskResult struct {
 	// MessageID is the platform's id of the first message of what was delivered. It is
 	// empty where not all of it was.
 	MessageID string
-	// Incident is where the log says why there was no answer; what was delivered is
-	// then a sentence that says so. Empty where there was one.
+	// Incident is where the log says why there was no answer, or why it was set aside; what
+	// was delivered is then a sentence that says so. Empty where there was one.
 	Incident string
 	// Refused is true where a budget did not allow an answer; what was delivered says so.
 	Refused bool
@@ -150,7 +150,7 @@ func (b *Bridge) report(ctx context.Context, j *Job) error {
 	if !j.isTask() || b.cfg.TaskDone == nil {
 		return nil
 	}
-	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: j.Incident, Refused: j.Refused, State: j.State}
+	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
 	if j.State != StateBarred {
 		r.Session = taskLog(r.Chat, r.Key)
 	}

@@ -24,24 +24,27 @@ func (b *Bridge) showTyping(ctx context.Context, to Address) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		keepTyping(ctx, typer, to)
+		keepTyping(ctx, typer, b.breakers[to.Chat.Platform].down, to)
 	}()
 	return func() { cancel(); <-done }
 }
 
 // keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
-// sign that can not be shown is no reason to do anything else differently.
-func keepTyping(ctx context.Context, typer Typer, to Address) {
+// sign that can not be shown is no reason to do anything else differently. While the
+// platform is out of order there is none.
+func keepTyping(ctx context.Context, typer Typer, down func() bool, to Address) {
 	timer := time.NewTimer(typingDelay)
 	defer timer.Stop()
 	shown := false
 	for {
 		select {
 		case <-timer.C:
-			call, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingInterval)
-			_ = typer.Typing(call, to, true)
-			cancel()
-			shown = true
+			if !down() {
+				call, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingInterval)
+				_ = typer.Typing(call, to, true)
+				cancel()
+				shown = true
+			}
 			timer.Reset(typingInterval)
 		case <-ctx.Done():
 			if shown {

@@ -311,6 +311,9 @@ func (w why) delivered() []string {
 	if !w.job.Closed.IsZero() {
 		line += ", finished " + clock(w.job.Closed)
 	}
+	if w.job.Aside != "" {
+		line += ". The platform was out of order for a day: the rest was set aside, incident " + w.job.Aside
+	}
 	return []string{line + "."}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 // Slack delivers events for some minutes and then no more. So after a time without a
@@ -48,16 +49,16 @@ func (r *receiver) fillGaps(ctx context.Context) {
 			return
 		case <-r.reach.wake:
 		}
-		pause := newPause()
+		pauses := retry.New(minBackOff, maxBackOff)
 		for since, number := r.reach.gap(); !since.IsZero() && ctx.Err() == nil; since, number = r.reach.gap() {
 			err := r.backfill(ctx, since)
 			if err == nil {
 				r.reach.filled(number)
 				continue
 			}
-			wait := pause.after(err)
+			wait := pauses.Next(asked(err))
 			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
-			sleep(ctx, wait)
+			_ = retry.Wait(ctx, wait) // the loop looks at ctx
 		}
 	}
 }
@@ -212,7 +213,7 @@ func (r *receiver) insist(ctx context.Context, method string, with func(context.
 	for i := 1; ; i++ {
 		err := r.api.call(ctx, method, with)
 		var ce *callError
-		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxInsist || !sleep(ctx, max(ce.retryAfter, minBackOff)) {
+		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxInsist || retry.Wait(ctx, max(ce.retryAfter, minBackOff)) != nil {
 			return err
 		}
 	}

@@ -112,6 +112,11 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("slack: %s: %v", e.method, e.err)
 }
 
+// limited reports whether Slack took the call for one too many.
+func (e *callError) limited() bool {
+	return e.status == http.StatusTooManyRequests || e.code == "ratelimited" || e.code == "rate_limited"
+}
+
 // Unwrap returns the cause, where keeping it is safe.
 func (e *callError) Unwrap() error { return e.err }
 
@@ -180,7 +185,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 		return nil
 	}
 	c.explain(fault, err)
-	if fault.status == http.StatusTooManyRequests || fault.code == "ratelimited" || fault.code == "rate_limited" {
+	if fault.limited() {
 		c.paces.limited(r.key(), fault.retryAfter, gapOf(r.method))
 	}
 	return fault

@@ -153,6 +153,9 @@ func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 		f.Effect = emulator.TooManyRequests
 	case platformtest.ServerError:
 		f.Effect = emulator.ServerError
+	case platformtest.Outage:
+		f.Effect = emulator.CutBefore
+		w.inject(emulator.Fault{Method: "auth.test", Times: 3, Effect: emulator.CutBefore})
 	case platformtest.DuplicateDelivery:
 		f.Method, f.Effect = "envelope", emulator.Duplicate
 	}

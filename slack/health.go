@@ -1,10 +1,13 @@
 package slack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/slack-go/slack"
 )
 
 // health is what the connection has come to. The zero value is not running.
@@ -78,4 +81,12 @@ func (p *Platform) Health() error {
 		return fmt.Errorf("slack: not connected since %s: %w", h.since.UTC().Format(time.RFC3339), h.link)
 	}
 	return fmt.Errorf("slack: not connected since %s", h.since.UTC().Format(time.RFC3339))
+}
+
+// Ping implements [bridge.Pinger] with auth.test.
+func (p *Platform) Ping(ctx context.Context) error {
+	return p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) error {
+		_, err := api.AuthTestContext(ctx)
+		return err
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"oneclaw/internal/retry"
 )
 
 const (
@@ -59,7 +61,7 @@ func (p *paces) wait(ctx context.Context, key string) time.Duration {
 		if d <= 0 {
 			return 0
 		}
-		if !held || !sleep(ctx, d) {
+		if !held || retry.Wait(ctx, d) != nil {
 			return max(time.Until(at), minGap)
 		}
 		if !p.isShut(key) {

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/retry"
 )
 
 func TestPaces(t *testing.T) {
@@ -180,7 +181,7 @@ func (f *fixture) insist(chat bridge.Chat, text string) {
 			return
 		}
 		var failure *bridge.SendError
-		if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !sleep(f.t.Context(), failure.RetryAfter) {
+		if !errors.As(err, &failure) || failure.Outcome != bridge.Later || retry.Wait(f.t.Context(), failure.RetryAfter) != nil {
 			f.t.Errorf("%s: %v", fmt.Sprint(chat), err)
 			return
 		}

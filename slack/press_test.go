@@ -205,7 +205,8 @@ func TestEditRefusals(t *testing.T) {
 		{"empty button", mine, bridge.Part{Text: "x", Buttons: [][]bridge.Button{{{Label: "x"}}}}, emulator.Fault{}, bridge.Refused},
 		{"too old", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "edit_window_closed"}, bridge.Refused},
 		{"rate limit", mine, question(), emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 3}, bridge.Later},
-		{"outage", mine, question(), emulator.Fault{Effect: emulator.ServerError}, bridge.Later},
+		{"outage", mine, question(), emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown},
+		{"trouble", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown},
 		{"answer lost", mine, question(), emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown},
 	}
 	for _, tt := range tests {

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 const (
@@ -79,7 +79,7 @@ func (r *receiver) end(ctx context.Context) {
 
 // identify learns who the bot is and what it may do.
 func (p *Platform) identify(ctx context.Context) (self, error) {
-	pause := newPause()
+	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		var who *slack.AuthTestResponse
 		err := p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
@@ -99,11 +99,11 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 		if ctx.Err() != nil {
 			return self{}, nil
 		}
-		wait := pause.after(err)
+		wait := pauses.Next(asked(err))
 		p.health.missed(err)
 		p.log.Warn("slack cannot be reached yet", "err", err, "wait", wait)
 		p.api.close()
-		if !sleep(ctx, wait) {
+		if retry.Wait(ctx, wait) != nil {
 			return self{}, nil
 		}
 	}
@@ -122,22 +122,12 @@ func (p *Platform) checkScopes(header string) error {
 	return nil
 }
 
-// pause says how long to wait after an error.
-type pause struct{ steps *backoff.ExponentialBackOff }
-
-func newPause() pause {
-	return pause{&backoff.ExponentialBackOff{
-		InitialInterval: 2 * minBackOff, RandomizationFactor: 1.0 / 3, Multiplier: 2, MaxInterval: maxBackOff * 3 / 4,
-	}}
-}
-
-// after obeys the server where it says how long.
-func (p pause) after(err error) time.Duration {
-	var ce *callError
-	if errors.As(err, &ce) && ce.retryAfter > 0 {
+// asked is how long the server says to wait after an error.
+func asked(err error) time.Duration {
+	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
 	}
-	return min(max(p.steps.NextBackOff(), minBackOff), maxBackOff)
+	return 0
 }
 
 // enqueue has an envelope accepted in the order of its lane and then acknowledged

@@ -120,17 +120,20 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case ce.commit != nil, !ce.begun && ce.code == "" && ce.status == 0:
+	case ce.commit != nil:
 		out.Outcome = bridge.Later
+	case !ce.begun && ce.code == "" && ce.status == 0:
+		out.Outcome, out.Outage = bridge.Later, true
 	case wrongToken(err):
 		p.log.Error("slack refuses the token: check SLACK_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
-		out.Outcome = bridge.Later
-	case ce.status == http.StatusGatewayTimeout:
-		// A gateway that gave up waiting does not know what the server behind it did.
+		out.Outcome, out.Outage = bridge.Later, true
+	case refused(err, "internal_error", "fatal_error"), ce.status >= http.StatusInternalServerError:
+		// Slack says of these that a part of the operation may have succeeded, and a
+		// gateway does not know what the server behind it did.
 	case ce.code != "" && !transient(ce):
 		out.Outcome = bridge.Refused
 	case ce.code != "" || ce.status != 0:
-		out.Outcome = bridge.Later
+		out.Outcome, out.Outage = bridge.Later, !ce.limited()
 	}
 	return out
 }
@@ -196,7 +199,17 @@ func (p *Platform) respond(ctx context.Context, address, id string, part bridge.
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
+		return &bridge.SendError{Outcome: respondOutcome(resp.StatusCode), Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
 	}
 	return nil
+}
+
+func respondOutcome(status int) bridge.Outcome {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return bridge.Unknown
+	case status == http.StatusTooManyRequests:
+		return bridge.Later
+	}
+	return bridge.Refused
 }

@@ -34,7 +34,8 @@ func TestC13D16AnswersStandInTheThread(t *testing.T) {
 	}
 }
 
-func TestD17Refusals(t *testing.T) {
+// TestAttack21D17Outcomes: an error of Slack's own leaves open what had happened by then.
+func TestAttack21D17Outcomes(t *testing.T) {
 	f := setup(t, quick(), nil)
 	tests := []struct {
 		name    string
@@ -43,21 +44,24 @@ func TestD17Refusals(t *testing.T) {
 		after   time.Duration
 		kept    bool
 		commits int
+		outage  bool
 	}{
-		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1},
-		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, 1},
-		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Later, 0, false, 1},
-		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Later, 0, false, 1},
-		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, 1},
-		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Later, 0, false, 1},
-		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1},
-		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1},
-		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, 1},
-		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, 1},
-		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, 1},
-		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1},
-		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1},
-		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, 1},
+		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1, false},
+		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, 1, false},
+		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, 1, true},
+		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Unknown, 0, false, 1, true},
+		{"truncated", emulator.Fault{Effect: emulator.Refuse, Error: "request_timeout"}, bridge.Later, 0, false, 1, true},
+		{"unavailable", emulator.Fault{Effect: emulator.Refuse, Error: "service_unavailable"}, bridge.Later, 0, false, 1, true},
+		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, 1, true},
+		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown, 0, false, 1, true},
+		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1, true},
+		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1, false},
+		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, 1, false},
+		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, 1, false},
+		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, 1, false},
+		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1, true},
+		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1, true},
+		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, 1, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +73,9 @@ func TestD17Refusals(t *testing.T) {
 			var failure *bridge.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
 				t.Errorf("got %+v", err)
+			}
+			if outage := failure != nil && (failure.Outage || failure.Outcome == bridge.Unknown); outage != tt.outage {
+				t.Errorf("taken for an outage: %t", outage)
 			}
 			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept || commits != tt.commits {
 				t.Errorf("kept %t, %d commits", kept, commits)
@@ -186,7 +193,7 @@ func TestRendering(t *testing.T) {
 	}
 }
 
-func TestCommandInAChannelWithoutTheBot(t *testing.T) {
+func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	sent, err := f.Command("C9", f.user, "/oneclaw", "whoami")
@@ -201,6 +208,13 @@ func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	}
 	if got := f.Messages("C9"); len(got) != 1 || got[0].Ephemeral != f.user || got[0].Text != "you are Ann" {
 		t.Errorf("got %+v", got)
+	}
+	for status, want := range map[int]bridge.Outcome{502: bridge.Unknown, 504: bridge.Unknown, 429: bridge.Later, 404: bridge.Refused} {
+		f.inject(emulator.Fault{Method: "response", Times: 1, Effect: emulator.ServerError, Status: status})
+		var failure *bridge.SendError
+		if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}, nil); !errors.As(err, &failure) || failure.Outcome != want {
+			t.Errorf("status %d: %v", status, err)
+		}
 	}
 	to.ReplyTo = "another"
 	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}, nil); err == nil {
@@ -321,5 +335,36 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 	var failure *bridge.SendError
 	if !errors.As(err, &failure) || failure.Outcome != bridge.Unknown {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAttack02AServerErrorIsNoFlood: an error of Slack's own is no word about the pace.
+func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for _, fault := range []emulator.Fault{
+		{Effect: emulator.ServerError, Status: 503}, {Effect: emulator.ServerError, Status: 504},
+		{Effect: emulator.Refuse, Error: "internal_error"}, {Effect: emulator.Refuse, Error: "fatal_error"},
+	} {
+		fault.Method, fault.Times = "chat.postMessage", 1
+		f.inject(fault)
+		if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"}); err == nil {
+			t.Error("no error")
+		}
+	}
+	if len(f.p.api.paces.limits) != 0 {
+		t.Error("sends are held back")
+	}
+}
+
+func TestAttack02PingShowsAnOutage(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON, emulator.Refuse} {
+		f.inject(emulator.Fault{Method: "auth.test", Times: 1, Effect: effect, Status: 504})
+		if err := f.p.Ping(t.Context()); err == nil {
+			t.Errorf("%s: no error", effect)
+		}
+		if err := f.p.Ping(t.Context()); err != nil {
+			t.Errorf("after %s: %v", effect, err)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -86,6 +85,7 @@ var (
 	_ bridge.Uploader       = (*Platform)(nil)
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
+	_ bridge.Pinger         = (*Platform)(nil)
 	_ bridge.Speller        = (*Platform)(nil)
 )
 
@@ -135,21 +135,6 @@ func (p *Platform) Name() string { return Name }
 // CommandSign implements [bridge.Speller]: Slack keeps texts that begin with a slash for
 // itself, and refuses those it does not know.
 func (p *Platform) CommandSign() string { return "!" }
-
-// sleep reports false where ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // cache keeps the last few values, each for a time. The zero value is ready.
 type cache[K comparable, V any] struct {

@@ -12,6 +12,8 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
+
+	"oneclaw/internal/retry"
 )
 
 const (
@@ -228,7 +230,7 @@ const stableAge = 10 * time.Second
 // link keeps a socket open until ctx ends, and a second one while Slack replaces
 // the first. It returns an error where going on is of no use.
 func (r *receiver) link(ctx context.Context) error {
-	pause := newPause()
+	pauses := retry.New(minBackOff, maxBackOff)
 	var old *socket
 	replaces := false
 	for ctx.Err() == nil {
@@ -237,11 +239,11 @@ func (r *receiver) link(ctx context.Context) error {
 			if err := fatal(err); err != nil || ctx.Err() != nil {
 				return err
 			}
-			wait := pause.after(err)
+			wait := pauses.Next(asked(err))
 			r.health.missed(err)
 			r.log.Warn("slack cannot be reached", "err", err, "wait", wait)
 			r.api.close()
-			sleep(ctx, wait)
+			_ = retry.Wait(ctx, wait) // the loop looks at ctx
 			continue
 		}
 		if old != nil {
@@ -262,10 +264,10 @@ func (r *receiver) link(ctx context.Context) error {
 			old, replaces = s, true
 		}
 		if time.Since(s.opened) >= stableAge {
-			pause = newPause()
+			pauses.Reset()
 			continue
 		}
-		sleep(ctx, pause.after(nil))
+		_ = retry.Wait(ctx, pauses.Next(0)) // the loop looks at ctx
 	}
 	return nil
 }

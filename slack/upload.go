@@ -42,7 +42,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 	if err != nil {
 		failure := p.sendError(to, err)
 		if failure.Outcome == bridge.Unknown {
-			failure.Outcome = bridge.Later // nobody has seen it
+			failure.Outcome, failure.Outage = bridge.Later, true // nobody has seen it
 		}
 		return "", failure
 	}

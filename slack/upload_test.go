@@ -99,6 +99,8 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, bridge.Later, 0, false, 0},
 		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1},
 		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1},
+		{"share: trouble", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, 1},
+		{"share: bad gateway", emulator.Fault{Method: share, Effect: emulator.ServerError}, bridge.Unknown, 0, false, 1},
 		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1},
 		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1},
 		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1},

@@ -85,10 +85,10 @@ func TestAnswersToPresses(t *testing.T) {
 	}
 }
 
-func TestEditFaults(t *testing.T) {
+func TestAttack21EditFaults(t *testing.T) {
 	for effect, want := range map[emulator.Effect]bridge.Outcome{
 		emulator.TooManyRequests: bridge.Later,
-		emulator.ServerError:     bridge.Later,
+		emulator.ServerError:     bridge.Unknown,
 		emulator.CutBefore:       bridge.Unknown,
 		emulator.CutAfter:        bridge.Unknown,
 		emulator.BadJSON:         bridge.Unknown,

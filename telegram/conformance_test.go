@@ -121,6 +121,9 @@ func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 		f.Effect = emulator.TooManyRequests
 	case platformtest.ServerError:
 		f.Effect = emulator.ServerError
+	case platformtest.Outage:
+		f.Effect = emulator.CutBefore
+		w.inject(w.t, emulator.Fault{Method: "getMe", Times: 3, Effect: emulator.CutBefore})
 	case platformtest.DuplicateDelivery:
 		f = emulator.Fault{Method: "getUpdates", Times: 1, Effect: emulator.Duplicate}
 	}

@@ -99,13 +99,13 @@ func TestCommitComesBeforeTheMessage(t *testing.T) {
 	}
 }
 
-func TestSendFaults(t *testing.T) {
+func TestAttack21SendFaults(t *testing.T) {
 	tests := map[emulator.Effect]struct {
 		outcome bridge.Outcome
 		arrived int
 	}{
 		emulator.TooManyRequests: {bridge.Later, 0},
-		emulator.ServerError:     {bridge.Later, 0},
+		emulator.ServerError:     {bridge.Unknown, 0},
 		emulator.CutBefore:       {bridge.Unknown, 0},
 		emulator.CutAfter:        {bridge.Unknown, 1},
 		emulator.BadJSON:         {bridge.Unknown, 1},
@@ -195,5 +195,34 @@ func TestTopics(t *testing.T) {
 	}
 	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), bridge.Part{Text: "to nothing"}, nothing); err != nil {
 		t.Errorf("reply to a message that is gone: %v", err)
+	}
+}
+
+// TestAttack02AServerErrorIsNoFlood: an error of the server is no word about the pace.
+func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
+	s := newStage(t)
+	for _, status := range []int{500, 502, 503, 504} {
+		for range 5 {
+			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.ServerError, Status: status})
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "x"}, nil); err == nil {
+				t.Error("no error")
+			}
+		}
+	}
+	if address := to(s.ann, 0, 0); !s.p.pacer.idle(address.Chat.ID) || len(s.p.pacer.chats) != 0 {
+		t.Error("sends are held back")
+	}
+}
+
+func TestAttack02PingShowsAnOutage(t *testing.T) {
+	s := newStage(t)
+	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON} {
+		s.inject(t, emulator.Fault{Method: "getMe", Times: 1, Effect: effect, Status: 504})
+		if err := s.p.Ping(t.Context()); err == nil {
+			t.Errorf("%s: no error", effect)
+		}
+		if err := s.p.Ping(t.Context()); err != nil {
+			t.Errorf("after %s: %v", effect, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -117,3 +118,6 @@ func (p *Platform) Health() error {
 	}
 	return fmt.Errorf("telegram: no poll has ended for %v", quiet.Round(time.Second))
 }
+
+// Ping implements [bridge.Pinger] with getMe.
+func (p *Platform) Ping(ctx context.Context) error { return p.api.call(ctx, "getMe", nil, nil) }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 const testToken = "123456:SECRET-0123456789-abcdefghij"
@@ -140,7 +141,7 @@ func hang(ctx context.Context, form url.Values) (int, string, error) {
 	if err != nil {
 		return refusal(400, err.Error())
 	}
-	if !sleep(ctx, d) {
+	if retry.Wait(ctx, d) != nil {
 		return 0, "", ctx.Err()
 	}
 	return ok(`[]`)

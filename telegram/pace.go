@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 // Bounds of the pace that flood control asks for. Telegram does not publish its limits:
@@ -194,7 +195,7 @@ func (p *Platform) admit(ctx context.Context, chat bridge.Chat) error {
 		if wait <= 0 {
 			return nil
 		}
-		if wait > maxHold || !sleep(ctx, wait) {
+		if wait > maxHold || retry.Wait(ctx, wait) != nil {
 			return &bridge.SendError{Outcome: bridge.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
 		}
 		if !p.pacer.punished(chat.ID) {

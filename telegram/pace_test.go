@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/bridge"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/retry"
 )
 
 // inMemory carries requests to a handler without a network, so that the clock of a
@@ -78,7 +79,7 @@ func (s *stage) deliver(ctx context.Context, to bridge.Address, texts []string) 
 			if err == nil {
 				break
 			}
-			if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !sleep(ctx, max(time.Second/2, failure.RetryAfter)) {
+			if !errors.As(err, &failure) || failure.Outcome != bridge.Later || retry.Wait(ctx, max(time.Second/2, failure.RetryAfter)) != nil {
 				return err
 			}
 		}

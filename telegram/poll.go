@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 // Times of the poll loop.
@@ -46,14 +46,14 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 		in:       in,
 		decode:   decoder{self: self, albums: &recent[album]{}, forums: &p.forums, log: p.log},
 		slots:    make(chan struct{}, maxDismissing),
-		pause:    newPause(),
+		pauses:   retry.New(minBackOff, maxBackOff),
 	}
 	defer r.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.tasks.Go(func() { r.watch(ctx) })
 	for ctx.Err() == nil {
-		if wait := r.round(ctx); !sleep(ctx, wait) {
+		if retry.Wait(ctx, r.round(ctx)) != nil {
 			break
 		}
 	}
@@ -63,7 +63,7 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 // identify learns who the bot is, and removes a webhook, which would keep polls
 // from getting anything.
 func (p *Platform) identify(ctx context.Context) (user, error) {
-	pause := newPause()
+	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		var self user
 		err := p.api.call(ctx, "getMe", nil, &self)
@@ -83,10 +83,10 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 		if err == nil {
 			return self, nil
 		}
-		wait := pause.after(err)
+		wait := pauses.Next(asked(err))
 		p.log.Warn("telegram cannot be reached yet", "err", err, "wait", wait)
 		p.api.renew()
-		if !sleep(ctx, wait) {
+		if retry.Wait(ctx, wait) != nil {
 			return user{}, nil
 		}
 	}
@@ -110,25 +110,12 @@ func (p *Platform) dropWebhook(ctx context.Context) error {
 	return p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
 }
 
-// pause says how long to wait after an error.
-type pause struct{ steps *backoff.ExponentialBackOff }
-
-func newPause() pause {
-	return pause{&backoff.ExponentialBackOff{
-		InitialInterval:     minBackOff * 3 / 2,
-		RandomizationFactor: 1.0 / 3,
-		Multiplier:          2,
-		MaxInterval:         maxBackOff * 3 / 4,
-	}}
-}
-
-// after obeys the server where it says how long.
-func (p pause) after(err error) time.Duration {
-	var ce *callError
-	if errors.As(err, &ce) && ce.retryAfter > 0 {
+// asked is how long the server says to wait after an error.
+func asked(err error) time.Duration {
+	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
 	}
-	return min(max(p.steps.NextBackOff(), minBackOff), maxBackOff)
+	return 0
 }
 
 // receiver is the poll loop of one Run.
@@ -137,7 +124,7 @@ type receiver struct {
 	decode decoder
 	in     bridge.Inbox
 	offset int64
-	pause  pause
+	pauses *retry.Pauses
 	slots  chan struct{}
 	tasks  sync.WaitGroup
 	// editions belong to the loop alone.
@@ -159,13 +146,13 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	}
 	r.health.polled(nil)
 	if len(raws) == 0 {
-		r.pause.steps.Reset()
+		r.pauses.Reset()
 		return max(0, emptyPause-time.Since(begin))
 	}
 	r.decode.commands = r.announced()
 	events, last, known := r.decode.batch(raws)
 	if !known {
-		return r.pause.after(nil)
+		return r.pauses.Next(0)
 	}
 	events = r.editions.changed(events)
 	r.health.hands()
@@ -175,14 +162,14 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 	}
 	r.health.accepted(err)
 	if err != nil {
-		wait := r.pause.after(nil)
+		wait := r.pauses.Next(0)
 		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
 		return wait
 	}
 	r.editions.keep(events)
 	// Ids count up, but may begin anew after a week of silence.
 	r.offset = last + 1
-	r.pause.steps.Reset()
+	r.pauses.Reset()
 	return 0
 }
 
@@ -229,7 +216,7 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 		return wait
 	}
 	r.health.polled(err)
-	wait := r.pause.after(err)
+	wait := r.pauses.Next(asked(err))
 	r.log.Warn("poll without answer", "err", err, "wait", wait)
 	// A connection that has died in silence must not carry the next poll too.
 	r.api.renew()

@@ -126,32 +126,33 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case ce.commit != nil, ce.code == 0 && !ce.begun:
+	case ce.commit != nil:
 		out.Outcome = bridge.Later
+	case ce.code == 0 && !ce.begun:
+		out.Outcome, out.Outage = bridge.Later, true
 	case ce.movedTo != 0:
 		out.Outcome, out.MovedTo = bridge.Later, strconv.FormatInt(ce.movedTo, 10)
 	case wrongToken(err):
 		p.log.Error("telegram refuses the token: check TELEGRAM_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
-		out.Outcome = bridge.Later
+		out.Outcome, out.Outage = bridge.Later, true
 	default:
 		out.Outcome = outcome(ce)
+		out.Outage = out.Outcome == bridge.Later && ce.code != http.StatusTooManyRequests
 	}
 	return out
 }
 
-// outcome judges by the status. A gateway that gave up waiting does not know what
-// the server behind it did; a gateway that refuses in words of its own has not
+// outcome judges by the status. An error of a server says nothing about what it, or the
+// one behind it, had done by then; a gateway that refuses in words of its own has not
 // asked it.
 func outcome(ce *callError) bridge.Outcome {
 	switch {
 	case ce.code == http.StatusTooManyRequests:
 		return bridge.Later
-	case ce.code == http.StatusGatewayTimeout:
-		return bridge.Unknown
 	case ce.code == http.StatusRequestEntityTooLarge:
 		return bridge.Refused
-	case ce.code >= 500:
-		return bridge.Later
+	case ce.code >= http.StatusInternalServerError:
+		return bridge.Unknown
 	case ce.code >= 400 && ce.answered:
 		return bridge.Refused
 	case ce.code >= 300:

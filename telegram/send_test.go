@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/retry"
 )
 
 var private = bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "5"}}
@@ -24,7 +25,7 @@ type counted struct {
 
 func (c *counted) commit() error { c.n++; return c.err }
 
-func TestSendOutcomes(t *testing.T) {
+func TestAttack21SendOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (int, string, error)
 		want   bridge.SendError
@@ -37,14 +38,14 @@ func TestSendOutcomes(t *testing.T) {
 		}, bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"}},
 		"blocked":        {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, bridge.SendError{Outcome: bridge.Refused}},
 		"chat not found": {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, bridge.SendError{Outcome: bridge.Refused}},
-		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, bridge.SendError{Outcome: bridge.Later}},
-		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, bridge.SendError{Outcome: bridge.Later}},
-		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, bridge.SendError{Outcome: bridge.Later}},
-		"502 page":       {func() (int, string, error) { return 502, "<html>", nil }, bridge.SendError{Outcome: bridge.Later}},
-		"503 page":       {func() (int, string, error) { return 503, "", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
+		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
+		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, bridge.SendError{Outcome: bridge.Unknown}},
+		"502 page":       {func() (int, string, error) { return 502, "<html>", nil }, bridge.SendError{Outcome: bridge.Unknown}},
+		"503 page":       {func() (int, string, error) { return 503, "", nil }, bridge.SendError{Outcome: bridge.Unknown}},
 		"504 page":       {func() (int, string, error) { return 504, "<html>", nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"403 page":       {func() (int, string, error) { return 403, "<html>", nil }, bridge.SendError{Outcome: bridge.Later}},
-		"redirect":       {func() (int, string, error) { return 302, "", nil }, bridge.SendError{Outcome: bridge.Later}},
+		"403 page":       {func() (int, string, error) { return 403, "<html>", nil }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
+		"redirect":       {func() (int, string, error) { return 302, "", nil }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
 		"half an answer": {func() (int, string, error) { return 200, `{"ok":true,"result":{"message_`, nil }, bridge.SendError{Outcome: bridge.Unknown}},
 		"no message":     {func() (int, string, error) { return ok(`true`) }, bridge.SendError{Outcome: bridge.Unknown}},
 		"no id":          {func() (int, string, error) { return ok(`{}`) }, bridge.SendError{Outcome: bridge.Unknown}},
@@ -60,7 +61,7 @@ func TestSendOutcomes(t *testing.T) {
 			if !errors.As(err, &got) || id != "" {
 				t.Fatalf("Send = %q, %v, want a SendError", id, err)
 			}
-			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo {
+			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo || got.Outage != tt.want.Outage {
 				t.Errorf("Send = %+v, want %+v", *got, tt.want)
 			}
 			if c.n != 1 {
@@ -90,8 +91,8 @@ func TestSendBeforeAnythingIsOut(t *testing.T) {
 			var c counted
 			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"}, c.commit)
 			var got *bridge.SendError
-			if !errors.As(err, &got) || got.Outcome != bridge.Later || c.n != 0 {
-				t.Errorf("Send = %v after %d commits, want Later after none", err, c.n)
+			if !errors.As(err, &got) || got.Outcome != bridge.Later || !got.Outage || c.n != 0 {
+				t.Errorf("Send = %v after %d commits, want Later in an outage after none", err, c.n)
 			}
 		})
 	}
@@ -224,7 +225,7 @@ func TestD19NoToken(t *testing.T) {
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)
 			p.health.start()
-			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pause: newPause()}
+			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pauses: retry.New(minBackOff, maxBackOff)}
 			r.decode.log = p.log
 			_ = r.round(ctx)
 			_ = r.round(ctx)

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,6 +84,7 @@ var (
 	_ bridge.Administrators = (*Platform)(nil)
 	_ bridge.Announcer      = (*Platform)(nil)
 	_ bridge.Monitor        = (*Platform)(nil)
+	_ bridge.Pinger         = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
@@ -125,21 +125,6 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
-
-// sleep reports false where ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // recent remembers the last few keys. The zero value is ready.
 type recent[K comparable] struct {

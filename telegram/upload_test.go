@@ -136,13 +136,13 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	}
 }
 
-func TestFileFaults(t *testing.T) {
+func TestAttack21FileFaults(t *testing.T) {
 	for effect, tt := range map[emulator.Effect]struct {
 		outcome bridge.Outcome
 		arrived int
 	}{
 		emulator.TooManyRequests: {bridge.Later, 0},
-		emulator.ServerError:     {bridge.Later, 0},
+		emulator.ServerError:     {bridge.Unknown, 0},
 		emulator.CutBefore:       {bridge.Unknown, 0},
 		emulator.CutAfter:        {bridge.Unknown, 1},
 		emulator.BadJSON:         {bridge.Unknown, 1},
@@ -179,7 +179,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-100123}}`,
 			bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"},
 		},
-		"gateway":  {502, "<html>", bridge.SendError{Outcome: bridge.Later}},
+		"gateway":  {502, "<html>", bridge.SendError{Outcome: bridge.Unknown}},
 		"no token": {401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, bridge.SendError{Outcome: bridge.Later}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"time"
+
+	"oneclaw/internal/retry"
 )
 
 // Times of the watchdog.
@@ -37,7 +39,7 @@ func newClocks() clocks {
 func (r *receiver) watch(ctx context.Context) {
 	wall, running := r.clocks()
 	ill := false
-	for sleep(ctx, watchInterval) {
+	for retry.Wait(ctx, watchInterval) == nil {
 		w, n := r.clocks()
 		if ahead := w.Sub(wall) - (n - running); ahead > maxJump {
 			r.log.Info("the machine slept or its clock was set: connecting anew", "ahead", ahead.Round(time.Second))

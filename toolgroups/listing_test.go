@@ -96,6 +96,10 @@ func TestAcceptance041TokensOfTheListing(t *testing.T) {
 	if got > 310 {
 		t.Errorf("the listing costs %d tokens, more than 310", got)
 	}
+	reg := house(t)
+	if n := testing.AllocsPerRun(20, func() { _ = reg.Listing() }); n > 2 {
+		t.Errorf("asking for the listing allocates %.0f times: it is built once", n)
+	}
 }
 
 func TestAcceptance042CoreOnlySavesFourFifths(t *testing.T) {

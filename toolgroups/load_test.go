@@ -113,6 +113,33 @@ func TestAcceptance031SingleTool(t *testing.T) {
 	if got := load(t, set, "one_tool"); got != "Loaded 1 tools from group 'One Tool':\n- x: Does x" {
 		t.Errorf("got %q", got)
 	}
+	if text, fault := call(t, set.Round(), "x", `{}`, admin()); fault != nil || text != "ran x" {
+		t.Errorf("its tool: %q, %v", text, fault)
+	}
+}
+
+// TestAcceptance040LoadIsBounded counts what a load allocates with the whole registry: a
+// bound that a search through all tools or a copy of all schemas would break.
+func TestAcceptance040LoadIsBounded(t *testing.T) {
+	reg := house(t)
+	small, large := loadAllocations(t, reg, "pdf"), loadAllocations(t, reg, "google_gmail")
+	if perTool := (large - small) / (25 - 3); small > 250 || perTool > 25 {
+		t.Errorf("loading 3 tools allocates %.0f times, each further tool %.1f times", small, perTool)
+	}
+}
+
+func loadAllocations(t *testing.T, reg *toolgroups.Registry, group string) float64 {
+	t.Helper()
+	arguments := json.RawMessage(fmt.Sprintf(`{"group_name":%q}`, group))
+	return testing.AllocsPerRun(20, func() {
+		tool, fault := toolgroups.NewSet(fixed(reg), nil).Round().Lookup(toolgroups.LoadToolGroup, admin())
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if _, fault = toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Arguments: arguments}); fault != nil {
+			t.Fatal(fault)
+		}
+	})
 }
 
 func TestAcceptance062And063RolesOfGroups(t *testing.T) {

@@ -83,8 +83,16 @@ func TestAcceptance047SameSourceReplaces(t *testing.T) {
 	if a.DisplayName != "New" || a.Description != "new" || len(a.Tools) != 1 {
 		t.Errorf("got %+v", a)
 	}
-	if _, ok := reg.Tool("x_00"); ok {
-		t.Error("a tool of the replaced group is still there")
+	for tool, want := range map[string]bool{"x_00": false, "x_01": false, "y_00": true} {
+		if _, ok := reg.Tool(tool); ok != want {
+			t.Errorf("%s is there: %t, want %t", tool, ok, want)
+		}
+	}
+	if b := reg.Groups()[1]; b.Name != "b" || b.DisplayName != "B" || b.Description != "b" {
+		t.Errorf("the other group is %+v", b)
+	}
+	if got := strings.Count(reg.Listing(), "\n- "); got != 2 || strings.Contains(reg.Listing(), "old") {
+		t.Errorf("the listing has %d groups: %s", got, reg.Listing())
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	api "github.com/sashabaranov/go-openai"
 
 	"oneclaw/agent"
+	"oneclaw/internal/retry"
 )
 
 // Defaults of [Config].
@@ -34,6 +34,12 @@ const (
 	DefaultMaxWait      = time.Minute
 	// DefaultMaxTools is the largest tools array that OpenAI documents.
 	DefaultMaxTools = 128
+)
+
+// Pauses between the attempts of one request.
+const (
+	minPause = 350 * time.Millisecond
+	maxPause = 20 * time.Second
 )
 
 // Config is what a [Client] is made of.
@@ -153,8 +159,7 @@ func (c *Client) ModelName() string { return c.cfg.Model }
 // for which ctx ended.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	p := c.payload(req)
-	pauses := backoff.NewExponentialBackOff()
-	pauses.MaxInterval = 20 * time.Second
+	pauses := retry.New(minPause, maxPause)
 	left := c.cfg.MaxWait
 	for attempt := 1; ; attempt++ {
 		reply, streamed, fault := c.try(ctx, p, onDelta)
@@ -171,30 +176,18 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 			p = c.payload(req)
 			continue
 		}
-		pause := max(pauses.NextBackOff(), fault.failure.RetryAfter)
+		pause := pauses.Next(fault.failure.RetryAfter)
 		if !fault.passing || attempt >= c.cfg.MaxAttempts || pause > left {
 			return agent.Reply{}, fault.failure
 		}
 		left -= pause
 		c.log.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
-		if !sleep(ctx, pause) {
-			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
+		if err := retry.Wait(ctx, pause); err != nil {
+			return agent.Reply{}, fmt.Errorf("openai: %w", err)
 		}
 		if streamed && onDelta != nil {
 			onDelta(agent.Delta{Restart: true})
 		}
-	}
-}
-
-// sleep waits; false means that ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -37,7 +37,7 @@ func bugs() map[string][]string {
 		"ignores commits that fail":              {"NoRecordNoArrival", "RestartWhileSending"},
 		"sends twice":                            {"C06D20Order", "C13D16Threads"},
 		"hides repeats":                          {"C04AnswerDropped", "RestartWhileSending"},
-		"marks everything":                       {"C06D20Order", "D17ServerError", "C07FloodPasses"},
+		"marks everything":                       {"C06D20Order", "C07FloodPasses"},
 		"calls lost answers not sent":            {"C04AnswerDropped"},
 		"calls lost answers refused":             {"C04AnswerDropped"},
 		"calls floods refused":                   {"C07Flood", "C07FloodPasses"},
@@ -45,8 +45,11 @@ func bugs() map[string][]string {
 		"forgets how long floods last":           {"C07Flood"},
 		"stands still in floods":                 {"C07Flood"},
 		"calls errors refused":                   {"D17ServerError"},
-		"calls errors unknown":                   {"D17ServerError"},
+		"calls errors not sent":                  {"D17ServerError"},
 		"tries errors again by itself":           {"D17ServerError"},
+		"calls outages refused":                  {"Attack02Outage"},
+		"calls outages not sent":                 {"Attack02Outage"},
+		"never comes back from outages":          {"Attack02Outage"},
 		"sends parts in another order":           {"B10D06D09LongAnswers"},
 		"cuts long answers off":                  {"B10D06D09LongAnswers"},
 		"sends long answers whole":               {"B10D06D09LongAnswers"},
@@ -85,11 +88,19 @@ var (
 	_ bridge.Editor         = (*adapter)(nil)
 	_ bridge.Typer          = (*adapter)(nil)
 	_ bridge.Administrators = (*adapter)(nil)
+	_ bridge.Pinger         = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
 
 func (a *adapter) Name() string { return "memory" }
+
+func (a *adapter) Ping(context.Context) error {
+	if !a.m.back() || a.has("never comes back from outages") {
+		return errors.New("connection lost")
+	}
+	return nil
+}
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
 func (a *adapter) Run(ctx context.Context, in bridge.Inbox) error {
@@ -249,7 +260,10 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 			return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
 		}
 	}
-	if fault.Effect == RateLimited || fault.Effect == ServerError {
+	switch fault.Effect {
+	case Outage:
+		return "", &bridge.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part, commit)
 	}
 	if a.has("commits after sending") {
@@ -295,6 +309,16 @@ func (a *adapter) misdirect(to bridge.Address) bridge.Address {
 	return to
 }
 
+func (a *adapter) cut() bridge.Outcome {
+	switch a.m.bug {
+	case "calls outages not sent":
+		return bridge.Later
+	case "calls outages refused":
+		return bridge.Refused
+	}
+	return bridge.Unknown
+}
+
 func (a *adapter) lost() bridge.Outcome {
 	switch a.m.bug {
 	case "calls lost answers not sent":
@@ -309,11 +333,12 @@ func (a *adapter) lost() bridge.Outcome {
 func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
 	failure := &bridge.SendError{Outcome: bridge.Later, Err: errors.New(string(fault.Effect))}
 	if fault.Effect == ServerError {
+		failure.Outcome = bridge.Unknown
 		switch a.m.bug {
 		case "calls errors refused":
 			failure.Outcome = bridge.Refused
-		case "calls errors unknown":
-			failure.Outcome = bridge.Unknown
+		case "calls errors not sent":
+			failure.Outcome = bridge.Later
 		case "tries errors again by itself":
 			_, _ = a.Send(ctx, to, part, commit)
 			return a.Send(ctx, to, part, commit)

@@ -1,6 +1,7 @@
 package platformtest
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -11,7 +12,8 @@ func faultProperties() []property {
 		{"C04AnswerDropped", "Where the platform shows an answer and does not say so, it is shown once more, marked as a repeat.", marksRepeat},
 		{"C07Flood", "A flood limit delays its own chat alone, for as long as the platform asks, and loses nothing.", waitsAlone},
 		{"C07FloodPasses", "An answer that met a flood limit is shown by itself when the time is over, unmarked.", waitsOut},
-		{"D17ServerError", "An answer that the platform did not take because of trouble of its own is sent again, unmarked.", triesAgain},
+		{"D17ServerError", "An answer that met an error of the platform's own is sent again, marked as a repeat: nobody knows what became of the first.", triesAgain},
+		{"Attack02Outage", "An outage loses nothing: what was cut off is sent once more when the service is back, marked, and everything else once, unmarked.", outlasts},
 	}
 }
 
@@ -73,21 +75,49 @@ func waitsAlone(t testing.TB, w *world) {
 }
 
 func waitsOut(t testing.TB, w *world) {
-	w.retried(t, Fault{Effect: RateLimited, RetryAfter: time.Second})
+	w.retried(t, Fault{Effect: RateLimited, RetryAfter: time.Second}, false)
 }
 
-func triesAgain(t testing.TB, w *world) { w.retried(t, Fault{Effect: ServerError}) }
+func triesAgain(t testing.TB, w *world) { w.retried(t, Fault{Effect: ServerError}, true) }
 
-// retried checks that a fault costs one more send and is seen by nobody.
-func (w *world) retried(t testing.TB, fault Fault) {
+func outlasts(t testing.TB, w *world) {
+	w.start()
+	place, other := w.open(Direct, w.town.Member), w.open(Thread, w.town.Member)
+	w.want(w.settled(place))
+	w.town.Inject(place, Fault{Effect: Outage})
+	w.say(place, "cut off")
+	w.await("the break", func(v View) bool { return v.Sends == 2 })
+	w.say(other, "waits")
+	w.onceAs(w.settled(place), reply("cut off"), true)
+	w.want(w.settled(other), reply("waits"))
+	if got := w.look().Sends; got != 6 {
+		t.Errorf("%d sends, want one for each message and one more", got)
+	}
+}
+
+// retried checks that a fault costs one more send, and that people see it where it is to
+// be marked.
+func (w *world) retried(t testing.TB, fault Fault, repeat bool) {
 	t.Helper()
 	w.start()
 	place := w.open(Thread, w.town.Member)
 	w.town.Inject(place, fault)
 	w.say(place, "patience")
-	w.want(w.shown(place, 1), reply("patience"))
+	w.onceAs(w.shown(place, 1), reply("patience"), repeat)
 	if got := w.look().Sends; got != 2 {
 		t.Errorf("%d sends, want the one that failed and one more", got)
 	}
-	w.want(w.settled(place), reply("patience"))
+	w.onceAs(w.settled(place), reply("patience"), repeat)
+}
+
+// onceAs checks that one message stands in a place, marked or not.
+func (w *world) onceAs(got []Shown, want string, repeat bool) {
+	w.t.Helper()
+	if !repeat {
+		w.want(got, want)
+		return
+	}
+	if len(got) != 1 || !marked(got[0]) || !strings.HasPrefix(got[0].Text, want) {
+		w.t.Errorf("there stands %q, want %q once, marked", texts(got), want)
+	}
 }

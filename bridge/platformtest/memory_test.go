@@ -26,6 +26,7 @@ type memory struct {
 	updates  []bridge.Message // not confirmed
 	twice    map[string]bool  // chats whose next message is delivered twice
 	faults   map[string]Fault // for the next send in a chat
+	outage   int              // pings that are to fail
 	openers  map[string]string
 	view     View
 }
@@ -106,6 +107,9 @@ func (m *memory) Inject(in Place, fault Fault) {
 			m.twice[chat.ID] = true
 			return
 		}
+		if fault.Effect == Outage {
+			m.outage = 3
+		}
 		m.faults[chat.ID] = fault
 	})
 }
@@ -140,6 +144,14 @@ func (m *memory) fault(chat string) Fault {
 	f := m.faults[chat]
 	delete(m.faults, chat)
 	return f
+}
+
+// back reports whether it answers who asks.
+func (m *memory) back() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.outage--
+	return m.outage < 0
 }
 
 // show puts up a message.

@@ -116,6 +116,10 @@ const (
 	// ServerError fails before the next message in the chat of the place is taken, and
 	// says so with an error of the server.
 	ServerError Effect = "server error"
+	// Outage breaks the connection before the next message in the chat of the place is
+	// taken, and three times when the bot asks whether the service is back (see
+	// [bridge.Pinger]).
+	Outage Effect = "outage"
 	// DuplicateDelivery hands the next message that somebody says in the place to the
 	// adapter twice.
 	DuplicateDelivery Effect = "duplicate delivery"

@@ -82,7 +82,7 @@ func listenControl(ctx context.Context, dir string) (net.Listener, error) {
 	return heldListener{l, hold}, nil
 }
 
-// controlHandler hands out backups, one at a time, and claims.
+// controlHandler hands out backups, one at a time, claims, and what was set aside.
 func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	mux := http.NewServeMux()
@@ -103,6 +103,14 @@ func controlHandler(store *bolt.Store, dir string, log *slog.Logger) http.Handle
 			return
 		}
 		_ = json.NewEncoder(w).Encode(claim) // who asked sees that it broke off
+	})
+	mux.HandleFunc("POST /aside", func(w http.ResponseWriter, r *http.Request) {
+		all, err := asidesOf(r.Context(), store)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
 	})
 	return mux
 }

@@ -55,6 +55,7 @@ func checkups() []checkup {
 		{"files", checkFiles},
 		{"database", checkDatabase},
 		{"access", checkAccess},
+		{"set aside", checkAside},
 		{"telegram", checkTelegram},
 		{"slack", checkSlack},
 		{"model", checkModel},

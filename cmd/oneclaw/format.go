@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
 
@@ -19,6 +20,7 @@ import (
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
+//	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	session/      the present conversation; one for each chat
 //	conversation/ a line for each conversation; those of tasks go after 90 days
 //	memory/       one for each owner, of a bounded size
@@ -26,10 +28,11 @@ import (
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
 //	google/       an account, what it may do, and a sign-in; one each for a user
-//	budget/       today's state, and a bounded sum for each of the last 400 days
+//	account/      what models used: one for each user, chat and day for two months, one
+//	              for each day and month for 400 days, one for each chat since it began
 //
 // The logs hold the conversations, which people search: they stay, but for those of
-// tasks, which go with their lines. The log of a day's budget goes with the day.
+// tasks, which go with their lines.
 const formatKey = "format"
 
 // format is the record.
@@ -50,6 +53,8 @@ func migrations() []migration {
 	return []migration{
 		// Format 0 has no record of its format; nothing else is different.
 		func(context.Context, storage.Store) error { return nil },
+		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
+		budget.Migrate,
 	}
 }
 

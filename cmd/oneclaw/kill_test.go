@@ -92,8 +92,10 @@ func TestKilledInAFlood(t *testing.T) {
 				w.say(who, fmt.Sprint("message ", said), nil)
 			}
 		}
-		// The moment of the kill is what is random here; nothing depends on it.
-		<-time.After(time.Duration(rand.IntN(150)) * time.Millisecond)
+		// The moment of the kill is random: some of what was said is answered by then.
+		sent, answers := 0, rand.IntN(chats*perRound)
+		w.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+		w.until(nil, "answers before the kill", func(s telegram.State) bool { return s.Calls("sendmessage") >= sent+answers })
 		signal := syscall.SIGKILL
 		if round%4 == 3 {
 			signal = syscall.SIGTERM

@@ -57,9 +57,9 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return openai.Reply{Text: "The tool says: " + last.Content[:min(300, len(last.Content))]}, nil
 }
 
-// TestAcceptance071DeleteTheSpamOnes checks mail in one message and deletes the spam in
+// TestAcceptance018And071DeleteTheSpamOnes checks mail in one message and deletes the spam in
 // the next, on both platforms: one load, and one request to Google for 61 letters.
-func TestAcceptance071DeleteTheSpamOnes(t *testing.T) {
+func TestAcceptance018And071DeleteTheSpamOnes(t *testing.T) {
 	t.Run("telegram", func(t *testing.T) {
 		w := newTown(t, openai.BrainFunc(mailReader))
 		server := w.withGoogle(t)

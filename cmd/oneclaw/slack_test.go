@@ -131,8 +131,10 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 				}
 			}
 		}
-		// The moment of the kill is what is random here; nothing depends on it.
-		<-time.After(time.Duration(rand.IntN(150)) * time.Millisecond)
+		// The moment of the kill is random: some of what was said is answered by then.
+		sent, answers := 0, rand.IntN(perRound*len(people))
+		server.View(func(s slack.State) { sent = s.Calls("chat.postMessage") })
+		waitSlack(t, server, "answers before the kill", func(s slack.State) bool { return s.Calls("chat.postMessage") >= sent+answers })
 		signal := syscall.SIGKILL
 		if round%4 == 3 {
 			signal = syscall.SIGTERM

@@ -96,7 +96,7 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 	wantIn(t, bot.out.String(), strings.TrimSpace(incident), "connection refused")
 }
 
-func TestAcceptance022StrangersAndAMissingAllowList(t *testing.T) {
+func TestD03StrangersAndAMissingAllowList(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	w.env["ONECLAW_ALLOW"] = ""

@@ -10,8 +10,7 @@
 // So calls at the same time exceed it by one reservation at most, and the last call of a
 // day is not refused because it might be the one too many.
 //
-// All that happens on a day is in one log, with the whole state in between, so that it
-// is read quickly after a restart. Appends expect a position: of several processes with
-// one store none decides on an old state. When a day is over, its accounts are kept as a
-// [Day] under a key, its log is dropped, and days older than [KeepDays] are forgotten.
+// Each account of a day or month is a record of its own. What a call changes is written
+// in one step, each record on the version that was read: of several processes with one
+// store none decides on old accounts.
 package budget

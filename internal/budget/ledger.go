@@ -3,9 +3,11 @@ package budget
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,8 +36,8 @@ type Config struct {
 	// ReplyTokens is what is reserved for the reply to a call. 0 means
 	// [DefaultReplyTokens].
 	ReplyTokens int64
-	// Exclusive says that no other process uses the store. Reservations are then kept in
-	// memory alone: after a crash nobody would settle them, and nobody else has to see them.
+	// Exclusive says that no other process uses the store: reservations of others are of
+	// a process that is no more, and count for nothing.
 	Exclusive bool
 	// Hold is how long a reservation counts that nobody settles; it has to be longer than
 	// a call may take. 0 means [DefaultHold].
@@ -49,8 +51,9 @@ type Config struct {
 // Ledger keeps the accounts. It may be used concurrently. While there is something to
 // write it has one goroutine, for which [Ledger.Close] waits.
 type Ledger struct {
-	cfg Config
-	log *slog.Logger
+	cfg  Config
+	log  *slog.Logger
+	self string // begins the ids of its reservations
 
 	ending chan struct{} // closed by Close
 	hurry  chan struct{} // has one for an operation that is not lazy
@@ -61,11 +64,8 @@ type Ledger struct {
 	closed  bool
 	idle    sync.Cond // on mu: writing has become false
 
-	// The rest belongs to the goroutine that writes.
-	state *state // nil where it has to be read
-	last  storage.Position
-	since int             // records behind the newest whole state
-	open  map[string]hold // the reservations, where the store is exclusive
+	// book belongs to the goroutine that writes; nil if it has to be read.
+	book *book
 
 	warned sync.Map // models without a price
 }
@@ -92,7 +92,7 @@ func Open(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), open: map[string]hold{}}
+	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: newID()}
 	l.idle.L = &l.mu
 	return l, nil
 }
@@ -115,12 +115,12 @@ func (l *Ledger) Close() error {
 // errClosed is returned by calls after Close.
 var errClosed = errors.New("budget: closed")
 
-// operation is something to be decided on the state and, mostly, written down.
+// operation is something to be decided on the accounts.
 type operation struct {
-	// decide looks at the state and returns what is to be written, or nil, or an error
-	// that ends the operation. It is asked again where another process was faster.
-	decide func(s *state, now time.Time) (*event, error)
-	// patient operations are tried again where the store fails; lazy ones are written a
+	// decide looks at the accounts, may change them, and reports whether it did. After
+	// an error it has changed nothing. It is asked again if another process was faster.
+	decide func(ctx context.Context, b *book, now time.Time) (changed bool, err error)
+	// patient operations are tried again if the store fails; lazy ones are written a
 	// little later.
 	patient, lazy bool
 	tries         int
@@ -128,7 +128,7 @@ type operation struct {
 }
 
 // do queues an operation. Those that are queued together are written together.
-func (l *Ledger) do(how operation, decide func(s *state, now time.Time) (*event, error)) <-chan error {
+func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now time.Time) (bool, error)) <-chan error {
 	op := &how
 	op.decide, op.done = decide, make(chan error, 1)
 	l.mu.Lock()
@@ -213,50 +213,110 @@ func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
 	}
 }
 
-// commit writes what a batch comes to. Where the store does not take it, it returns the
-// operations that were to be written; the others are done.
+// commit decides a batch and writes what it comes to in one step. If the store does not
+// take it, it returns the operations that were to be written; the others are done.
 func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, error) {
 	for {
-		if err := l.current(ctx); err != nil {
+		now := l.cfg.Now()
+		b, err := l.open(ctx, now)
+		if err != nil {
 			return batch, err
 		}
-		var writers, readers []*operation
-		var events []event
-		now := l.cfg.Now()
-		for _, op := range batch {
-			e, err := op.decide(l.state, now)
-			switch {
-			case err != nil:
-				op.done <- err
-			case e == nil:
-				readers = append(readers, op)
-			default:
-				e.Time = now
-				l.state.apply(*e)
-				if l.cfg.Exclusive && (e.Kind == eventReserve || e.Kind == eventSettle && e.Sum == nil) {
-					readers = append(readers, op)
-					continue
-				}
-				events, writers = append(events, *e), append(writers, op)
+		results := make([]error, len(batch))
+		changed := make([]bool, len(batch))
+		for i, op := range batch {
+			changed[i], results[i] = op.decide(ctx, b, now)
+		}
+		err = b.err
+		if err == nil {
+			err = l.store(ctx, b)
+		} else {
+			clear(changed) // nothing was decided: all is read anew
+			for i := range changed {
+				changed[i] = true
 			}
 		}
-		err := l.append(ctx, events)
 		if errors.Is(err, storage.ErrConflict) {
-			// Another process has written: all is decided anew.
-			l.state = nil
-			batch = append(readers, writers...)
+			l.book = nil // another process has written: all is decided anew
 			continue
 		}
-		for _, op := range readers {
-			op.done <- nil
-		}
 		if err != nil {
-			l.state = nil
-			return writers, err
+			l.book = nil
 		}
-		for _, op := range writers {
-			op.done <- nil
+		var failed []*operation
+		for i, op := range batch {
+			if err != nil && changed[i] {
+				failed = append(failed, op)
+				continue
+			}
+			op.done <- results[i]
 		}
-		return nil, nil
+		return failed, err
 	}
+}
+
+// store writes what has changed in a book.
+func (l *Ledger) store(ctx context.Context, b *book) error {
+	ops, err := b.changes()
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	rev, err := l.cfg.Store.Write(ctx, ops...)
+	if err != nil {
+		return fmt.Errorf("write the accounts: %w", err)
+	}
+	b.written(rev)
+	return nil
+}
+
+// open returns the accounts of today. A day does not begin twice: if the clock or the time
+// zone goes back, the newer day goes on.
+func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
+	today := now.In(l.cfg.Location()).Format(time.DateOnly)
+	if l.book == nil || len(l.book.records) > maxRecords {
+		entry, err := l.cfg.Store.Get(ctx, newestKey)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, fmt.Errorf("read the day: %w", err)
+		}
+		l.book = &book{store: l.cfg.Store, day: string(entry.Value), records: map[string]*record{}}
+		if l.cfg.Exclusive {
+			l.book.own = l.self // those of a process that is no more count for nothing
+		}
+	}
+	if l.book.day >= today {
+		return l.book, nil
+	}
+	if _, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), storage.Any); err != nil {
+		return nil, fmt.Errorf("begin %s: %w", today, err)
+	}
+	l.book.day = today
+	if err := l.forget(ctx, now); err != nil {
+		l.log.Warn("accounts that are too old cannot be removed", "err", err)
+	}
+	return l.book, nil
+}
+
+// forget removes the records that are too old. They sort by their days.
+func (l *Ledger) forget(ctx context.Context, now time.Time) error {
+	named := now.AddDate(0, 0, -keepNamedDays).Format(time.DateOnly)
+	oldest := now.AddDate(0, 0, -KeepDays).Format(time.DateOnly)
+	for entry, err := range l.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return err
+		}
+		period, rest, _ := strings.Cut(strings.TrimPrefix(entry.Key, prefix), "/")
+		kind, _, _ := strings.Cut(rest, "/")
+		old := period < oldest || period < named && (Kind(kind) == KindUser || Kind(kind) == KindChat)
+		if strings.HasPrefix(entry.Key, everKey) {
+			var total record
+			old = json.Unmarshal(entry.Value, &total) == nil && total.Last < oldest
+		}
+		if !old {
+			continue
+		}
+		if err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+	return nil
 }

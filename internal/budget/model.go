@@ -80,18 +80,19 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	}
 	m.warn(limits)
 	input := estimate(req)
-	h := &hold{User: m.payer.User, Chat: m.payer.Chat, Tokens: input + m.ledger.cfg.ReplyTokens}
+	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + m.ledger.cfg.ReplyTokens}}
 	if m.priced {
 		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
 	}
-	id = newID()
-	done := m.ledger.do(operation{}, func(s *state, now time.Time) (*event, error) {
-		if refusal := s.admit(limits, m.payer, now); refusal != nil {
-			refusal.complete(s, now, m.ledger.cfg.Location())
-			return nil, refusal
+	id = m.ledger.self + newID()
+	done := m.ledger.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
+		if refusal := b.admit(ctx, limits, m.payer, now); refusal != nil {
+			refusal.complete(b.day, now, m.ledger.cfg.Location())
+			return false, refusal
 		}
 		h.Expires = now.Add(m.ledger.cfg.Hold)
-		return &event{Kind: eventReserve, ID: id, Hold: h}, nil
+		b.reserve(ctx, id, h, now)
+		return true, nil
 	})
 	select {
 	case err = <-done:
@@ -165,11 +166,12 @@ func (m *model) settle(id string, limited bool, used *Sum) {
 	if id == "" && used == nil {
 		return
 	}
-	m.ledger.do(operation{patient: true, lazy: !limited}, func(s *state, _ time.Time) (*event, error) {
-		if _, open := s.Open[id]; used == nil && !open {
-			return nil, nil
+	m.ledger.do(operation{patient: true, lazy: !limited}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+		open := b.release(ctx, id)
+		if used != nil {
+			b.charge(ctx, m.payer, *used)
 		}
-		return &event{Kind: eventSettle, ID: id, Payer: &m.payer, Sum: used}, nil
+		return open || used != nil, nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -25,8 +26,8 @@ type Refusal struct {
 }
 
 // complete says until when, in the time zone of the accounts.
-func (r *Refusal) complete(s *state, now time.Time, zone *time.Location) {
-	day, err := time.ParseInLocation(time.DateOnly, s.Day, zone)
+func (r *Refusal) complete(today string, now time.Time, zone *time.Location) {
+	day, err := time.ParseInLocation(time.DateOnly, today, zone)
 	if err != nil {
 		day = now.In(zone)
 	}
@@ -100,32 +101,30 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	if err != nil {
 		return Limit{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	now := new(Limit)
-	err = l.wait(ctx, l.do(operation{}, func(s *state, at time.Time) (*event, error) {
-		for _, r := range s.Raises {
-			if r.Key != "" && r.Key == raise.Key {
-				*now = s.limit(limits, raise.Account)
-				return nil, nil
-			}
+	raised := new(Limit)
+	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (changed bool, _ error) {
+		account := b.account(ctx, raise.Account)
+		same := func(r Raise) bool { return r.Key != "" && r.Key == raise.Key }
+		if changed = !slices.ContainsFunc(account.Raises, same); changed {
+			raise.Time = now
+			account.Raises, account.changed = append(account.Raises, raise), true
 		}
-		raise.Time = at
-		after := *s
-		after.Raises = append(append([]Raise{}, s.Raises...), raise)
-		*now = after.limit(limits, raise.Account)
-		return &event{Kind: eventRaise, Raise: &raise}, nil
+		*raised = b.limit(ctx, limits, raise.Account)
+		return changed, nil
 	}))
 	if err != nil {
 		return Limit{}, err
 	}
 	l.log.Info("budget raised", "account", raise.Account.key(), "by", raise.By.String(), "who", raise.Who)
-	return *now, nil
+	return *raised, nil
 }
 
 // Move gives the accounts of a chat and its threads to the one as which it goes on. It
 // may be called again.
 func (l *Ledger) Move(ctx context.Context, from, to string) error {
-	return l.wait(ctx, l.do(operation{}, func(*state, time.Time) (*event, error) {
-		return &event{Kind: eventMove, Move: &move{From: from, To: to}}, nil
+	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
+		b.move(ctx, from, to)
+		return true, nil
 	}))
 }
 
@@ -154,18 +153,18 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
 	}
 	r := new(Report)
-	err = l.wait(ctx, l.do(operation{}, func(s *state, now time.Time) (*event, error) {
+	err = l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
 		line := func(k Kind) Line {
 			a := payer.account(k)
-			return Line{Account: a, Spent: s.spent(a), Limit: s.limit(limits, a)}
+			return Line{Account: a, Spent: b.account(ctx, a).Sum, Limit: b.limit(ctx, limits, a)}
 		}
 		var end Refusal
-		end.complete(s, now, l.cfg.Location())
+		end.complete(b.day, now, l.cfg.Location())
 		*r = Report{
-			Day: s.Day, Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
-			ChatEver: s.Totals[payer.Chat].Sum,
+			Day: b.day, Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
+			ChatEver: b.at(ctx, everKey+payer.Chat).Sum,
 		}
-		return nil, nil
+		return false, nil
 	}))
 	if err != nil {
 		return Report{}, err

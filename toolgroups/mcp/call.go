@@ -78,7 +78,7 @@ func (s *server) served(l *link) {
 	defer s.mu.Unlock()
 	l.served, l.hangs = true, 0
 	if s.link == l {
-		s.failures = 0
+		s.recovered()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"oneclaw/internal/retry"
 	"oneclaw/toolgroups"
 )
 
@@ -37,8 +38,7 @@ type server struct {
 	log     *slog.Logger
 	changed func()
 	idle    time.Duration
-	retry   time.Duration
-	longest time.Duration
+	pauses  *retry.Pauses // guarded by mu, as the failures
 	dial    dialer
 
 	mu       sync.Mutex
@@ -67,7 +67,7 @@ func newServer(cfg Config, name string) (*server, error) {
 	s := &server{
 		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
 		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
-		idle: cfg.Idle, retry: cfg.Retry, longest: cfg.MaxRetry,
+		idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = parseRole(s.cfg.Role)
 	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
@@ -199,7 +199,7 @@ func (s *server) arm(l *link) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.link == l && l.users == 0 && !s.closed {
-			s.failures = 0
+			s.recovered()
 			s.end(l)
 		}
 	})
@@ -267,13 +267,16 @@ func (s *server) connected(l *link, err error) error {
 // fail notes a failure and when to try again.
 func (s *server) fail(err error) {
 	s.failures++
-	wait := s.retry << min(s.failures-1, 20)
-	if wait > s.longest || wait <= 0 {
-		wait = s.longest
-	}
+	wait := s.pauses.Next(0)
 	s.next = time.Now().Add(wait)
 	s.reason = s.redact.line(reason(err).Error())
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
+}
+
+// recovered notes that the server works again.
+func (s *server) recovered() {
+	s.failures = 0
+	s.pauses.Reset()
 }
 
 // end takes the connection out of use and closes it beside everything else.
@@ -331,7 +334,8 @@ func (s *server) lost(l *link, err error) {
 	s.link = nil
 	s.fail(l.cause(err))
 	if l.served || errors.Is(err, sdk.ErrSessionMissing) {
-		s.failures, s.next = 0, time.Time{}
+		s.recovered()
+		s.next = time.Time{}
 	}
 }
 

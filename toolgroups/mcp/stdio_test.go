@@ -76,7 +76,7 @@ func TestListsOutliveTheServer(t *testing.T) {
 	if got := toolgroups.EncodeTools(again.Groups()[0].Tools); string(got) != string(want) {
 		t.Errorf("tools after a restart differ:\n%s\n%s", got, want)
 	}
-	fails(t, again, "x_echo", mcp.CodeUnavailable, "MCP server 'x' is unavailable: its process ended (exit status 7); next try in 1s")
+	fails(t, again, "x_echo", mcp.CodeUnavailable, "MCP server 'x' is unavailable: its process ended (exit status 7); next try in ")
 
 	other := child(t, "fake")
 	other.Args = []string{"other"}
@@ -140,19 +140,17 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 }
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
-	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: 20 * time.Millisecond, MaxRetry: 40 * time.Millisecond})
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: 20 * time.Millisecond, MaxRetry: 200 * time.Millisecond})
 	var waits []time.Duration
-	for range 4 {
+	for range 5 {
 		began := time.Now()
 		fails(t, c, "x_connect", mcp.CodeUnavailable, "'x'", "exit status 7", "next try in")
 		st := c.Status()[0]
 		waits = append(waits, st.Retry.Sub(began).Truncate(20*time.Millisecond))
 		<-time.After(time.Until(st.Retry))
 	}
-	for i, w := range waits {
-		if least := min(20*time.Millisecond<<i, 40*time.Millisecond); w < least {
-			t.Errorf("wait %d is %s, want at least %s", i, w, least)
-		}
+	if first, last := waits[0], waits[4]; first < 20*time.Millisecond || last < 100*time.Millisecond {
+		t.Errorf("waits of %s: they do not grow", waits)
 	}
 }
 

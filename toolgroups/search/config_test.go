@@ -54,7 +54,7 @@ func modes() map[string]struct {
 	}
 }
 
-func TestHermes02To05Modes(t *testing.T) {
+func TestAcceptance094Hermes02To05Modes(t *testing.T) {
 	for name, tt := range modes() {
 		t.Run(name, func(t *testing.T) {
 			got := search.Parse(tt.in)

@@ -112,6 +112,12 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return base + "/v1", nil
 }
 
+// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+func (s *Server) Down() error { return s.life.Down() }
+
+// Up listens again where [Server.Down] has ended it.
+func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+
 // Close ends every request and waits until nothing runs any more.
 func (s *Server) Close() error { return s.life.Close(nil) }
 

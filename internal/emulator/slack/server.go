@@ -243,6 +243,12 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return base + "/api/", nil
 }
 
+// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+func (s *Server) Down() error { return s.life.Down() }
+
+// Up listens again where [Server.Down] has ended it.
+func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+
 // Close ends every request and socket, closes the subscriptions and waits until
 // nothing runs any more.
 func (s *Server) Close() error {

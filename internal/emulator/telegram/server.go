@@ -130,6 +130,12 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return s.life.Serve(ln, s)
 }
 
+// Down has nobody listen any more, as if the machine were off, until [Server.Up].
+func (s *Server) Down() error { return s.life.Down() }
+
+// Up listens again where [Server.Down] has ended it.
+func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
+
 // Close ends every request, also long polls and hanging ones, closes the
 // subscriptions and waits until nothing runs any more.
 func (s *Server) Close() error { return s.life.Close(s.hub.Close) }

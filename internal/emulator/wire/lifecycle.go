@@ -25,6 +25,7 @@ type Lifecycle struct {
 	// Guarded by mu.
 	closed  bool
 	serving []*http.Server
+	down    []*http.Server // that are to serve again
 }
 
 // NewLifecycle makes the lifecycle of the emulator of that name. Mu is the lock of the
@@ -51,7 +52,7 @@ func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, e
 // Serve lets a handler answer what comes to a listener, until [Lifecycle.Close]. It
 // returns at once, with the URL of the listener.
 func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error) {
-	hs := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow, ConnContext: l.watch.Attach}
+	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow, ConnContext: l.watch.Attach}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -86,6 +87,37 @@ func (l *Lifecycle) Close(stop func()) error {
 	}
 	l.active.Wait()
 	l.watch.Wait()
+	return errors.Join(errs...)
+}
+
+// Down has nobody listen any more and breaks the connections, until [Lifecycle.Up]. What a
+// handler has taken over, such as a socket, lives on.
+func (l *Lifecycle) Down() error {
+	l.mu.Lock()
+	serving := l.serving
+	l.down, l.serving = append(l.down, serving...), nil
+	l.mu.Unlock()
+	var errs []error
+	for _, hs := range serving {
+		errs = append(errs, hs.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Up listens again where [Lifecycle.Down] has ended it.
+func (l *Lifecycle) Up(ctx context.Context) error {
+	l.mu.Lock()
+	down := l.down
+	l.down = nil
+	l.mu.Unlock()
+	var errs []error
+	for _, hs := range down {
+		ln, err := l.Listen(ctx, hs.Addr)
+		if err == nil {
+			_, err = l.Serve(ln, hs.Handler)
+		}
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 

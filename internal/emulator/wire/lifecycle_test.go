@@ -73,3 +73,44 @@ func TestLifecycleEndsWhatHangs(t *testing.T) {
 		t.Errorf("serving after the end: %v", err)
 	}
 }
+
+func TestLifecycleGoesDownAndUp(t *testing.T) {
+	l, _ := lifecycle()
+	ln, err := l.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := l.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func() error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	for range 2 {
+		if err := ask(); err != nil {
+			t.Errorf("up: %v", err)
+		}
+		if err := l.Down(); err != nil {
+			t.Error(err)
+		}
+		if ask() == nil {
+			t.Error("somebody answers")
+		}
+		if err := l.Up(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Close(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -3,12 +3,15 @@ package budget_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
@@ -48,9 +51,10 @@ func TestC20DayAndMonthBegin(t *testing.T) {
 	if got.Day != "2026-12-01" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatEver.Input != 210 {
 		t.Errorf("report %+v", got)
 	}
-	days, err := b.Days(t.Context())
-	if err != nil || len(days) != 2 || days[1].Day != "2026-11-30" || days[1].All.Input != 160 || days[1].Users["x:2"].Input != 60 || days[0].Chats["telegram:1"].Input != 100 {
-		t.Errorf("days %+v, %v", days, err)
+	for key, want := range map[string]int64{"2026-11-30/total/": 160, "2026-11-30/user/x:2": 60, "2026-11-29/chat/telegram:1": 100, "2026-11/month": 260} {
+		if got := b.kept(key).Input; got != want {
+			t.Errorf("%s is kept with %d tokens, want %d", key, got, want)
+		}
 	}
 	// The clock goes back: the day does not begin again.
 	b.clock.set(noon())
@@ -60,44 +64,61 @@ func TestC20DayAndMonthBegin(t *testing.T) {
 	}
 }
 
-// A day that is over leaves one key, for so many days.
+// kept is a record of a day or month, as the store has it.
+func (b *bench) kept(key string) (kept struct {
+	budget.Sum
+	Raises []budget.Raise
+},
+) {
+	b.t.Helper()
+	entry, err := b.store.Get(b.t.Context(), "account/"+key)
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &kept)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return kept
+}
+
+// Records are kept for so many days; those of users and chats not as long as those of all
+// together.
 func TestDaysAreForgotten(t *testing.T) {
 	b := newBench(t, budget.Limits{})
-	for i := range 4 {
-		b.clock.set(noon().AddDate(0, 0, i*(budget.KeepDays/2)))
+	for _, day := range []int{0, 330, 380, 410} {
+		b.clock.set(noon().AddDate(0, 0, day))
 		b.spend(1, ann())
 		report(t, b.Ledger, ann())
 	}
-	days, err := b.Days(t.Context())
-	if err != nil || len(days) != 2 {
-		t.Fatalf("%d days kept, %v", len(days), err)
+	var got []string
+	for entry, err := range b.store.List(t.Context(), storage.Range{Prefix: "account/2"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.TrimPrefix(entry.Key, "account/"))
 	}
-	for _, err := range b.store.Records(t.Context(), "budget/"+days[0].Day, storage.Query{}) {
-		t.Fatalf("the log of a day that is over is still there (%v)", err)
+	want := []string{
+		"2027-10-17/total/", "2027-10/month", "2027-12-06/chat/telegram:1", "2027-12-06/total/", "2027-12-06/user/telegram:1", "2027-12/month",
+		"2028-01-05/chat/telegram:1", "2028-01-05/total/", "2028-01-05/user/telegram:1", "2028-01/month",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if got := report(t, b.Ledger, ann()).ChatEver.Input; got != 4 {
+		t.Errorf("the chat has used %d since it began, want 4", got)
 	}
 }
 
-// What was written is what is read after a restart, with and without a whole state in
-// between.
+// What was written is what is read after a restart.
 func TestC20Restart(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1 << 40}})
-	for range 1100 { // two records each
+	for range 1100 {
 		b.spend(3, ann())
 	}
 	before := report(t, b.Ledger, ann())
 	after := report(t, b.another(), ann())
 	if before != after || after.User.Spent.Calls != 1100 {
 		t.Errorf("before %+v, after %+v", before, after)
-	}
-	states := 0
-	for _, err := range b.store.Records(t.Context(), "budget/2026-11-21", storage.Query{Label: "state"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		states++
-	}
-	if states != 2 {
-		t.Errorf("%d whole states", states)
 	}
 }
 
@@ -129,9 +150,8 @@ func TestC20Raise(t *testing.T) {
 	if r := refusal(t, ask(t, b.Ledger, ann(), dear, request(1))); r.Limit.Money != price.Dollars(0.5) {
 		t.Errorf("the next day: %+v", r)
 	}
-	days, err := b.Days(t.Context())
-	if err != nil || len(days) != 1 || len(days[0].Raises) != 1 || days[0].Raises[0].Who != "telegram:9" {
-		t.Errorf("on record: %+v, %v", days, err)
+	if raises := b.kept("2026-11-21/user/telegram:1").Raises; len(raises) != 1 || raises[0].Who != "telegram:9" {
+		t.Errorf("on record: %+v", raises)
 	}
 }
 
@@ -263,17 +283,17 @@ func TestC20Failover(t *testing.T) {
 	}
 }
 
-// stumbling is a store whose next appends fail.
+// stumbling is a store whose next writes of several keys fail.
 type stumbling struct {
 	storage.Store
 	failures atomic.Int32
 }
 
-func (s *stumbling) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
+func (s *stumbling) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	if s.failures.Add(-1) >= 0 {
 		return 0, errors.New("the disk is full")
 	}
-	return s.Store.Append(ctx, log, after, records...)
+	return s.Store.Write(ctx, ops...)
 }
 
 // Where the store fails, nothing is asked that could not be counted, and what was used is

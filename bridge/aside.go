@@ -1,0 +1,98 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// AsideAge is how long what was set aside is kept.
+const AsideAge = 30 * 24 * time.Hour
+
+const (
+	// asidePrefix is where the store keeps what was set aside, one record for each.
+	asidePrefix = "aside/"
+	// maxAsideData bounds what is kept of a record: encoded, it has to fit into one again.
+	maxAsideData = storage.MaxValue / 2
+)
+
+// Aside is something that the bridge can not carry to its end: an answer that no platform
+// took for a day, a record that does not decode. Nothing works on it any more. The record
+// keeps what it was, oneclaw doctor lists it, and it goes after [AsideAge].
+type Aside struct {
+	// Key is the key that it had in the store. It is set aside once under each key.
+	Key string `json:"key"`
+	// Chat is where it belonged, as platform:id or platform:id:thread; empty where nobody
+	// knows.
+	Chat string `json:"chat,omitempty"`
+	// Reason says why, in words for the operator, without anything that people wrote.
+	Reason string `json:"reason"`
+	// Incident is what the log and the chat call it.
+	Incident string `json:"incident"`
+	// Time is when it was set aside.
+	Time time.Time `json:"time"`
+	// Data is what the record held, or its first 4 MiB.
+	Data []byte `json:"data,omitempty"`
+}
+
+// setAside puts on record that something was set aside, and in the log. It leaves the
+// record that it was to the caller, who removes it after this has returned nil. Doing it
+// again replaces what is there.
+func (b *Bridge) setAside(ctx context.Context, a Aside) error {
+	a.Time = b.cfg.Now()
+	a.Data = a.Data[:min(len(a.Data), maxAsideData)]
+	data, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encode what is set aside of %s: %w", a.Key, err)
+	}
+	// A key of its own length would be too long behind the prefix.
+	if _, err := b.store.Put(ctx, asidePrefix+hashed(a.Key), data, storage.Any); err != nil {
+		return fmt.Errorf("set %s aside: %w", a.Key, err)
+	}
+	b.log.Error("set aside: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)
+	return nil
+}
+
+// Asides returns what was set aside, the oldest first.
+func Asides(ctx context.Context, kv storage.KV) ([]Aside, error) {
+	var all []Aside
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: asidePrefix}) {
+		if err != nil {
+			return nil, fmt.Errorf("list what was set aside: %w", err)
+		}
+		all = append(all, decodeAside(entry))
+	}
+	slices.SortFunc(all, func(a, b Aside) int { return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Key, b.Key)) })
+	return all, nil
+}
+
+// decodeAside reads a record; one that does not decode is worth a line as well.
+func decodeAside(entry storage.Entry) Aside {
+	var a Aside
+	if err := json.Unmarshal(entry.Value, &a); err != nil {
+		return Aside{Key: entry.Key, Reason: "the record of what was set aside does not decode"}
+	}
+	return a
+}
+
+// pruneAsides removes what was set aside before the given time.
+func (b *Bridge) pruneAsides(ctx context.Context, before time.Time) error {
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: asidePrefix}) {
+		if err != nil {
+			return fmt.Errorf("list what was set aside: %w", err)
+		}
+		if !decodeAside(entry).Time.Before(before) {
+			continue
+		}
+		if err := b.store.Delete(ctx, entry.Key, storage.Any); err != nil {
+			return fmt.Errorf("remove %s: %w", entry.Key, err)
+		}
+	}
+	return nil
+}

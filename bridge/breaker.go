@@ -1,0 +1,154 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Pinger is a platform with a call that changes nothing and shows whether the platform is
+// in order. Without one, a send has to find out.
+type Pinger interface {
+	// Ping returns nil where the platform has answered as it should.
+	Ping(ctx context.Context) error
+}
+
+// Pauses before a platform that is out of order is asked again: they double.
+const (
+	minOutagePause = 250 * time.Millisecond
+	maxOutagePause = time.Minute
+	// pingTimeout bounds one Ping.
+	pingTimeout = 10 * time.Second
+)
+
+// breaker is the circuit breaker of one platform. The first send that meets an outage
+// trips it: from then on sends wait, and one of those that wait asks whether the platform
+// is back. When it is, that one is sent first, alone, and the others follow once it has
+// passed. The breaker has no goroutine: who waits does the work, so that nothing is asked
+// when nothing waits.
+type breaker struct {
+	name string
+	// ping asks the platform; nil where it has nothing to be asked by.
+	ping func(context.Context) error
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	tripped time.Time // since when it is out of order; zero where it is not
+	wait    time.Duration
+	next    time.Time // when the platform is asked next
+	probing bool      // somebody asks, or makes the first send
+	changed chan struct{}
+}
+
+func newBreaker(p Platform, log *slog.Logger) *breaker {
+	k := &breaker{name: p.Name(), log: log, changed: make(chan struct{})}
+	if pinger, ok := p.(Pinger); ok {
+		k.ping = pinger.Ping
+	}
+	return k
+}
+
+// down reports whether a send would have to wait.
+func (k *breaker) down() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.tripped.IsZero()
+}
+
+// pass waits until a send may be made, or returns why ctx ended. What became of the send
+// is then reported, with the probe that pass returned.
+func (k *breaker) pass(ctx context.Context) (probe bool, err error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return false, err
+		}
+		k.mu.Lock()
+		if k.tripped.IsZero() {
+			k.mu.Unlock()
+			return false, nil
+		}
+		probe, changed := !k.probing, k.changed
+		k.probing = true
+		k.mu.Unlock()
+		if probe {
+			return true, k.probe(ctx)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// probe asks until the platform answers. Where ctx ends first, another one goes on.
+func (k *breaker) probe(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		wait := time.Until(k.next)
+		k.mu.Unlock()
+		if err := pause(ctx, wait); err != nil {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.release()
+			return err
+		}
+		if k.ping == nil {
+			return nil
+		}
+		call, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := k.ping(call)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		k.log.Debug("platform is still out of order", "platform", k.name, "err", err)
+		k.mu.Lock()
+		k.delay()
+		k.mu.Unlock()
+	}
+}
+
+// report takes what became of a send that pass has let through.
+func (k *breaker) report(probe bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	switch out := isOutage(err); {
+	case out && k.tripped.IsZero():
+		k.tripped, k.wait, k.next = now, minOutagePause, now.Add(minOutagePause)
+		k.log.Warn("platform is out of order: what is to be sent waits", "platform", k.name, "err", err)
+	case out && probe:
+		k.delay()
+	case !out && probe:
+		k.log.Info("platform is in order again", "platform", k.name, "after", now.Sub(k.tripped).Round(time.Millisecond))
+		k.tripped = time.Time{}
+	}
+	if probe {
+		k.release()
+	}
+}
+
+// delay puts the next question off. The lock is held.
+func (k *breaker) delay() {
+	k.wait = min(2*k.wait, maxOutagePause)
+	k.next = time.Now().Add(k.wait)
+}
+
+// release lets another one ask, or all pass. The lock is held.
+func (k *breaker) release() {
+	k.probing = false
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// isOutage reports whether an error of a send is about the platform, and not about this
+// send alone.
+func isOutage(err error) bool {
+	if err == nil {
+		return false
+	}
+	var failure *SendError
+	return !errors.As(err, &failure) || failure.Outcome == Unknown || failure.Outage
+}

@@ -1,0 +1,391 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge"
+)
+
+var errCut = errors.New("the connection broke")
+
+// outage is a platform that is out of order between two moments, and counts what it is
+// asked meanwhile.
+type outage struct {
+	*platform
+
+	// outcome is what becomes of a send meanwhile, pings whether it answers those.
+	outcome bridge.Outcome
+	pings   bool
+
+	mu          sync.Mutex
+	until       time.Time
+	asked, sent int
+}
+
+func (o *outage) down() bool { return time.Now().Before(o.until) }
+
+// begin has it go out of order for a while.
+func (o *outage) begin(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.until = time.Now().Add(d)
+}
+
+func (o *outage) counts() (asked, sent int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked, o.sent
+}
+
+func (o *outage) Ping(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asked++
+	if o.down() && !o.pings {
+		return errCut
+	}
+	return nil
+}
+
+// fate is the fail of the platform.
+func (o *outage) fate(_ int, committed bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.down() || committed {
+		return nil
+	}
+	o.sent++
+	return &bridge.SendError{Outcome: o.outcome, Outage: true, Err: errCut}
+}
+
+func newOutage(t *testing.T, outcome bridge.Outcome, pings bool) (*rig, *outage) {
+	t.Helper()
+	o := &outage{outcome: outcome, pings: pings}
+	r := newRig(t, echo, func(cfg *bridge.Config) {
+		o.platform, _ = cfg.Platforms[0].(*platform)
+		o.fail = o.fate
+		cfg.Platforms = []bridge.Platform{o}
+	})
+	return r, o
+}
+
+// inChat is a message in a direct chat of its own.
+func inChat(chat, id int, text string) bridge.Message {
+	m := direct(fmt.Sprint(id), text)
+	m.Chat.ID, m.User = fmt.Sprint(chat), fmt.Sprint(chat)
+	return m
+}
+
+// TestAttack02AnOutageLosesNothing has the platform out of order for hours while answers
+// wait in a hundred chats, five in each: none is lost, the order stays, nothing comes
+// twice, and the platform is asked by one, not by all.
+func TestAttack02AnOutageLosesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		outcome bridge.Outcome
+		pings   bool
+		lasts   time.Duration
+		marks   int // at most
+		sends   int // at most, in vain
+		pinged  int // at most, while it lasts
+	}{
+		{"takes the request and closes", bridge.Unknown, false, 6 * time.Hour, 100, 100, 400},
+		{"takes the request and closes for a moment", bridge.Unknown, false, 45 * time.Second, 100, 100, 20},
+		{"answers 504 and says that it is well", bridge.Unknown, true, 30 * time.Second, 110, 110, 20},
+		{"can not be reached", bridge.Later, false, 6 * time.Hour, 0, 100, 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const chats, each = 100, 5
+				r, o := newOutage(t, c.outcome, c.pings)
+				o.begin(c.lasts)
+				for n := range chats * each {
+					r.accept(inChat(n%chats, n, fmt.Sprint("message ", n/chats)))
+				}
+				pass(t, int(c.lasts.Seconds())-1)
+				asked, _ := o.counts()
+				if asked > c.pinged {
+					t.Errorf("asked %d times whether it is back", asked)
+				}
+				r.waitLong(chats * each)
+				pass(t, 3600)
+				r.stop()
+				if _, sent := o.counts(); sent > c.sends {
+					t.Errorf("%d sends in vain", sent)
+				}
+				if marks := inOrder(t, o.platform, chats, each); marks > c.marks {
+					t.Errorf("%d answers are marked, want at most %d", marks, c.marks)
+				}
+			})
+		})
+	}
+}
+
+// inOrder checks that each chat got its answers, each once, and counts the marked ones.
+func inOrder(t *testing.T, p *platform, chats, each int) (marks int) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := map[string]int{}
+	for _, s := range p.sent {
+		if want := fmt.Sprint("re: message ", next[s.to.Chat.ID]); s.text != want {
+			t.Errorf("chat %s got %q where %q was due", s.to.Chat.ID, s.text, want)
+		}
+		next[s.to.Chat.ID]++
+		if s.repeat {
+			marks++
+		}
+	}
+	for chat, n := range next {
+		if n != each {
+			t.Errorf("chat %s got %d answers, want %d", chat, n, each)
+		}
+	}
+	if len(next) != chats {
+		t.Errorf("%d chats got answers, want %d", len(next), chats)
+	}
+	return marks
+}
+
+// TestAttack02NothingIsGivenUpInSilence has the platform out of order for two days, and
+// the program restarted in between: what waited for a day is on record, and the chat is
+// told once the platform is back. What is asked then is answered.
+func TestAttack02NothingIsGivenUpInSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, o := newOutage(t, bridge.Unknown, false)
+		o.begin(48 * time.Hour)
+		r.accept(direct("1", "old"), direct("2", "young"))
+		pass(t, 20*3600)
+		r.restart()
+		if all := asides(t, r); len(all) != 0 {
+			t.Errorf("set aside after 20 hours: %+v", all)
+		}
+		pass(t, 5*3600)
+		all := asides(t, r)
+		if len(all) != 1 || all[0].Key != "job/open/fake:1/1/text" || all[0].Chat != "fake:1" || all[0].Incident == "" ||
+			!strings.Contains(string(all[0].Data), "re: old") || strings.Contains(all[0].Reason, "old") {
+			t.Fatalf("set aside are %+v", all)
+		}
+		r.restart()
+		pass(t, 24*3600)
+		r.waitLong(2)
+		got := o.texts()
+		if !strings.Contains(got[0], all[0].Incident) || !strings.Contains(got[0], "could not send this answer for a day") || got[1] != "re: young" {
+			t.Errorf("shown are %q", got)
+		}
+		r.accept(direct("3", "new"), direct("4", "/why"))
+		r.waitLong(4)
+		if got := o.texts(); got[2] != "re: new" && got[3] != "re: new" {
+			t.Errorf("shown are %q", got)
+		}
+		pass(t, 40*24*3600)
+		if all := asides(t, r); len(all) != 0 {
+			t.Errorf("still set aside: %+v", all)
+		}
+		r.stop()
+	})
+}
+
+func asides(t *testing.T, r *rig) []bridge.Aside {
+	t.Helper()
+	all, err := bridge.Asides(t.Context(), r.cfg.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAttack02OnePoisonedAnswerHoldsUpNobody has the sends to one chat break each time,
+// after the message was shown: the other chats go on, and the copies are few.
+func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		r := newRig(t, echo, func(cfg *bridge.Config) {
+			o.platform, _ = cfg.Platforms[0].(*platform)
+			cfg.Platforms = []bridge.Platform{poisoned{o}}
+		})
+		r.accept(inChat(0, 1, "poison"))
+		for n := range 100 {
+			begun := time.Now()
+			r.accept(inChat(1, n, fmt.Sprint("message ", n)))
+			o.awaitIn(t, "1", n+1)
+			if took := time.Since(begun); took > 2*time.Second {
+				t.Errorf("answer %d took %s", n, took)
+			}
+			pass(t, 20*60)
+		}
+		copies := o.in("0")
+		if n := len(copies); n < 10 || n > 40 {
+			t.Errorf("%d copies in a day", n)
+		}
+		for _, s := range copies[1:] {
+			if !s.repeat && !strings.Contains(s.text, "set it aside") {
+				t.Errorf("a copy has no mark: %q", s.text)
+			}
+		}
+		if all := asides(t, r); len(all) != 1 {
+			t.Errorf("set aside are %+v", all)
+		}
+		r.stop()
+	})
+}
+
+// poisoned breaks each send to the chat 0, after it is shown.
+type poisoned struct{ *outage }
+
+func (p poisoned) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+	id, err := p.platform.Send(ctx, to, part, commit)
+	if err == nil && to.Chat.ID == "0" && part.Plain == "" {
+		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: errCut}
+	}
+	return id, err
+}
+
+// in returns what was sent to a chat.
+func (p *platform) in(chat string) (all []sent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sent {
+		if s.to.Chat.ID == chat {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// awaitIn waits for as many messages in a chat.
+func (p *platform) awaitIn(t *testing.T, chat string, n int) {
+	t.Helper()
+	p.until(t, fmt.Sprintf("%d messages in chat %s", n, chat), func(all []sent) bool {
+		there := 0
+		for _, s := range all {
+			if s.to.Chat.ID == chat {
+				there++
+			}
+		}
+		return there >= n
+	})
+}
+
+// TestAttack02CommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
+// nothing can be sent, and the bridge ends.
+func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
+	for command, state := range map[string]bridge.State{"/stop": bridge.StateStopped, "/clear": bridge.StateCleared} {
+		t.Run(command, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, o := newOutage(t, bridge.Unknown, false)
+				o.begin(30 * time.Minute)
+				r.accept(inChat(7, 9, "the one that asks"))
+				pass(t, 1)
+				r.accept(direct("1", "one"), direct("2", "two"))
+				pass(t, 600)
+				r.accept(direct("3", command))
+				pass(t, 5)
+				for _, id := range []string{"1", "2"} {
+					if got := receipt(t, r, "fake:1/"+id+"/text"); got.State != state {
+						t.Errorf("message %s is %q while the platform is out of order", id, got.State)
+					}
+				}
+				begun := time.Now()
+				r.stop()
+				if took := time.Since(begun); took > time.Minute {
+					t.Errorf("the end took %s", took)
+				}
+				r.start()
+				r.waitLong(2)
+				pass(t, 3600)
+				r.stop()
+				for _, text := range o.texts() {
+					if strings.Contains(text, "re: one") || strings.Contains(text, "re: two") {
+						t.Errorf("after %s came %q", command, text)
+					}
+				}
+				if n := len(o.texts()); n != 2 {
+					t.Errorf("shown are %q", o.texts())
+				}
+			})
+		})
+	}
+}
+
+// TestAttack02AFloodIsNoOutage: a refusal of one chat, or a limit, asks nobody anything.
+func TestAttack02AFloodIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, o := newOutage(t, bridge.Later, false)
+		o.fail = outcomes(map[int]*bridge.SendError{
+			1: {Outcome: bridge.Later, RetryAfter: time.Hour, Err: errCut},
+			2: {Outcome: bridge.Refused, Err: errCut},
+			3: {Outcome: bridge.Later, Err: errCut},
+		})
+		r.accept(inChat(1, 1, "a"))
+		synctest.Wait()
+		r.accept(inChat(2, 1, "b"), inChat(3, 1, "c"))
+		r.waitLong(1)
+		if asked, _ := o.counts(); asked != 0 {
+			t.Errorf("asked %d times whether the platform is back", asked)
+		}
+		r.stop()
+	})
+}
+
+// TestAttack02EditsWaitToo: a card that changed during an outage is edited when it is over.
+func TestAttack02EditsWaitToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		r := newRig(t, echo, func(cfg *bridge.Config) {
+			o.platform, _ = cfg.Platforms[0].(*platform)
+			cfg.Platforms = []bridge.Platform{editable{o}}
+			cfg.Cards = map[string]bridge.CardHandler{"test": func(context.Context, bridge.CardPress) (bridge.CardResult, error) {
+				return bridge.CardResult{Text: "pressed", Close: true}, nil
+			}}
+		})
+		err := r.bridge.Post(t.Context(), "k", bridge.Chat{Platform: "fake", ID: "1"}, bridge.Card{
+			Kind: "test", Text: "question", Choices: [][]bridge.Choice{{{Label: "yes", Value: "yes"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		card := o.wait(t, 1)[0]
+		synctest.Wait()
+		o.begin(3 * time.Hour)
+		press := direct("p", card.buttons[0][0].Data)
+		press.Kind, press.On = bridge.KindPress, card.id
+		r.accept(press)
+		pass(t, 4*3600)
+		if got := o.texts(); len(got) != 1 || got[0] != "pressed" {
+			t.Errorf("shown are %q", got)
+		}
+		r.stop()
+	})
+}
+
+// editable fails edits during the outage.
+type editable struct{ *outage }
+
+func (e editable) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+	if err := e.fate(0, false); err != nil {
+		return err
+	}
+	return e.platform.Edit(ctx, to, id, part)
+}
+
+// receipt returns a job that is closed.
+func receipt(t *testing.T, r *rig, key string) (j bridge.Job) {
+	t.Helper()
+	entry, err := r.cfg.Store.Get(t.Context(), "job/done/"+key)
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &j)
+	}
+	if err != nil {
+		t.Errorf("no receipt for %s: %v", key, err)
+	}
+	return j
+}

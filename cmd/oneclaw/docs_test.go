@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
+)
+
+// document returns what a page of docs shows as code in the rows of its tables, in the
+// given column, as a set.
+func document(t *testing.T, name string, column int) map[string]bool {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[column], -1) {
+			found[code[1]] = true
+		}
+	}
+	return found
+}
+
+func setOf(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// keysOf are the YAML keys of all settings; those of lists and tables end with the list.
+func keysOf(t reflect.Type, prefix string) []string {
+	var keys []string
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case name == "" || name == "-":
+		case field.Type.Kind() == reflect.Struct && strings.HasPrefix(field.Type.PkgPath(), "oneclaw") && len(keysOf(field.Type, "")) > 0:
+			keys = append(keys, keysOf(field.Type, prefix+name+".")...)
+		default:
+			keys = append(keys, prefix+name)
+		}
+	}
+	return keys
+}
+
+func TestDocsNameEverySetting(t *testing.T) {
+	if diff := cmp.Diff(setOf(variables(false)), document(t, "settings.md", 1)); diff != "" {
+		t.Errorf("environment variables (-program +docs/settings.md):\n%s", diff)
+	}
+	if diff := cmp.Diff(setOf(keysOf(reflect.TypeFor[Config](), "")), document(t, "settings.md", 2)); diff != "" {
+		t.Errorf("keys of the settings file (-program +docs/settings.md):\n%s", diff)
+	}
+}
+
+// leaves are the commands that do something, without the program's name.
+func leaves(c *cobra.Command) []string {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.HasSubCommands() {
+			names = append(names, leaves(sub)...)
+		} else if !sub.Hidden {
+			names = append(names, sub.CommandPath())
+		}
+	}
+	return names
+}
+
+func TestDocsNameEveryCommand(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	w.run()
+	var registered []struct{ Command string }
+	w.until(nil, "the commands", func(s telegram.State) bool {
+		return json.Unmarshal(s.Commands(), &registered) == nil && len(registered) > 0
+	})
+	want := map[string]bool{"/claim": true} // understood, and not offered
+	for _, c := range registered {
+		want["/"+c.Command] = true
+	}
+	for _, path := range leaves(rootCommand(nil)) {
+		want[path] = true
+	}
+	got := map[string]bool{}
+	for name := range document(t, "commands.md", 1) {
+		words := strings.Fields(name)
+		upTo := slices.IndexFunc(words, func(word string) bool {
+			return strings.ContainsAny(word, "[…") || strings.ToUpper(word) == word
+		})
+		if strings.HasPrefix(name, "/") {
+			upTo = 1
+		}
+		if upTo < 0 {
+			upTo = len(words)
+		}
+		got[strings.Join(words[:upTo], " ")] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("commands (-program +docs/commands.md):\n%s", diff)
+	}
+}

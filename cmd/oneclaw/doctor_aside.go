@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+const (
+	// maxAsides bounds what doctor lists of what was set aside.
+	maxAsides = 20
+	// maxAsideList bounds what a running bot answers.
+	maxAsideList = 64 << 20
+)
+
+// checkAside lists what the bot could not carry to its end.
+func checkAside(ctx context.Context, d *doctor) *finding {
+	all, err := asides(ctx, d.cfg.DataDir)
+	switch {
+	case err != nil:
+		return warn("the database does not tell: %v", err)
+	case len(all) == 0:
+		return good("nothing")
+	}
+	var lines []string
+	for _, a := range all[max(0, len(all)-maxAsides):] {
+		line := fmt.Sprintf("%s %s (incident %s): %s", a.Time.UTC().Format(time.DateTime), a.Key, a.Incident, a.Reason)
+		if a.Chat != "" {
+			line += ", in " + a.Chat
+		}
+		lines = append(lines, line)
+	}
+	if more := len(all) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d before them", more))
+	}
+	return warn("%d given up, kept for %d days; the log has more under the incident: %s",
+		len(all), int(bridge.AsideAge.Hours()/24), strings.Join(lines, "; "))
+}
+
+// asides asks the running bot what was set aside, or the database where none runs.
+func asides(ctx context.Context, dir string) (all []bridge.Aside, err error) {
+	running, err := order(ctx, dir, "aside", func(body io.Reader) error {
+		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
+	})
+	if running || err != nil {
+		return all, err
+	}
+	path := filepath.Join(dir, databaseName)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return asidesOf(ctx, store)
+}
+
+// asidesOf lists what was set aside, without what people wrote.
+func asidesOf(ctx context.Context, store storage.KV) ([]bridge.Aside, error) {
+	all, err := bridge.Asides(ctx, store)
+	for i := range all {
+		all[i].Data = nil
+	}
+	return all, err
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/search"
+)
+
+// coreNames are the thirteen tools that every request offers, in their order.
+var coreNames = []string{
+	"load_skill", "load_tool_group", "save_memory", "search_history", "exec", "js_eval", "webfetch", "browser",
+	"create_agent", "read_file", "write_file", "get_current_time", "http_request",
+}
+
+// toldToCall is a model that calls what the person writes: each line of the message is a tool
+// and its arguments, all called at once; then it repeats the results.
+func toldToCall(_ context.Context, req openai.Request) (openai.Reply, error) {
+	var results []string
+	for _, m := range slices.Backward(req.Messages) {
+		if m.Role == "tool" {
+			results = append(results, m.Content)
+			continue
+		}
+		if m.Role != "user" {
+			break
+		}
+		var calls []openai.ToolCall
+		for i, line := range strings.Split(m.Content, "\n") {
+			if name, arguments, ok := strings.Cut(strings.TrimPrefix(line, "call "), " "); ok && strings.HasPrefix(line, "call ") {
+				calls = append(calls, openai.ToolCall{ID: fmt.Sprint("call_", len(req.Messages), "_", i), Name: name, Arguments: arguments})
+			}
+		}
+		if calls != nil {
+			return openai.Reply{Calls: calls}, nil
+		}
+		break
+	}
+	if results == nil {
+		return openai.Reply{Text: "hello"}, nil
+	}
+	slices.Reverse(results)
+	return openai.Reply{Text: strings.Join(results, "\n")}, nil
+}
+
+func loadCall(groups ...string) string {
+	var lines []string
+	for _, g := range groups {
+		lines = append(lines, fmt.Sprintf(`call load_tool_group {"group_name":%q}`, g))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// namesIn are the names of a group's tools, in their order.
+func namesIn(t *testing.T, registry *toolgroups.Registry, groups ...string) []string {
+	t.Helper()
+	var names []string
+	for _, name := range groups {
+		g, ok := registry.Group(name)
+		if !ok {
+			t.Fatalf("there is no group %s", name)
+		}
+		for _, tool := range g.Tools {
+			names = append(names, tool.Name)
+		}
+	}
+	return names
+}
+
+// TestAcceptance001And002And012And030And050OnTheWire looks at what the real program sends:
+// first the core, then a group with 17 tools, then all, exactly these names in this order.
+func TestAcceptance001And002And012And030And050OnTheWire(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(toldToCall))
+	w.env["ONECLAW_ADMINS"] = "telegram:*"
+	ann, registry := w.person("Ann"), registryOf(t)
+	bot := w.run()
+	w.ask(bot, ann, "hello", nil)
+	if diff := cmp.Diff(coreNames, w.lastTools()); diff != "" {
+		t.Errorf("first request (-want +got):\n%s", diff)
+	}
+	wantIn(t, w.ask(bot, ann, loadCall("config"), nil), "Loaded 17 tools from group 'Configuration':")
+	if diff := cmp.Diff(append(slices.Clone(coreNames), namesIn(t, registry, "config")...), w.lastTools()); diff != "" || len(w.lastTools()) != 30 {
+		t.Errorf("with config (-want +got):\n%s", diff)
+	}
+	rest := slices.DeleteFunc(registry.GroupNames(), func(name string) bool { return name == "config" })
+	w.ask(bot, ann, loadCall(rest...), nil)
+	all := slices.Concat(coreNames, namesIn(t, registry, "config"), namesIn(t, registry, rest...))
+	if len(all) != 154 {
+		t.Errorf("there are %d tools, want 154", len(all))
+	}
+	w.wantCapped(t, bot, ann, all)
+	for group, want := range map[string][]string{
+		"pdf":                {"pdf_info", "pdf_extract_text", "pdf_render_page"},
+		"scheduled_tasks":    {"schedule_task", "list_scheduled_tasks", "run_scheduled_task", "update_scheduled_task", "delete_scheduled_task"},
+		"js_tool_management": {"create_js_tool", "list_user_tools", "update_js_tool", "delete_js_tool"},
+	} {
+		if diff := cmp.Diff(want, namesIn(t, registry, group)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", group, diff)
+		}
+	}
+}
+
+// wantCapped expects the newest request to offer these tools up to the limit that OpenAI
+// documents, the last place taken by tool_call, which reaches the others.
+func (w *town) wantCapped(t *testing.T, bot *process, who int64, all []string) {
+	t.Helper()
+	const most = 128
+	if diff := cmp.Diff(append(slices.Clone(all[:most-1]), search.ToolCall), w.lastTools()); diff != "" {
+		t.Errorf("with all tools (-want +got):\n%s", diff)
+	}
+	behind := "tasks_list_tasklists"
+	if !slices.Contains(all[most:], behind) {
+		t.Fatalf("%s is not behind the limit", behind)
+	}
+	wantIn(t, w.ask(bot, who, fmt.Sprintf(`call tool_call {"name":%q,"arguments":{}}`, behind), nil), "Google")
+}
+
+// TestAcceptance043And064RoutingAll switches grouping off: all tools are sent from the
+// start, each with the name, description and schema that it has in its manifest.
+func TestAcceptance043And064RoutingAll(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(toldToCall))
+	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "all", "telegram:*"
+	ann, registry := w.person("Ann"), registryOf(t)
+	bot := w.run()
+	w.ask(bot, ann, "hello", nil)
+	first := w.model.Requests()[0]
+	for _, sent := range first.Tools[:len(first.Tools)-1] {
+		tool, ok := registry.Tool(sent.Name)
+		var have, want bytes.Buffer
+		if err := errors.Join(json.Compact(&have, sent.Parameters), json.Compact(&want, tool.Parameters)); err != nil {
+			t.Fatalf("%s: %v", sent.Name, err)
+		}
+		if !ok || sent.Description != tool.Description || have.String() != want.String() {
+			t.Errorf("%s is sent as %q with %s", sent.Name, sent.Description, sent.Parameters)
+		}
+	}
+	w.wantCapped(t, bot, ann, append(slices.Clone(coreNames), namesIn(t, registry, registry.GroupNames()...)...))
+}
+
+// TestAcceptance022And068And073EachConversationItsGroups loads a group in one
+// conversation; the same person's next one after a clear, and another person's, begin with
+// the core alone. Telegram and Slack behave alike.
+func TestAcceptance022And068And073EachConversationItsGroups(t *testing.T) {
+	onBothPlatforms(t, false, openai.BrainFunc(toldToCall), func(s *stage) {
+		s.start()
+		answered := 0
+		say := func(text, want string) []string {
+			t.Helper()
+			s.say(0, text)
+			answered++
+			s.until("answer to "+text, func(all []shown) bool {
+				return len(all) >= answered && strings.Contains(all[len(all)-1].text, want)
+			})
+			return s.w.lastTools()
+		}
+		pdf := slices.Concat(coreNames, []string{"pdf_info", "pdf_extract_text", "pdf_render_page"})
+		if diff := cmp.Diff(pdf, say(loadCall("pdf"), "Loaded 3 tools")); diff != "" {
+			s.t.Errorf("with pdf (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(pdf, say("and now?", "hello")); diff != "" {
+			s.t.Errorf("in the next message (-want +got):\n%s", diff)
+		}
+		say("!clear", "")
+		say("/clear", "")
+		if diff := cmp.Diff(coreNames, say("hello again", "hello")); diff != "" {
+			s.t.Errorf("after a clear (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAcceptance022AnotherChatHasNoneOfIt(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(toldToCall))
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, loadCall("pdf"), nil), "Loaded 3 tools")
+	w.ask(bot, bob, "hello", nil)
+	if diff := cmp.Diff(coreNames, w.lastTools()); diff != "" {
+		t.Errorf("another chat (-want +got):\n%s", diff)
+	}
+}
+
+// TestAcceptance041And042And061RealSchemas weighs what the program really sends.
+func TestAcceptance041And042And061RealSchemas(t *testing.T) {
+	registry := registryOf(t)
+	tokens := func(groups ...string) int {
+		return toolgroups.EstimateTokens(toolgroups.NewSet(func() *toolgroups.Registry { return registry }, groups).Round().Tools())
+	}
+	core, mail, all := tokens(), tokens("google_gmail"), tokens(registry.GroupNames()...)
+	if 5*core > all {
+		t.Errorf("core alone is %d of %d tokens, want at most a fifth", core, all)
+	}
+	if 3*mail > all {
+		t.Errorf("a mail task is %d of %d tokens, want at most a third", mail, all)
+	}
+	listing := registry.Listing()
+	if n := utf8.RuneCountInString(listing) / 4; n > 400 || strings.Count(listing, "\n- ") != 14 {
+		t.Errorf("the listing has about %d tokens and %d groups", n, strings.Count(listing, "\n- "))
+	}
+}
+
+// TestAcceptance118TheRealSchemasAtTheThreshold decides with the real schemas: deferred
+// where they are a tenth of the context, whole where they are less.
+func TestAcceptance118TheRealSchemasAtTheThreshold(t *testing.T) {
+	deferrable := search.Tools(search.Deferrable(registryOf(t), toolgroups.RoleOwner))
+	tokens := utf8.RuneCount(toolgroups.EncodeTools(deferrable)) / 4
+	for context, want := range map[int]bool{10 * tokens: true, 10*tokens + 1000: false, 200_000: false, 64_000: true} {
+		if got := search.DefaultConfig().Decide(deferrable, context).Active; got != want {
+			t.Errorf("%d tokens of tools, a context of %d: active is %t, want %t", tokens, context, got, want)
+		}
+	}
+}
+
+// TestAcceptance111TwentyToolsOfAServer runs search from end to end with the real program
+// and a server in a process of its own.
+func TestAcceptance111TwentyToolsOfAServer(t *testing.T) {
+	w := newTown(t, openai.BrainFunc(toldToCall))
+	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "search", "telegram:*"
+	ann := w.person("Ann")
+	names, _ := w.withServers()
+	w.learnServers(names)
+	bot := w.run()
+	w.ask(bot, ann, "hello", nil)
+	offered := w.lastTools()
+	for _, bridge := range []string{search.ToolSearch, search.ToolDescribe, search.ToolCall} {
+		if !slices.Contains(offered, bridge) {
+			t.Errorf("%s is not offered in %v", bridge, offered)
+		}
+	}
+	if len(offered) != len(coreNames)+3 {
+		t.Errorf("%d tools are offered: %v", len(offered), offered)
+	}
+	w.ask(bot, ann, `call tool_search {"query":"create issue","limit":3}`, nil)
+	var found struct{ Matches []struct{ Name string } }
+	requests := w.model.Requests()
+	last := requests[len(requests)-1].Messages
+	if err := json.Unmarshal([]byte(last[len(last)-1].Content), &found); err != nil || len(found.Matches) != 3 {
+		t.Fatalf("found %d: %v: %s", len(found.Matches), err, last[len(last)-1].Content)
+	}
+	name := found.Matches[0].Name
+	wantIn(t, w.ask(bot, ann, fmt.Sprintf(`call tool_describe {"name":%q}`, name), nil), name, "properties")
+}

@@ -1,0 +1,251 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// Where the records lie: an account of a day or month under its period and name, what a
+// chat has used since it began under its name.
+const (
+	prefix    = "account/"
+	everKey   = prefix + "ever/"
+	heldKey   = prefix + "held"   // the reservations
+	newestKey = prefix + "newest" // the newest day that has begun
+)
+
+// How long records are kept: those of users and chats for this month and the one before,
+// those of all together for more than a year, as the totals of chats that are not used.
+const (
+	KeepDays      = 400
+	keepNamedDays = 62
+)
+
+// record is what is stored under a key: the sum of an account with its raises, or the
+// reservations.
+type record struct {
+	Sum
+	Raises []Raise `json:"raises,omitempty"`
+	// Last is the day on which a total has grown.
+	Last string `json:"last,omitempty"`
+	// Held are the reservations by id.
+	Held map[string]hold `json:"held,omitempty"`
+
+	rev     storage.Revision
+	changed bool
+}
+
+// hold is a reservation.
+type hold struct {
+	User    string    `json:"user"`
+	Chat    string    `json:"chat"`
+	Limit             // what is reserved
+	Expires time.Time `json:"expires"`
+}
+
+// book is the accounts as the operations of a batch see them. A record is read when it is
+// first asked for, and all that have changed are written in one step, each on the version
+// that was read.
+type book struct {
+	store   storage.Store
+	day     string
+	own     string // begins the ids of reservations that count; empty for all
+	records map[string]*record
+	err     error // of the first read that failed: nothing may be decided then
+}
+
+// maxRecords bounds what is kept in memory between batches.
+const maxRecords = 10_000
+
+// at returns the record under a key.
+func (b *book) at(ctx context.Context, key string) *record {
+	if r := b.records[key]; r != nil {
+		return r
+	}
+	r := &record{}
+	entry, err := b.store.Get(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		err = fmt.Errorf("read %s: %w", key, err)
+	default:
+		r.rev = entry.Revision
+		if err = json.Unmarshal(entry.Value, r); err != nil {
+			err = fmt.Errorf("decode %s: %w", key, err)
+		}
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		b.err = errors.Join(b.err, err)
+		return r
+	}
+	b.records[key] = r
+	return r
+}
+
+// keyOf is where an account of a period lies: of the day, or of its month.
+func keyOf(day string, a Account) string {
+	if a.Kind == KindMonth {
+		return prefix + month(day) + "/" + string(a.Kind)
+	}
+	return prefix + day + "/" + string(a.Kind) + "/" + a.Name
+}
+
+func month(day string) string { return day[:min(len(day), len("2006-01"))] }
+
+func (b *book) account(ctx context.Context, a Account) *record { return b.at(ctx, keyOf(b.day, a)) }
+
+// limit is what bounds an account now, with its raises.
+func (b *book) limit(ctx context.Context, limits Limits, a Account) Limit {
+	l := limits.of(a.Kind)
+	for _, r := range b.account(ctx, a).Raises {
+		if l.Tokens > 0 {
+			l.Tokens += r.By.Tokens
+		}
+		if l.Money > 0 {
+			l.Money += r.By.Money
+		}
+	}
+	return l
+}
+
+// held is what is reserved for an account.
+func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
+	var sum Limit
+	for id, h := range b.at(ctx, heldKey).Held {
+		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
+		if theirs == a && now.Before(h.Expires) && strings.HasPrefix(id, b.own) {
+			sum = sum.plus(h.Limit)
+		}
+	}
+	return sum
+}
+
+// admit refuses a call of a payer if an account has reached its limit.
+func (b *book) admit(ctx context.Context, limits Limits, payer Payer, now time.Time) *Refusal {
+	for _, k := range kinds() {
+		a := payer.account(k)
+		limit := b.limit(ctx, limits, a)
+		if limit == (Limit{}) {
+			continue
+		}
+		spent, held := b.account(ctx, a).Sum, b.held(ctx, a, now)
+		tokens := limit.Tokens > 0 && spent.Tokens()+held.Tokens >= limit.Tokens
+		money := limit.Money > 0 && spent.Money+held.Money >= limit.Money
+		if tokens || money {
+			return &Refusal{
+				Account: a, Spent: spent, Limit: limit, Base: limits.of(k), Money: money,
+				Held: money && spent.Money < limit.Money || !money && spent.Tokens() < limit.Tokens,
+			}
+		}
+	}
+	return nil
+}
+
+// reserve holds what a call may come to, and forgets reservations that have ended.
+func (b *book) reserve(ctx context.Context, id string, h hold, now time.Time) {
+	r := b.at(ctx, heldKey)
+	maps.DeleteFunc(r.Held, func(_ string, old hold) bool { return !now.Before(old.Expires) })
+	if r.Held == nil {
+		r.Held = map[string]hold{}
+	}
+	r.Held[id], r.changed = h, true
+}
+
+// release ends a reservation, and reports whether there was one.
+func (b *book) release(ctx context.Context, id string) bool {
+	r := b.at(ctx, heldKey)
+	_, open := r.Held[id]
+	delete(r.Held, id)
+	r.changed = r.changed || open
+	return open
+}
+
+// charge adds what a call used to all accounts of its payer.
+func (b *book) charge(ctx context.Context, p Payer, sum Sum) {
+	for _, k := range kinds() {
+		b.add(b.account(ctx, p.account(k)), sum)
+	}
+	ever := b.at(ctx, everKey+p.Chat)
+	b.add(ever, sum)
+	ever.Last = b.day
+}
+
+func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
+
+// changes are the operations that write what has changed.
+func (b *book) changes() ([]storage.Op, error) {
+	var ops []storage.Op
+	for _, key := range slices.Sorted(maps.Keys(b.records)) {
+		r := b.records[key]
+		if !r.changed {
+			continue
+		}
+		if r.empty() {
+			ops = append(ops, storage.Delete(key, r.rev))
+			continue
+		}
+		data, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", key, err)
+		}
+		ops = append(ops, storage.Put(key, data, r.rev))
+	}
+	return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == storage.KindDelete && op.Rev == storage.Absent }), nil
+}
+
+// empty reports whether a record says nothing: a chat that moved leaves none.
+func (r *record) empty() bool {
+	return r.Sum == Sum{} && r.Raises == nil && len(r.Held) == 0
+}
+
+// written notes that what had changed is stored.
+func (b *book) written(rev storage.Revision) {
+	for key, r := range b.records {
+		switch {
+		case r.changed && r.empty():
+			delete(b.records, key)
+		case r.changed:
+			r.rev, r.changed = rev, false
+		}
+	}
+}
+
+// move gives the accounts of a chat and its threads to the one as which it goes on. Done
+// again it changes nothing.
+func (b *book) move(ctx context.Context, from, to string) {
+	for _, beginning := range []string{keyOf(b.day, Account{Kind: KindChat}), everKey} {
+		for entry, err := range b.store.List(ctx, storage.Range{Prefix: beginning + from}) {
+			thread := strings.TrimPrefix(entry.Key, beginning+from)
+			switch {
+			case err != nil:
+				b.err = errors.Join(b.err, fmt.Errorf("list the accounts of %s: %w", from, err))
+				return
+			case thread != "" && thread[0] != ':':
+				continue
+			}
+			old, next := b.at(ctx, entry.Key), b.at(ctx, beginning+to+thread)
+			for _, r := range old.Raises {
+				r.Account.Name = to + thread
+				next.Raises = append(next.Raises, r)
+			}
+			b.add(next, old.Sum)
+			next.Last = max(next.Last, old.Last)
+			*old = record{rev: old.rev, changed: true}
+		}
+	}
+	held := b.at(ctx, heldKey)
+	for id, h := range held.Held {
+		if thread, ok := strings.CutPrefix(h.Chat, from); ok && (thread == "" || thread[0] == ':') {
+			h.Chat, held.changed = to+thread, true
+			held.Held[id] = h
+		}
+	}
+}
