@@ -35,7 +35,7 @@ var layers = []layer{
 	{"slack", []string{"bridge", "internal/markdown", "internal/retry"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "storage", "internal/retry", "internal/seal"}},
 	{"toolgroups/google/service", []string{"toolgroups", "internal/workspace"}},
-	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/google/service", "internal/workspace"}},
+	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
 	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/retry", "internal/seal"}},
 	{"storage/*", []string{"storage"}},
 	{"internal/emulator/wire", nil},

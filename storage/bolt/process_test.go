@@ -90,7 +90,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	open(t, path)
 }
 
-// appendForever appends from several goroutines and prints what was acknowledged.
+// appendForever appends from several goroutines, with a key that counts the records,
+// and prints what was acknowledged.
 func appendForever(path string, out io.Writer) error {
 	s, err := bolt.Open(bolt.Config{Path: path})
 	if err != nil {
@@ -102,8 +103,9 @@ func appendForever(path string, out io.Writer) error {
 		g.Go(func() error {
 			log := fmt.Sprint("log", w)
 			for pos := storage.Position(0); ; pos++ {
-				data := storage.Record{Label: "l", Data: []byte(fmt.Sprint(pos + 1))}
-				if _, err := s.Append(ctx, log, pos, data); err != nil {
+				n := []byte(fmt.Sprint(pos + 1))
+				add := storage.Append(log, pos, storage.Record{Label: "l", Data: n})
+				if _, err := s.Write(ctx, add, storage.Put(log, n, storage.Any)); err != nil {
 					return err
 				}
 				lines <- fmt.Sprintf("%s %d\n", log, pos+1)
@@ -154,7 +156,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// checkAppended wants all records up to last, and no gap behind.
+// checkAppended wants all records up to last, no gap behind, and the count of them.
 func checkAppended(t *testing.T, s *bolt.Store, log string, last storage.Position) {
 	t.Helper()
 	n := storage.Position(0)
@@ -168,6 +170,9 @@ func checkAppended(t *testing.T, s *bolt.Store, log string, last storage.Positio
 	}
 	if n < last {
 		t.Errorf("%s: %d records, but %d were acknowledged", log, n, last)
+	}
+	if count, err := s.Get(t.Context(), log); err != nil || string(count.Value) != fmt.Sprint(n) {
+		t.Errorf("%s: %d records, but %s were counted in the same write (%v)", log, n, count.Value, err)
 	}
 }
 

@@ -45,7 +45,7 @@ func (m *memory) Write(ctx context.Context, ops ...storage.Op) (storage.Revision
 	for i, op := range ops {
 		if !m.fits(op) {
 			if m.is("writes what comes before a conflict") {
-				m.apply(ops[:i])
+				_, _ = m.apply(ops[:i])
 			}
 			return 0, storage.ErrConflict
 		}

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"oneclaw/internal/retry"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -69,20 +69,25 @@ type retrying struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+	pauses := retry.New(t.pause, maxPause)
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(req)
 		if attempt == attempts || !t.worthwhile(req, resp, err) {
 			return resp, err
 		}
 		next, ok := rewound(req)
-		wait := t.wait(resp, attempt)
+		var asked time.Duration
+		if resp != nil {
+			asked, _ = service.RetryAfter(resp.Header, t.now())
+		}
+		wait := pauses.Next(asked)
 		if deadline, has := req.Context().Deadline(); !ok || wait > maxPause || has && t.now().Add(wait).After(deadline) {
 			return resp, err
 		}
 		if resp != nil {
 			discard(resp.Body)
 		}
-		if err := service.Sleep(req.Context(), wait); err != nil {
+		if err := retry.Wait(req.Context(), wait); err != nil {
 			return nil, err
 		}
 		req = next
@@ -107,18 +112,6 @@ func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error)
 	default:
 		return idempotent && code >= http.StatusInternalServerError && code != http.StatusNotImplemented
 	}
-}
-
-// wait is how long to wait after an attempt: what Google asks for, or twice as long
-// each time, spread so that many do not come back at once.
-func (t *retrying) wait(resp *http.Response, attempt int) time.Duration {
-	if resp != nil {
-		if d, ok := service.RetryAfter(resp.Header, t.now()); ok {
-			return d
-		}
-	}
-	d := t.pause << (attempt - 1)
-	return d/2 + rand.N(d/2+1)
 }
 
 // peek reads the body of an error and puts it back.

@@ -46,8 +46,8 @@ func docsCreate(ctx context.Context, api *docs.Service, _ *service.Conn, in stru
 }
 
 // docsUpdate applies updates and returns Google's answer.
-func docsUpdate(ctx context.Context, api *docs.Service, c *service.Conn, id string, updates ...any) (any, error) {
-	return c.BatchUpdate(ctx, api.BasePath+"v1/documents/", "documentId", id, updates...)
+func docsUpdate[T any](ctx context.Context, api *docs.Service, c *service.Conn, id string, updates ...T) (any, error) {
+	return service.BatchUpdate(ctx, c, api.BasePath+"v1/documents/", "documentId", id, updates...)
 }
 
 type docsInsertArgs struct {
@@ -87,11 +87,7 @@ type docsBatchArgs struct {
 }
 
 func docsBatchUpdate(ctx context.Context, api *docs.Service, c *service.Conn, in docsBatchArgs) (any, error) {
-	updates, err := service.Updates(in.Requests)
-	if err != nil {
-		return nil, err
-	}
-	return docsUpdate(ctx, api, c, in.Document, updates...)
+	return docsUpdate(ctx, api, c, in.Document, in.Requests...)
 }
 
 type docsRangeArgs struct {

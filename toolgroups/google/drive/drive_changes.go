@@ -16,9 +16,6 @@ type driveFolderArgs struct {
 }
 
 func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFolderArgs) (any, error) {
-	if strings.TrimSpace(in.Name) == "" {
-		return nil, service.Invalidf("'name' is empty")
-	}
 	folder := &drive.File{Name: in.Name, MimeType: driveFolder, Parents: driveParents(in.Parent)}
 	return api.Files.Create(folder).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
@@ -54,9 +51,6 @@ type driveRenameArgs struct {
 }
 
 func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveRenameArgs) (any, error) {
-	if strings.TrimSpace(in.Name) == "" {
-		return nil, service.Invalidf("'new_name' is empty")
-	}
 	return api.Files.Update(in.File, &drive.File{Name: in.Name}).Context(ctx).SupportsAllDrives(true).
 		Fields(driveFields).Do()
 }

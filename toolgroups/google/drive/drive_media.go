@@ -38,9 +38,6 @@ type driveUploadArgs struct {
 }
 
 func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveUploadArgs) (any, error) {
-	if strings.TrimSpace(in.Name) == "" {
-		return nil, service.Invalidf("'name' is empty")
-	}
 	kind := cmp.Or(strings.TrimSpace(in.MimeType), driveBinary)
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(kind, "/") {
 		return nil, service.Invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
@@ -81,9 +78,6 @@ type driveExportArgs struct {
 }
 
 func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveExportArgs) (any, error) {
-	if strings.TrimSpace(in.MimeType) == "" {
-		return nil, service.Invalidf("'mime_type' is empty")
-	}
 	return driveFetch(c, in.Path, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 

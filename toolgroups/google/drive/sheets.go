@@ -149,11 +149,7 @@ func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *service.Conn, i
 }
 
 func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn, in sheetArgs) (any, error) {
-	updates, err := service.Updates(in.Raw)
-	if err != nil {
-		return nil, err
-	}
-	return c.BatchUpdate(ctx, api.BasePath+"v4/spreadsheets/", "spreadsheetId", in.ID, updates...)
+	return service.BatchUpdate(ctx, c, api.BasePath+"v4/spreadsheets/", "spreadsheetId", in.ID, in.Raw...)
 }
 
 func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {

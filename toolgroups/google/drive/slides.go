@@ -45,8 +45,8 @@ func slidesCreate(ctx context.Context, api *slides.Service, _ *service.Conn, in 
 }
 
 // slidesUpdate applies updates and returns Google's answer.
-func slidesUpdate(ctx context.Context, api *slides.Service, c *service.Conn, id string, updates ...any) (any, error) {
-	return c.BatchUpdate(ctx, api.BasePath+"v1/presentations/", "presentationId", id, updates...)
+func slidesUpdate[T any](ctx context.Context, api *slides.Service, c *service.Conn, id string, updates ...T) (any, error) {
+	return service.BatchUpdate(ctx, c, api.BasePath+"v1/presentations/", "presentationId", id, updates...)
 }
 
 type slidesAddArgs struct {
@@ -75,11 +75,7 @@ type slidesBatchArgs struct {
 }
 
 func slidesBatchUpdate(ctx context.Context, api *slides.Service, c *service.Conn, in slidesBatchArgs) (any, error) {
-	updates, err := service.Updates(in.Requests)
-	if err != nil {
-		return nil, err
-	}
-	return slidesUpdate(ctx, api, c, in.Presentation, updates...)
+	return slidesUpdate(ctx, api, c, in.Presentation, in.Requests...)
 }
 
 type slidesDeleteArgs struct {

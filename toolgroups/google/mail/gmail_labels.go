@@ -113,20 +113,12 @@ type gmailLabelArgs struct {
 	Label   string `json:"label_id"`
 }
 
-func gmailAddLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
-	add, _, err := gmailResolve(ctx, api, []string{in.Label}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return gmailModify(ctx, api, in.Message, add, nil)
+func gmailAddLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailLabelArgs) (any, error) {
+	return gmailModifyLabels(ctx, api, c, gmailModifyArgs{Message: in.Message, Add: []string{in.Label}})
 }
 
-func gmailRemoveLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
-	_, remove, err := gmailResolve(ctx, api, nil, []string{in.Label})
-	if err != nil {
-		return nil, err
-	}
-	return gmailModify(ctx, api, in.Message, nil, remove)
+func gmailRemoveLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailLabelArgs) (any, error) {
+	return gmailModifyLabels(ctx, api, c, gmailModifyArgs{Message: in.Message, Remove: []string{in.Label}})
 }
 
 // gmailResolve turns names of labels into ids, asking Google only where there is a

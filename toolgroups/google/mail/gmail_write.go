@@ -101,6 +101,10 @@ func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmai
 	if err != nil {
 		return nil, err
 	}
+	return gmailDispatch(ctx, api, m)
+}
+
+func gmailDispatch(ctx context.Context, api *gmail.Service, m *gmail.Message) (any, error) {
 	sent, err := api.Users.Messages.Send(me, m).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -138,11 +142,7 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 		return nil, err
 	}
 	m.ThreadId = old.ThreadId
-	sent, err := api.Users.Messages.Send(me, m).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return gmailSent{sent.Id, sent.ThreadId}, nil
+	return gmailDispatch(ctx, api, m)
 }
 
 // threadIDs are the ids in a field, one a line, without what else a sender may have

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/api/people/v1"
 
+	"oneclaw/internal/retry"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -133,7 +134,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 	if err == nil && len(found) == 0 {
 		// Google's cache gets two seconds to be filled, and nothing to speak of where the
 		// pauses of the configuration are short.
-		if err = service.Sleep(ctx, 4*c.Pause); err == nil {
+		if err = retry.Wait(ctx, 4*c.Pause); err == nil {
 			found, err = search(in.Query, size)
 		}
 	}

@@ -31,9 +31,6 @@ type contactCreateArgs struct {
 }
 
 func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactCreateArgs) (any, error) {
-	if strings.TrimSpace(in.GivenName) == "" {
-		return nil, service.Invalidf("'given_name' is empty")
-	}
 	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
 	if in.Email != "" {
 		p.EmailAddresses = []*people.EmailAddress{{Value: in.Email, Type: "home"}}

@@ -90,8 +90,8 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 	return *m.Group, nil
 }
 
-// required are the parameters that become a part of a path, where nothing would
-// address something else.
+// required are the parameters that name something, so that they must not be blank. An
+// id becomes a part of a path, where nothing would address something else.
 func required(parameters json.RawMessage) []string {
 	var schema struct {
 		Required []string `json:"required"`
@@ -99,19 +99,20 @@ func required(parameters json.RawMessage) []string {
 	if json.Unmarshal(parameters, &schema) != nil {
 		return nil
 	}
+	names := []string{"resource_name", "range", "name", "new_name", "given_name", "mime_type"}
 	return slices.DeleteFunc(schema.Required, func(name string) bool {
-		return !strings.HasSuffix(name, "_id") && name != "resource_name" && name != "range"
+		return !strings.HasSuffix(name, "_id") && !slices.Contains(names, name)
 	})
 }
 
-// named refuses a call that leaves an id empty.
-func named(ids []string, run toolgroups.Handler) toolgroups.Handler {
+// named refuses a call that leaves such a parameter blank.
+func named(names []string, run toolgroups.Handler) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		var in map[string]any
-		if len(ids) > 0 && json.Unmarshal(call.Arguments, &in) == nil {
-			for _, id := range ids {
-				if s, ok := in[id].(string); !ok || strings.TrimSpace(s) == "" {
-					return toolgroups.Result{}, Invalidf("'%s' is empty", id)
+		if len(names) > 0 && json.Unmarshal(call.Arguments, &in) == nil {
+			for _, name := range names {
+				if s, ok := in[name].(string); !ok || strings.TrimSpace(s) == "" {
+					return toolgroups.Result{}, Invalidf("'%s' is empty", name)
 				}
 			}
 		}
