@@ -212,24 +212,7 @@ func New(cfg Config) (*Bridge, error) {
 	if err := cfg.Access.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
-	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
-	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
-	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
-	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
-	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
-	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
-	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
-	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Redact == nil {
-		cfg.Redact = func(text string) string { return text }
-	}
-	if cfg.RedactCards == nil {
-		cfg.RedactCards = cfg.Redact
-	}
+	cfg = cfg.complete()
 	b := &Bridge{
 		cfg:       cfg,
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
@@ -266,6 +249,29 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	b.work, b.endWork = context.WithCancelCause(context.Background())
 	return b, nil
+}
+
+// complete fills in the defaults.
+func (cfg Config) complete() Config {
+	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
+	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
+	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
+	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
+	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
+	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.RedactCards == nil {
+		cfg.RedactCards = cfg.Redact
+	}
+	return cfg
 }
 
 // errShutdown is the cause with which the work of a bridge that ends is cancelled:

@@ -41,7 +41,7 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 		return App{}, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
 	}
 	app := App{Name: who.User, Team: who.Team, Missing: missingScopes(who.Header.Get("X-Oauth-Scopes"))}
-	if p.secret != "" {
+	if p.signatures.secret != "" {
 		return app, nil
 	}
 	err = p.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) error {

@@ -56,8 +56,8 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 	defer r.running.Wait()
 	defer cancel()
 	r.running.Go(func() { r.fillGaps(ctx) })
-	r.running.Go(func() { r.upkeep(ctx, p.secret == "") })
-	if p.secret == "" {
+	r.running.Go(func() { r.upkeep(ctx, p.signatures.secret == "") })
+	if p.signatures.secret == "" {
 		return r.link(ctx)
 	}
 	p.health.opened()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
@@ -36,7 +37,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, ok := p.signed(w, req)
+	body, ok := p.signatures.body(w, req)
 	if !ok {
 		return
 	}
@@ -76,11 +77,24 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// signed returns the body of a request that Slack has signed; any other it answers.
-func (p *Platform) signed(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
-	verifier, err := p.verifier(req.Header)
+// refusedInterval is how often the log tells of requests that are not signed: anybody who
+// reaches the port can send them.
+const refusedInterval = time.Minute
+
+// signatures takes requests that Slack has signed, and refuses all others.
+type signatures struct {
+	secret string
+	log    *slog.Logger
+	// refused counts the requests that the log has not told of yet.
+	refused atomic.Int64
+	told    rate.Sometimes
+}
+
+// body returns the body of a request that Slack has signed; any other it answers.
+func (s *signatures) body(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+	verifier, err := s.verifier(req.Header)
 	if err != nil {
-		p.refuse(w, err) // before its body is read
+		s.refuse(w, err) // before its body is read
 		return nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxRequest))
@@ -97,35 +111,25 @@ func (p *Platform) signed(w http.ResponseWriter, req *http.Request) ([]byte, boo
 		err = verifier.Ensure()
 	}
 	if err != nil {
-		p.refuse(w, err)
+		s.refuse(w, err)
 		return nil, false
 	}
 	return body, true
 }
 
 // verifier checks that a request says that it is signed, and when.
-func (p *Platform) verifier(header http.Header) (slack.SecretsVerifier, error) {
-	if p.secret == "" {
+func (s *signatures) verifier(header http.Header) (slack.SecretsVerifier, error) {
+	if s.secret == "" {
 		return slack.SecretsVerifier{}, errors.New("no signing secret is set") // anybody can sign with none
 	}
-	return slack.NewSecretsVerifier(header, p.secret)
-}
-
-// refusedInterval is how often the log tells of requests that are not signed: anybody who
-// reaches the port can send them.
-const refusedInterval = time.Minute
-
-// unsigned counts the requests that the log has not told of yet.
-type unsigned struct {
-	count atomic.Int64
-	told  rate.Sometimes
+	return slack.NewSecretsVerifier(header, s.secret)
 }
 
 // refuse answers a request that is not signed by Slack.
-func (p *Platform) refuse(w http.ResponseWriter, err error) {
-	p.unsigned.count.Add(1)
-	p.unsigned.told.Do(func() {
-		p.log.Warn("requests refused: they are not signed by slack", "count", p.unsigned.count.Swap(0), "err", err)
+func (s *signatures) refuse(w http.ResponseWriter, err error) {
+	s.refused.Add(1)
+	s.told.Do(func() {
+		s.log.Warn("requests refused: they are not signed by slack", "count", s.refused.Swap(0), "err", err)
 	})
 	http.Error(w, "not signed", http.StatusUnauthorized)
 }

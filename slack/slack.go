@@ -60,7 +60,6 @@ type Config struct {
 type Platform struct {
 	api         *client
 	log         *slog.Logger
-	secret      string
 	agentView   bool
 	pingTimeout time.Duration
 	health      health
@@ -72,7 +71,7 @@ type Platform struct {
 	marks       Marks
 	reach       reach
 	told        sync.Map // reasons that the log has told
-	unsigned    unsigned
+	signatures  signatures
 
 	mu       sync.Mutex
 	receiver *receiver // of the Run that is under way
@@ -117,18 +116,14 @@ func New(cfg Config) (*Platform, error) {
 	p := &Platform{
 		channels:    channels,
 		api:         newClient(bot, app, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:         cfg.Logger,
-		secret:      secret,
+		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		agentView:   cfg.AgentView,
 		marks:       cfg.Marks,
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.unsigned.told.Interval = refusedInterval
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.api.hide(secret)
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
+	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	return p, nil
 }
 

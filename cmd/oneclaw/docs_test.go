@@ -94,7 +94,7 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	for _, c := range registered {
 		want["/"+c.Command] = true
 	}
-	for _, path := range leaves(rootCommand(nil)) {
+	for _, path := range leaves(outside{}.rootCommand(nil)) {
 		want[path] = true
 	}
 	got := map[string]bool{}
