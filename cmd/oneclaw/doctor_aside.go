@@ -60,6 +60,9 @@ func asides(ctx context.Context, dir string) (all []bridge.Aside, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err := checkEmptied(path); err != nil {
+		return nil, err
+	}
 	store, err := bolt.Open(bolt.Config{Path: path})
 	if err != nil {
 		return nil, err
