@@ -13,7 +13,7 @@ import (
 )
 
 // checkTime bounds the look at new code.
-const checkTime = 5 * time.Second
+const checkTime = 10 * time.Second
 
 // checkCode runs code without what it could reach outside, up to where its function
 // would be called.
