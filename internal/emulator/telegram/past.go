@@ -1,0 +1,73 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Past is what an earlier [Server] has done, for a bot that remembers it.
+type Past struct {
+	// Messages stand in chats that exist; their files, replies and edits are left out.
+	Messages []Message `json:"messages"`
+	// LastMessage is the newest message id of private chats and basic groups, LastUpdate
+	// the newest id of an update. Ids go on from there.
+	LastMessage int64 `json:"last_message"`
+	LastUpdate  int64 `json:"last_update"`
+}
+
+// Restore goes on from a past, before the first update. The bot hears nothing of it.
+func (s *Server) Restore(p Past) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.updates) > 0 {
+		return errors.New("telegram emulator: a past comes before the first update")
+	}
+	for _, old := range p.Messages {
+		if err := s.restore(old); err != nil {
+			return err
+		}
+	}
+	s.nextShared = max(s.nextShared, p.LastMessage)
+	s.last = max(s.last, p.LastUpdate)
+	s.confirmed = s.last
+	s.hub.Changed()
+	return nil
+}
+
+func (s *Server) restore(old Message) error {
+	c, from := s.chats[old.Chat], &s.bot
+	if !old.FromBot {
+		from = s.users[old.From]
+	}
+	if c == nil || from == nil || c.byID[old.ID] != nil {
+		return fmt.Errorf("telegram emulator: message %d can not have been in chat %d", old.ID, old.Chat)
+	}
+	m := &message{
+		id: old.ID, thread: old.Thread, from: *from, date: old.Date, silent: old.Silent, deleted: old.Deleted,
+		body: formatted{text: old.Text, source: old.Text, entities: old.Entities},
+	}
+	for _, row := range old.Buttons {
+		raw := make([]json.RawMessage, len(row))
+		for i, b := range row {
+			data, err := json.Marshal(b)
+			if err != nil {
+				return fmt.Errorf("telegram emulator: encode a button: %w", err)
+			}
+			raw[i] = data
+		}
+		if m.markup == nil {
+			m.markup = &wireMarkup{}
+		}
+		m.markup.InlineKeyboard = append(m.markup.InlineKeyboard, raw)
+	}
+	c.messages = append(c.messages, m)
+	c.byID[m.id] = m
+	s.tally(c, m, 1)
+	if c.kind == Supergroup {
+		c.next = max(c.next, m.id)
+	} else {
+		s.nextShared = max(s.nextShared, m.id)
+	}
+	return nil
+}
