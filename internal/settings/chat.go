@@ -35,7 +35,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	choice, _, _, err := get[Choice](ctx, s.records, key)
+	choice, _, err := get[Choice](ctx, s.records, key)
 	return choice, err
 }
 
