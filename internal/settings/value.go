@@ -147,16 +147,3 @@ func (s Values) exists(ctx context.Context, name, value string) error {
 	}
 	return err
 }
-
-// All returns the values of all settings by their names.
-func (s Values) All(ctx context.Context) (map[string]string, error) {
-	values := map[string]string{}
-	for _, name := range s.Names() {
-		value, err := s.Get(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		values[name] = value
-	}
-	return values, nil
-}
