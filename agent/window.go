@@ -53,29 +53,28 @@ func Window(history []Message, maxTokens int) []Message {
 
 // window is [Window] and says how many messages it left out.
 func window(history []Message, maxTokens int) (shown []Message, left int) {
-	messages := Arrange(history)
-	var summary []Message
-	if len(messages) > 0 && messages[0].Role == RoleSummary {
-		summary, messages = messages[:1:1], messages[1:]
+	whole := Arrange(history)
+	head := 0 // how many summaries stand in front
+	if len(whole) > 0 && whole[0].Role == RoleSummary {
+		head = 1
 	}
-	messages = messages[firstUser(messages):]
-	if maxTokens <= 0 {
-		return join(summary, messages), 0
+	summary, messages := whole[:head:head], whole[head:]
+	from := firstUser(messages)
+	if maxTokens > 0 {
+		maxTokens -= EstimateTokens(summary)
+		left = cutAt(messages[from:], maxTokens)
+		from += left
+		if excess := EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
+			return append(summary, shrink(slices.Clone(messages[from:]), excess)...), left
+		}
 	}
-	maxTokens -= EstimateTokens(summary)
-	left = cutAt(messages, maxTokens)
-	messages = messages[left:]
-	if excess := EstimateTokens(messages) - maxTokens; excess > 0 {
-		messages = shrink(slices.Clone(messages), excess)
+	switch {
+	case from == 0:
+		return whole, left
+	case head == 0:
+		return messages[from:], left
 	}
-	return join(summary, messages), left
-}
-
-func join(summary, messages []Message) []Message {
-	if len(summary) == 0 {
-		return messages
-	}
-	return append(summary, messages...)
+	return append(summary, messages[from:]...), left
 }
 
 func firstUser(messages []Message) int {

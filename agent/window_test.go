@@ -154,3 +154,14 @@ func TestArrangeKeepsExchangesApart(t *testing.T) {
 		t.Errorf("arranged %+v", got)
 	}
 }
+
+// A long conversation that fits is not copied for a request, summed up or not.
+func TestAWindowThatFitsIsNotCopied(t *testing.T) {
+	summed := append([]agent.Message{{Role: agent.RoleSummary, Text: "before"}}, turns(3)...)
+	for name, history := range map[string][]agent.Message{"plain": turns(3), "summed up": summed} {
+		shown := agent.Window(history, 1000)
+		if len(shown) != len(history) || &shown[0] != &history[0] {
+			t.Errorf("%s: %d of %d messages in memory of their own", name, len(shown), len(history))
+		}
+	}
+}

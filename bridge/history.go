@@ -119,9 +119,10 @@ func (h *history) toFront() {
 	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
 }
 
-// view is the window for a turn. What is appended later does not change it.
+// view is the window for a turn. What is appended later does not change it: the staged
+// messages stand where append will put them, so that a long history is not copied.
 func (h *history) view() []agent.Message {
-	return slices.Clip(append(slices.Clip(h.messages), h.staged...))
+	return slices.Clip(append(h.messages, h.staged...))
 }
 
 // turn returns a turn from its question on, which has the given Ref; nothing where the

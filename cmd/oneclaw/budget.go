@@ -74,10 +74,14 @@ func limitsOf(cfg BudgetConfig, s *settings.Settings) func(context.Context) (bud
 	}
 	return func(ctx context.Context) (budget.Limits, error) {
 		now := limits
-		values, err := s.Values.All(ctx)
+		user, err := s.Values.Get(ctx, settings.SettingUserBudget)
+		if err != nil {
+			return now, err
+		}
+		total, err := s.Values.Get(ctx, settings.SettingTotalBudget)
 		// The settings take whole numbers only; an empty one is no bound.
-		now.User.Tokens, _ = strconv.ParseInt(values[settings.SettingUserBudget], 10, 64)
-		now.Total.Tokens, _ = strconv.ParseInt(values[settings.SettingTotalBudget], 10, 64)
+		now.User.Tokens, _ = strconv.ParseInt(user, 10, 64)
+		now.Total.Tokens, _ = strconv.ParseInt(total, 10, 64)
 		return now, err
 	}
 }

@@ -87,7 +87,7 @@ func (s Agents) Get(ctx context.Context, id string) (Agent, error) {
 	if !usable(id) {
 		return Agent{}, noAgent(id)
 	}
-	a, _, exists, err := get[Agent](ctx, s.records, agentPrefix+id)
+	a, exists, err := get[Agent](ctx, s.records, agentPrefix+id)
 	if err != nil {
 		return Agent{}, err
 	}

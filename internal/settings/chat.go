@@ -35,7 +35,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	if err != nil {
 		return Choice{}, err
 	}
-	choice, _, _, err := get[Choice](ctx, s.records, key)
+	choice, _, err := get[Choice](ctx, s.records, key)
 	return choice, err
 }
 
@@ -135,15 +135,19 @@ func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) 
 	if err != nil {
 		return Answer{}, err
 	}
-	values, err := s.values.All(ctx)
+	agent, err := s.values.Get(ctx, SettingDefaultAgent)
+	if err != nil {
+		return Answer{}, err
+	}
+	model, err := s.values.Get(ctx, SettingDefaultModel)
 	if err != nil {
 		return Answer{}, err
 	}
 	var answer Answer
-	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, values[SettingDefaultAgent]); err != nil {
+	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, agent); err != nil {
 		return Answer{}, err
 	}
-	byDefault, _ := ParseRef(values[SettingDefaultModel]) // is checked, and empty if there is none
+	byDefault, _ := ParseRef(model) // is checked, and empty if there is none
 	refs := []Ref{choice.Model, answer.Agent.Prefers, byDefault}
 	if s.cfg.Preset.Type != "" {
 		refs = append(refs, Ref{PresetID, s.cfg.Preset.Model})

@@ -34,6 +34,7 @@ type Change struct {
 // Follow tells a function about every change until ctx ends, in order, beginning with
 // [AreaAll], and again with that where changes were missed. It returns nil when ctx
 // ends, and the error of the function or of the store otherwise. Several may follow.
+// While somebody does, what each message needs of the settings is kept in memory.
 func (s *Settings) Follow(ctx context.Context, f func(context.Context, Change) error) error {
 	for {
 		err := s.follow(ctx, f)
@@ -55,6 +56,8 @@ func (s *Settings) follow(ctx context.Context, f func(context.Context, Change) e
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	events := s.kv.Watch(watching, prefix)
+	s.cache.follow(1)
+	defer s.cache.follow(-1)
 	if err := f(ctx, Change{Area: AreaAll}); err != nil {
 		return err
 	}
@@ -62,6 +65,7 @@ func (s *Settings) follow(ctx context.Context, f func(context.Context, Change) e
 		if err != nil {
 			return fmt.Errorf("settings: watch: %w", err)
 		}
+		s.cache.forget(event.Key)
 		area, name, _ := strings.Cut(strings.TrimPrefix(event.Key, prefix), "/")
 		if err := f(ctx, Change{Area(area), name}); err != nil {
 			return err

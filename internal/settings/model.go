@@ -81,10 +81,11 @@ func (s Models) List(ctx context.Context, provider string) ([]Model, error) {
 }
 
 func (s Models) models(ctx context.Context, provider string) ([]Model, error) {
-	models, _, _, err := get[[]Model](ctx, s.records, modelsPrefix+provider)
+	kept, _, err := get[[]Model](ctx, s.records, modelsPrefix+provider)
 	if err != nil {
 		return nil, err
 	}
+	models := slices.Clone(kept)
 	if provider == PresetID && s.cfg.Preset.Type != "" {
 		models = slices.DeleteFunc(models, func(m Model) bool { return m.ID == s.cfg.Preset.Model })
 		models = append(models, Model{ID: s.cfg.Preset.Model, ContextTokens: s.cfg.Preset.ContextTokens, Source: SourcePreset})

@@ -82,7 +82,7 @@ type presetRecord struct {
 
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
-	r, _, exists, err := get[presetRecord](ctx, s.records, providerPrefix+PresetID)
+	r, exists, err := get[presetRecord](ctx, s.records, providerPrefix+PresetID)
 	if err != nil || !exists {
 		return p, err
 	}
@@ -110,7 +110,7 @@ func (s Providers) Get(ctx context.Context, id string) (Provider, error) {
 	if !usable(id) || id == PresetID {
 		return Provider{}, noProvider(id)
 	}
-	p, _, exists, err := get[Provider](ctx, s.records, providerPrefix+id)
+	p, exists, err := get[Provider](ctx, s.records, providerPrefix+id)
 	if err != nil {
 		return Provider{}, err
 	}

@@ -23,6 +23,8 @@ type records struct {
 	kv   storage.KV
 	seal *seal.Sealer
 	log  *slog.Logger
+
+	cache cache
 }
 
 // newID makes an id that people can read out.
@@ -36,15 +38,33 @@ func usable(id string) bool {
 	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
 }
 
+// found is what was read under a key.
+type found[T any] struct {
+	value  T
+	exists bool
+}
+
 // get reads a value; false if there is none. One that cannot be read is logged and
-// counts as none, so that it can be written anew.
-func get[T any](ctx context.Context, r *records, key string) (T, storage.Revision, bool, error) {
-	var value T
-	entry, exists, err := r.read(ctx, key)
-	if !exists || r.sound(key, json.Unmarshal(entry.Value, &value)) {
-		return value, entry.Revision, exists, err
+// counts as none, so that it can be written anew. Others may be given the same value, so
+// what it refers to is not changed.
+func get[T any](ctx context.Context, r *records, key string) (T, bool, error) {
+	kept, changes := r.cache.get(key)
+	if f, ok := kept.(found[T]); ok {
+		return f.value, f.exists, nil
 	}
-	return *new(T), entry.Revision, false, nil
+	f, entry, err := fetch[T](ctx, r, key)
+	if err == nil {
+		r.cache.keep(key, f, len(key)+len(entry.Value), changes)
+	}
+	return f.value, f.exists, err
+}
+
+// fetch is get without the cache.
+func fetch[T any](ctx context.Context, r *records, key string) (f found[T], entry storage.Entry, err error) {
+	if entry, f.exists, err = r.read(ctx, key); f.exists && !r.sound(key, json.Unmarshal(entry.Value, &f.value)) {
+		f = found[T]{}
+	}
+	return f, entry, err
 }
 
 // read returns what lies under a key; false if there is nothing.
@@ -99,14 +119,14 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 // written then.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
-		value, revision, exists, err := get[T](ctx, r, key)
+		present, entry, err := fetch[T](ctx, r, key)
 		if err != nil {
 			return err
 		}
-		if err := f(&value, exists); err != nil {
+		if err := f(&present.value, present.exists); err != nil {
 			return err
 		}
-		if err := r.put(ctx, key, value, revision); !errors.Is(err, storage.ErrConflict) {
+		if err := r.put(ctx, key, present.value, entry.Revision); !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
@@ -122,6 +142,7 @@ func (r *records) put(ctx context.Context, key string, value any, revision stora
 }
 
 func (r *records) write(ctx context.Context, key string, data []byte, revision storage.Revision) error {
+	defer r.cache.forget(key)
 	if _, err := r.kv.Put(ctx, key, data, revision); err != nil {
 		return fmt.Errorf("settings: write %s: %w", key, err)
 	}
@@ -129,6 +150,7 @@ func (r *records) write(ctx context.Context, key string, data []byte, revision s
 }
 
 func (r *records) remove(ctx context.Context, key string) error {
+	defer r.cache.forget(key)
 	if err := r.kv.Delete(ctx, key, storage.Any); err != nil {
 		return fmt.Errorf("settings: delete %s: %w", key, err)
 	}

@@ -2,9 +2,9 @@
 // providers and their models, agents, a few settings, variables of user tools,
 // switches of tools, and what each chat has chosen.
 //
-// Everything is a small JSON value in the key-value store under one prefix, read when
-// it is needed, so that all replicas see a change at once; [Settings.Follow] tells
-// parts that keep something derived from it. What the program itself was started with
+// Everything is a small JSON value in the key-value store under one prefix.
+// [Settings.Follow] tells of every change, on whichever replica; while it runs, values
+// that were read are kept until they change, otherwise they are read when they are needed. What the program itself was started with
 // (its provider, its agent, the first values of its settings) is given in [Config],
 // never stored, and protected: it can be switched off, not deleted.
 //

@@ -86,10 +86,10 @@ func (s Values) Names() []string {
 }
 
 func (s Values) known(name string) error {
-	if names := s.Names(); !slices.Contains(names, name) {
-		return refuse(NotFound, "There is no setting '%s'. Settings: %s.", shorten(name), strings.Join(names, ", "))
+	if _, known := s.cfg.Defaults[name]; known || name == SettingDefaultModel || name == SettingDefaultAgent {
+		return nil
 	}
-	return nil
+	return refuse(NotFound, "There is no setting '%s'. Settings: %s.", shorten(name), strings.Join(s.Names(), ", "))
 }
 
 // Get returns a setting: what was set, else what the program was started with. An
@@ -98,22 +98,18 @@ func (s Values) Get(ctx context.Context, name string) (string, error) {
 	if err := s.known(name); err != nil {
 		return "", err
 	}
-	value, _, exists, err := get[string](ctx, s.records, valuePrefix+name)
+	value, exists, err := get[string](ctx, s.records, valuePrefix+name)
 	if err != nil {
 		return "", err
 	}
-	return s.effective(name, value, exists), nil
-}
-
-func (s Values) effective(name, value string, exists bool) string {
 	if !exists {
-		return s.cfg.Defaults[name]
+		return s.cfg.Defaults[name], nil
 	}
 	if err := s.kinds()[name].check(value); err != nil {
 		s.log.Warn("setting is ignored", "name", name, "err", err)
-		return s.cfg.Defaults[name]
+		return s.cfg.Defaults[name], nil
 	}
-	return value
+	return value, nil
 }
 
 // Set changes a setting.
@@ -150,18 +146,4 @@ func (s Values) exists(ctx context.Context, name, value string) error {
 		return refuse(Invalid, "%s", refusal.Message)
 	}
 	return err
-}
-
-// All returns the values of all settings by their names.
-func (s Values) All(ctx context.Context) (map[string]string, error) {
-	stored, err := list[string](ctx, s.records, valuePrefix)
-	if err != nil {
-		return nil, err
-	}
-	values := map[string]string{}
-	for _, name := range s.Names() {
-		value, exists := stored[name]
-		values[name] = s.effective(name, value, exists)
-	}
-	return values, nil
 }
