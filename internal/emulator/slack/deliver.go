@@ -179,7 +179,7 @@ func (s *Server) dispatch(e *envelope) {
 		s.waiting = append(s.waiting, e)
 		return
 	}
-	f := s.match("envelope", e.channel)
+	f := s.Fire("envelope", e.channel)
 	if f == nil {
 		s.deliver(e)
 		return

@@ -1,10 +1,6 @@
 package slack
 
-import (
-	"net/http"
-
-	"oneclaw/internal/emulator/wire"
-)
+import "net/http"
 
 // Kinds of events.
 const (
@@ -40,13 +36,6 @@ type Event struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// watch is what those who look on are told. Guarded by Server.mu.
-type watch struct {
-	hub   *wire.Hub[Event]
-	calls map[string]int
-	cuts  int
-}
-
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *channel, m *message) {
 	s.hub.Changed()
@@ -68,22 +57,6 @@ func (s *Server) emit(e Event, c *channel, m *message) {
 // which must be called, and by [Server.Close].
 func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return s.hub.Subscribe(buffer)
-}
-
-// maxMethods bounds the names counted, which a client could make up.
-const maxMethods = 200
-
-// count notes a call and the fault it met.
-func (s *Server) count(name, channel string, f *Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.calls[name]; known || len(s.calls) < maxMethods {
-		s.calls[name]++
-	}
-	s.emit(Event{Kind: EventCall, Channel: channel, Text: name}, nil, nil)
-	if f != nil {
-		s.emit(Event{Kind: EventFault, Channel: channel, Text: string(f.Effect)}, nil, nil)
-	}
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -40,9 +40,7 @@ func (s *Server) invite(c *channel, user string, pressed *message) (trigger, add
 
 // serveResponse takes an answer at a response_url.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
-	fault := s.fire("response", "")
-	s.count("response", "", fault)
-	if s.before(w, r, fault) {
+	if _, over := s.meet(w, r, "response", ""); over {
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, commandsPath), "/")

@@ -1,10 +1,6 @@
 package telegram
 
-import (
-	"net/http"
-
-	"oneclaw/internal/emulator/wire"
-)
+import "net/http"
 
 // Kinds of events.
 const (
@@ -42,13 +38,6 @@ type Event struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// watch is what those who look on are told. Guarded by Server.mu.
-type watch struct {
-	hub   *wire.Hub[Event]
-	calls map[string]int
-	cuts  int
-}
-
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *chat, m *message) {
 	s.hub.Changed()
@@ -70,22 +59,6 @@ func (s *Server) emit(e Event, c *chat, m *message) {
 // which must be called, and by [Server.Close].
 func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return s.hub.Subscribe(buffer)
-}
-
-// maxMethods bounds the names counted, which a client could make up.
-const maxMethods = 200
-
-// count notes a call and the fault it met.
-func (s *Server) count(name string, chat int64, f *Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.calls[name]; known || len(s.calls) < maxMethods {
-		s.calls[name]++
-	}
-	s.emit(Event{Kind: EventCall, Chat: chat, Text: name}, nil, nil)
-	if f != nil {
-		s.emit(Event{Kind: EventFault, Chat: chat, Text: string(f.Effect)}, nil, nil)
-	}
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -13,6 +13,7 @@ type Hub[E any] struct {
 	life        *Lifecycle
 	change      chan struct{}
 	subscribers map[*subscriber[E]]struct{}
+	calls       map[string]int
 }
 
 type subscriber[E any] struct {
@@ -22,8 +23,22 @@ type subscriber[E any] struct {
 
 // NewHub makes the hub of an emulator.
 func NewHub[E any](life *Lifecycle) *Hub[E] {
-	return &Hub[E]{life: life, subscribers: map[*subscriber[E]]struct{}{}}
+	return &Hub[E]{life: life, subscribers: map[*subscriber[E]]struct{}{}, calls: map[string]int{}}
 }
+
+// maxMethods bounds the names counted, which a client could make up.
+const maxMethods = 200
+
+// Count counts a call of a method.
+func (h *Hub[E]) Count(method string) {
+	if _, known := h.calls[method]; known || len(h.calls) < maxMethods {
+		h.calls[method]++
+	}
+}
+
+// Calls says how often each method was called. The map is not to be changed, nor kept
+// beyond the lock.
+func (h *Hub[E]) Calls() map[string]int { return h.calls }
 
 // Changed wakes those who wait for a condition.
 func (h *Hub[E]) Changed() {
