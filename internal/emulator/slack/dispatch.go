@@ -104,7 +104,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	f, over := s.meet(w, r, name, p.Text("channel")+p.Text("channel_id"))
+	f, over := s.hub.Meet(s.Faults, w, r, name, p.Text("channel")+p.Text("channel_id"))
 	if over {
 		return
 	}
@@ -195,6 +195,6 @@ func (s *Server) markCut(c *call) {
 	s.cuts++
 	if c.message != nil {
 		c.message.cut++
-		s.emit(Event{Kind: EventCut, Channel: c.channel.id, Message: c.message.ts}, c.channel, c.message)
+		s.emit(Event{Kind: EventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
 	}
 }

@@ -1,6 +1,10 @@
 package slack
 
-import "net/http"
+import (
+	"net/http"
+
+	"oneclaw/internal/emulator/wire"
+)
 
 // Kinds of events.
 const (
@@ -13,43 +17,21 @@ const (
 	EventAck      = "ack"
 	EventLost     = "lost"
 	EventSocket   = "socket"
-	EventCall     = "call"
-	EventFault    = "fault"
+	EventCall     = wire.EventCall
+	EventFault    = wire.EventFault
 	EventCut      = "cut"
 )
 
 // Event is something that happened.
-type Event struct {
-	// Kind is one of the Event constants.
-	Kind string `json:"kind"`
-	// Channel, Message and Envelope name what it happened to, where there is such.
-	Channel  string `json:"channel,omitempty"`
-	Message  string `json:"message,omitempty"`
-	Envelope string `json:"envelope,omitempty"`
-	// Text is the status, the kind of an envelope, the payload of an ack, the method
-	// of a call, the effect of a fault, or open or closed.
-	Text string `json:"text,omitempty"`
-	// Snapshot is the message after the event.
-	Snapshot *Message `json:"snapshot,omitempty"`
-	// Missed counts the events lost just before this one, because the subscriber
-	// did not keep up.
-	Missed int `json:"missed,omitempty"`
-}
+type Event = wire.Event[string, Message]
 
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *channel, m *message) {
-	s.hub.Changed()
-	if !s.hub.Watched() {
-		return
-	}
+	var look func() Message
 	if m != nil {
-		shown := s.observed(c, m)
-		e.Snapshot = &shown
+		look = func() Message { return s.observed(c, m) }
 	}
-	s.hub.Emit(func(missed int) Event {
-		e.Missed = missed
-		return e
-	})
+	s.hub.Emit(e, look)
 }
 
 // Subscribe returns the events from now on. At most buffer of them wait; what does

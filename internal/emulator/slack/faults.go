@@ -43,19 +43,6 @@ func refuseFault(w http.ResponseWriter, f *Fault) {
 	writeError(w, tooMany(max(f.RetryAfter, 1)))
 }
 
-// meet counts a call and does what a fault does to it before it is accepted. It reports
-// whether that was all.
-func (s *Server) meet(w http.ResponseWriter, r *http.Request, method, channel string) (met *Fault, over bool) {
-	s.mu.Lock()
-	s.hub.Count(method)
-	s.emit(Event{Kind: EventCall, Channel: channel, Text: method}, nil, nil)
-	if met = s.Fire(method, channel); met != nil {
-		s.emit(Event{Kind: EventFault, Channel: channel, Text: string(met.Effect)}, nil, nil)
-	}
-	s.mu.Unlock()
-	return met, s.Before(w, r, met)
-}
-
 // flood is the rate limit of messages. Guarded by Server.mu.
 type flood struct {
 	rate     float64

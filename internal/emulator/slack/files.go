@@ -101,7 +101,7 @@ func fileInfo(c *call) (any, *apiError) {
 // serveFile hands out a file to whoever has the token, and sends everybody else to
 // the page where people sign in.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
-	fault, over := s.meet(w, r, "file", "")
+	fault, over := s.hub.Meet(s.Faults, w, r, "file", "")
 	if over {
 		return
 	}
@@ -151,7 +151,7 @@ func uploadURL(c *call) (any, *apiError) {
 
 // serveUpload takes the bytes of a file, as they are or in a form.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	if _, over := s.meet(w, r, "upload", ""); over {
+	if _, over := s.hub.Meet(s.Faults, w, r, "upload", ""); over {
 		return
 	}
 	data, err := uploaded(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))

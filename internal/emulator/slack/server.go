@@ -165,7 +165,7 @@ type Server struct {
 	wires
 	rand *rand.Rand // of faults and the choice of sockets
 	*wire.Faults[string]
-	hub  *wire.Hub[Event]
+	hub  *wire.Hub[string, Message]
 	cuts int
 	flood
 }
@@ -189,7 +189,7 @@ func New(cfg Config) (*Server, error) {
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.hub = wire.NewHub[Event](s.life)
+	s.hub = wire.NewHub[string, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
 	s.users[bot.ID] = &bot

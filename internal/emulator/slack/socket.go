@@ -40,7 +40,7 @@ func (k *socket) send(v any) {
 
 // serveSocket is a connection from its handshake to its end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if _, over := s.meet(w, r, "socket", ""); over {
+	if _, over := s.hub.Meet(s.Faults, w, r, "socket", ""); over {
 		return
 	}
 	ticket := r.URL.Query().Get("ticket")

@@ -102,7 +102,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	fault, over := s.meet(w, r, name, p.Int("chat_id"))
+	fault, over := s.hub.Meet(s.Faults, w, r, name, p.Int("chat_id"))
 	if over {
 		return
 	}

@@ -1,6 +1,10 @@
 package telegram
 
-import "net/http"
+import (
+	"net/http"
+
+	"oneclaw/internal/emulator/wire"
+)
 
 // Kinds of events.
 const (
@@ -14,44 +18,21 @@ const (
 	EventUpdate   = "update"
 	EventPoll     = "poll"
 	EventConfirm  = "confirmed"
-	EventCall     = "call"
-	EventFault    = "fault"
+	EventCall     = wire.EventCall
+	EventFault    = wire.EventFault
 	EventCut      = "cut"
 )
 
 // Event is something that happened.
-type Event struct {
-	// Kind is one of the Event constants.
-	Kind string `json:"kind"`
-	// Chat, Message and Update name what it happened to, where there is such.
-	Chat    int64 `json:"chat,omitempty"`
-	Message int64 `json:"message,omitempty"`
-	Update  int64 `json:"update,omitempty"`
-	// Action is the chat action; Text the kind of an update, the method of a call,
-	// the effect of a fault, or the text of a callback's answer.
-	Action string `json:"action,omitempty"`
-	Text   string `json:"text,omitempty"`
-	// Snapshot is the message after the event.
-	Snapshot *Message `json:"snapshot,omitempty"`
-	// Missed counts the events lost just before this one, because the subscriber
-	// did not keep up.
-	Missed int `json:"missed,omitempty"`
-}
+type Event = wire.Event[int64, Message]
 
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *chat, m *message) {
-	s.hub.Changed()
-	if !s.hub.Watched() {
-		return
-	}
+	var look func() Message
 	if m != nil {
-		shown := m.observed(c)
-		e.Snapshot = &shown
+		look = func() Message { return m.observed(c) }
 	}
-	s.hub.Emit(func(missed int) Event {
-		e.Missed = missed
-		return e
-	})
+	s.hub.Emit(e, look)
 }
 
 // Subscribe returns the events from now on. At most buffer of them wait; what does

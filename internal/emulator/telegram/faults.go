@@ -35,16 +35,3 @@ func refuse(w http.ResponseWriter, f *Fault) {
 	}
 	writeError(w, tooMany(max(f.RetryAfter, 1)))
 }
-
-// meet counts a call and does what a fault does to it before it is accepted. It reports
-// whether that was all.
-func (s *Server) meet(w http.ResponseWriter, r *http.Request, method string, chat int64) (met *Fault, over bool) {
-	s.mu.Lock()
-	s.hub.Count(method)
-	s.emit(Event{Kind: EventCall, Chat: chat, Text: method}, nil, nil)
-	if met = s.Fire(method, chat); met != nil {
-		s.emit(Event{Kind: EventFault, Chat: chat, Text: string(met.Effect)}, nil, nil)
-	}
-	s.mu.Unlock()
-	return met, s.Before(w, r, met)
-}

@@ -100,7 +100,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		writeError(w, err)
 		return
 	}
-	fault, over := s.meet(w, r, "file", 0)
+	fault, over := s.hub.Meet(s.Faults, w, r, "file", 0)
 	if over {
 		return
 	}

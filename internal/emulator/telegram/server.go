@@ -72,7 +72,7 @@ type Server struct {
 	world
 	queue
 	*wire.Faults[int64]
-	hub   *wire.Hub[Event]
+	hub   *wire.Hub[int64, Message]
 	cuts  int
 	flood flood
 }
@@ -108,7 +108,7 @@ func New(cfg Config) (*Server, error) {
 		flood: newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.hub = wire.NewHub[Event](s.life)
+	s.hub = wire.NewHub[int64, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
 	s.methods = methods()
 	return s, nil

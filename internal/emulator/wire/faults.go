@@ -152,9 +152,9 @@ func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
 	return nil
 }
 
-// Before does what a fault, or none, does before a call is accepted, and reports whether
+// before does what a fault, or none, does before a call is accepted, and reports whether
 // that was all.
-func (f *Faults[K]) Before(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
+func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
 	if met == nil {
 		return false
 	}
