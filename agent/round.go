@@ -121,7 +121,7 @@ func (r *run) system() string {
 }
 
 func (r *run) window(nudge string) []Message {
-	messages, left := window(r.history, r.budget())
+	messages, left := Window(r.history, r.budget())
 	r.left = left
 	if nudge != "" {
 		messages = append(messages, Message{Role: RoleUser, Text: nudge})

@@ -45,14 +45,8 @@ func messageSize(m *Message) int {
 // message, behind the summary if there is one, and holds the last user message and
 // all after it. What stands in front is left out in whole turns, the oldest first.
 // Where the last turn alone is too large, its large results are shortened, the
-// oldest first.
-func Window(history []Message, maxTokens int) []Message {
-	messages, _ := window(history, maxTokens)
-	return messages
-}
-
-// window is [Window] and says how many messages it left out.
-func window(history []Message, maxTokens int) (shown []Message, left int) {
+// oldest first. It says how many messages it left out.
+func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	whole := Arrange(history)
 	head := 0 // how many summaries stand in front
 	if len(whole) > 0 && whole[0].Role == RoleSummary {

@@ -19,7 +19,7 @@ func TestArrangeIsWellFormed(t *testing.T) {
 		history = history[:rapid.IntRange(0, len(history)).Draw(t, "prefix")]
 		before := slices.Clone(history)
 		wellFormed(t, agent.Arrange(history))
-		window := agent.Window(history, rapid.IntRange(0, 500).Draw(t, "tokens"))
+		window, _ := agent.Window(history, rapid.IntRange(0, 500).Draw(t, "tokens"))
 		wellFormed(t, window)
 		checkWindow(t, history, window)
 		if diff := cmp.Diff(before, history); diff != "" {
@@ -76,7 +76,7 @@ func TestD25WindowBeginsAtAUserMessage(t *testing.T) {
 	history := turns(50)
 	all := agent.EstimateTokens(history)
 	for _, limit := range []int{all, all - 1, all / 2, all / 10} {
-		got := agent.Window(history, limit)
+		got, _ := agent.Window(history, limit)
 		if got[0].Role != agent.RoleUser || agent.EstimateTokens(got) > limit {
 			t.Errorf("limit %d: %d tokens, begins with %+v", limit, agent.EstimateTokens(got), got[0])
 		}
@@ -84,7 +84,7 @@ func TestD25WindowBeginsAtAUserMessage(t *testing.T) {
 			t.Errorf("limit %d: only %d tokens", limit, agent.EstimateTokens(got))
 		}
 	}
-	if got := agent.Window(history, all); len(got) != len(history) {
+	if got, _ := agent.Window(history, all); len(got) != len(history) {
 		t.Errorf("what fits was cut to %d of %d messages", len(got), len(history))
 	}
 }
@@ -94,7 +94,8 @@ func TestWindowMovesSeldom(t *testing.T) {
 	limit := agent.EstimateTokens(turns(20))
 	moves, first := 0, ""
 	for n := 21; n <= 60; n++ {
-		begins := agent.Window(turns(n), limit)[0].Text
+		window, _ := agent.Window(turns(n), limit)
+		begins := window[0].Text
 		if begins != first {
 			moves++
 		}
@@ -115,7 +116,7 @@ func TestD26LongTurnFits(t *testing.T) {
 		history = append(history, asked("0 read_file {}"), r)
 	}
 	const limit = 40_000
-	got := agent.Window(history, limit)
+	got, _ := agent.Window(history, limit)
 	if n := agent.EstimateTokens(got); n > limit {
 		t.Errorf("%d tokens", n)
 	}
@@ -134,7 +135,7 @@ func TestD26LongTurnFits(t *testing.T) {
 func TestSummaryStandsForWhatIsBeforeIt(t *testing.T) {
 	history := append(turns(3), agent.Message{Role: agent.RoleSummary, Text: "so far"})
 	history = append(history, agent.Message{Role: agent.RoleUser, Text: "now"})
-	got := agent.Window(history, 0)
+	got, _ := agent.Window(history, 0)
 	if len(got) != 2 || got[0].Text != "so far" || got[1].Text != "now" {
 		t.Errorf("window %+v", got)
 	}
@@ -159,7 +160,7 @@ func TestArrangeKeepsExchangesApart(t *testing.T) {
 func TestAWindowThatFitsIsNotCopied(t *testing.T) {
 	summed := append([]agent.Message{{Role: agent.RoleSummary, Text: "before"}}, turns(3)...)
 	for name, history := range map[string][]agent.Message{"plain": turns(3), "summed up": summed} {
-		shown := agent.Window(history, 1000)
+		shown, _ := agent.Window(history, 1000)
 		if len(shown) != len(history) || &shown[0] != &history[0] {
 			t.Errorf("%s: %d of %d messages in memory of their own", name, len(shown), len(history))
 		}

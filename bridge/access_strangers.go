@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"oneclaw/internal/runes"
 )
 
 // A stranger is told once in this time how to be let in; what else they send is dropped
@@ -129,9 +131,5 @@ func shorten(text string, limit int) string {
 		}
 		return r
 	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > limit {
-		text = string(runes[:limit-1]) + "…"
-	}
-	return text
+	return runes.Clip(strings.Join(strings.Fields(text), " "), limit)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -254,7 +255,7 @@ func who(d *Decision) string {
 	if d.Name == "" {
 		return d.By
 	}
-	return clip(d.Name, maxShownName)
+	return runes.Clip(d.Name, maxShownName)
 }
 
 // roleNow is what a user (platform:id) may do now.

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -35,7 +36,7 @@ func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, ti
 	var text strings.Builder
 	fmt.Fprintf(&text, "**May I run %s?**", codeSpan(r.Tool))
 	if j.isTask() {
-		fmt.Fprintf(&text, " It is for the scheduled task %s.", shown(clip(j.Title, maxShownName)))
+		fmt.Fprintf(&text, " It is for the scheduled task %s.", shown(runes.Clip(j.Title, maxShownName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
@@ -50,9 +51,9 @@ func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, ti
 	case r.Direct:
 		text.WriteString("You can allow it")
 	case r.Approvers == ApproversRequester:
-		fmt.Fprintf(&text, "Only %s can allow it", shown(clip(requesterName(j), maxShownName)))
+		fmt.Fprintf(&text, "Only %s can allow it", shown(runes.Clip(requesterName(j), maxShownName)))
 	default:
-		fmt.Fprintf(&text, "%s or an administrator can allow it", shown(clip(requesterName(j), maxShownName)))
+		fmt.Fprintf(&text, "%s or an administrator can allow it", shown(runes.Clip(requesterName(j), maxShownName)))
 	}
 	fmt.Fprintf(&text, " within %s; until then I wait.", lasting(timeout))
 	card.Text = text.String()
@@ -92,15 +93,7 @@ func firstSentence(text string) string {
 	if i := strings.Index(line, ". "); i >= 0 {
 		line = line[:i+1]
 	}
-	return clip(line, maxAbout)
-}
-
-// clip bounds a text in characters.
-func clip(text string, n int) string {
-	if r := []rune(text); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return text
+	return runes.Clip(line, maxAbout)
 }
 
 // shown is a text of one line as Markdown that shows it as it is.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -169,7 +170,7 @@ func safeName(name string, index int) string {
 	for len(name) > maxName {
 		stem := []rune(strings.TrimSuffix(name, ext))
 		if len(stem) < 2 {
-			name = string([]rune(name)[:maxName/4])
+			name, _ = runes.Split(name, maxName/4)
 			break
 		}
 		name = string(stem[:len(stem)-1]) + ext

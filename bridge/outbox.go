@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -101,11 +102,7 @@ func names(files []toolgroups.File) string {
 }
 
 func shownName(f toolgroups.File) string {
-	name := safeName(f.Path, 0)
-	if r := []rune(name); len(r) > maxShownName {
-		name = string(r[:maxShownName-1]) + "…"
-	}
-	return name
+	return runes.Clip(safeName(f.Path, 0), maxShownName)
 }
 
 // send sends a part of an answer: a text as it is, a file out of the workspace.

@@ -1,14 +1,15 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -135,14 +136,7 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 }
 
 func panelLabel(g toolgroups.Group) string {
-	name := g.DisplayName
-	if name == "" {
-		name = g.Name
-	}
-	if utf8.RuneCountInString(name) > MaxLabel {
-		name = string([]rune(name)[:MaxLabel-1]) + "…"
-	}
-	return name
+	return runes.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
 }
 
 // pressTools handles the buttons of the panel.

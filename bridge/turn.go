@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -167,10 +168,7 @@ func indexOf(messages []agent.Message, ref string) int {
 // title is what a list of conversations shows of one.
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if runes := []rune(line); len(runes) > 60 {
-		line = string(runes[:59]) + "…"
-	}
-	return line
+	return runes.Clip(line, 60)
 }
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.

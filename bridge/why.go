@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -150,8 +151,8 @@ func firstOf(texts ...string) string {
 
 func quoted(text string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if r := []rune(line); len(r) > maxQuoted {
-		return string(r[:maxQuoted-1]) + "…"
+	if short := runes.Clip(line, maxQuoted); short != line {
+		return short
 	}
 	if more != "" {
 		line += " …"

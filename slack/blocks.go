@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/runes"
 )
 
 // Limits of Block Kit (docs.slack.dev, reference of blocks and elements).
@@ -62,10 +63,7 @@ func elements(row []bridge.Button, number int) ([]slack.BlockElement, error) {
 		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
 			return nil, fmt.Errorf("%w: button %d of row %d: want a label, and data of 1 to %d bytes", errLayout, i+1, number+1, maxValue)
 		}
-		label := b.Label
-		if r := []rune(label); len(r) > maxLabel {
-			label = string(r[:maxLabel-1]) + "…"
-		}
+		label := runes.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
 		switch b.Style {
@@ -84,8 +82,8 @@ func elements(row []bridge.Button, number int) ([]slack.BlockElement, error) {
 func sections(body string, plain bool) []string {
 	var pieces []string
 	for utf8.RuneCountInString(body) > maxSection {
-		limit := byteOf(body, maxSection-2*(len(fence)+1))
-		at := lastBreak(body[:limit])
+		first, _ := runes.Split(body, maxSection-2*(len(fence)+1))
+		at := lastBreak(first)
 		piece, rest := strings.TrimRight(body[:at], "\n"), strings.TrimLeft(body[at:], "\n")
 		if !plain && strings.Count(piece, fence)%2 == 1 {
 			piece += "\n" + fence
@@ -100,17 +98,6 @@ func sections(body string, plain bool) []string {
 		pieces = append(pieces, body)
 	}
 	return pieces
-}
-
-// byteOf is where the nth character of a text begins.
-func byteOf(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
 }
 
 // lastBreak is behind the last line, or else the last word, of a text that is not at

@@ -145,7 +145,7 @@ func buttonsOf(m emulator.Message) (rows [][]bridge.Button) {
 
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
-	f := emulator.Fault{Method: "chat.postMessage", Channel: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	f := emulator.Fault{Method: "chat.postMessage", Chat: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
 	switch fault.Effect {
 	case platformtest.AnswerDropped:
 		f.Effect = emulator.CutAfter

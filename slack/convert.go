@@ -200,7 +200,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, 
 		}
 		if mentioned {
 			r.join(msg.Chat, m.Parent)
-			known, _ := r.threads.get(msg.Chat)
+			known, _ := r.threads.Get(msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
 				break // nobody asks who began the thread
@@ -265,8 +265,8 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Mess
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		r.responses.put(c.ChannelID, c.ResponseURL, responseAge)
-		r.responses.put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
+		r.responses.Put(c.ChannelID, c.ResponseURL, responseAge)
+		r.responses.Put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
 	}
 	return &bridge.Message{
 		Chat: bridge.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: bridge.KindText,

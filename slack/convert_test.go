@@ -25,7 +25,7 @@ func offline(t testing.TB) *receiver {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"U1", "U2"} {
-		p.people.put(id, person{name: "name of " + id}, personAge)
+		p.people.Put(id, person{name: "name of " + id}, personAge)
 	}
 	return &receiver{Platform: p, in: newInbox(), self: me, lanes: newLanes()}
 }
@@ -80,7 +80,7 @@ func eventOf(t *testing.T, event []byte) string {
 	r := offline(t)
 	r.join(chatOf("C1", "1700000000.000100"), "U2")
 	// Elsewhere the bot was looked for and not found.
-	r.threads.put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
+	r.threads.Put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
 	in, err := me.decode(kindEvent, wrap(t, bytes.TrimSpace(event)))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -175,7 +176,7 @@ func (f *fixture) run() {
 
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget() {
-	f.p.threads = cache[bridge.Chat, thread]{}
+	f.p.threads = cache.New[bridge.Chat, thread](maxCached)
 	f.p.reach = reach{wake: make(chan struct{}, 1)}
 }
 

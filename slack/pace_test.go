@@ -105,7 +105,7 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	if err := f.p.Typing(t.Context(), bridge.Address{Chat: thread}, true); err != nil {
 		t.Fatal(err)
 	}
-	f.inject(emulator.Fault{Method: "chat.postMessage", Channel: f.channel, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 60})
+	f.inject(emulator.Fault{Method: "chat.postMessage", Chat: f.channel, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 60})
 	for i := range 3 {
 		_, commits, err := f.send(thread, bridge.Part{Text: "x"})
 		var failure *bridge.SendError

@@ -47,7 +47,7 @@ func (p *Platform) person(ctx context.Context, id string) (person, error) {
 		admin: (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
 		asked: time.Now(),
 	}
-	p.people.put(id, found, personAge)
+	p.people.Put(id, found, personAge)
 	return found, nil
 }
 
@@ -65,7 +65,7 @@ func (p *Platform) names(ctx context.Context) names {
 }
 
 func (p *Platform) name(ctx context.Context, id string, within time.Duration) string {
-	known, ok := p.people.get(id)
+	known, ok := p.people.Get(id)
 	if ok || within <= 0 {
 		return cmp.Or(known.name, id)
 	}
@@ -74,7 +74,7 @@ func (p *Platform) name(ctx context.Context, id string, within time.Duration) st
 	found, err := p.person(ctx, id)
 	if err != nil {
 		p.log.Debug("name not known", "user", id, "err", err)
-		p.people.put(id, person{}, namelessAge)
+		p.people.Put(id, person{}, namelessAge)
 	}
 	return cmp.Or(found.name, id)
 }
@@ -85,7 +85,7 @@ func (p *Platform) IsAdmin(ctx context.Context, _ bridge.Chat, user string) (boo
 	if _, outsider := slackID(user); outsider {
 		return false, nil
 	}
-	if known, ok := p.people.get(user); ok && time.Since(known.asked) < adminAge {
+	if known, ok := p.people.Get(user); ok && time.Since(known.asked) < adminAge {
 		return known.admin, nil
 	}
 	found, err := p.person(ctx, user)

@@ -118,13 +118,13 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Mes
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
 	if p.ResponseURL != "" {
-		r.responses.put(chat.ID+"/"+id, p.ResponseURL, responseAge)
+		r.responses.Put(chat.ID+"/"+id, p.ResponseURL, responseAge)
 		if p.Container.Ephemeral {
 			// Nothing else leads to a message that one person alone sees.
-			r.responses.put(chat.ID+"/"+p.on(), p.ResponseURL, responseAge)
+			r.responses.Put(chat.ID+"/"+p.on(), p.ResponseURL, responseAge)
 		}
 	}
-	known, _ := r.threads.get(chat)
+	known, _ := r.threads.Get(chat)
 	if direct {
 		known.opener = user
 	}
@@ -152,7 +152,7 @@ func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part 
 			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
 			continue
 		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
-			if address, ok := p.responses.get(to.Chat.ID + "/" + id); ok {
+			if address, ok := p.responses.Get(to.Chat.ID + "/" + id); ok {
 				return p.respond(ctx, address, id, part, true)
 			}
 		}
@@ -204,7 +204,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text s
 		return err
 	})
 	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
-		if address, ok := p.responses.get(press.Chat.ID + "/" + press.ID); ok {
+		if address, ok := p.responses.Get(press.Chat.ID + "/" + press.ID); ok {
 			err = p.respond(ctx, address, "", part, false)
 		}
 	}

@@ -189,7 +189,7 @@ func (p *Platform) loadMarks(ctx context.Context) {
 		return
 	}
 	for chat, at := range p.reach.all() {
-		p.threads.put(chat, thread{joined: true}, joinedAge)
+		p.threads.Put(chat, thread{joined: true}, joinedAge)
 		if p.reach.clock.now().Sub(at) < statusAge {
 			p.statuses.remember(chat) // a process that was killed has cleared nothing
 		}

@@ -144,9 +144,9 @@ func (p *Platform) response(to bridge.Address) (string, bool) {
 		return "", false
 	}
 	if to.ReplyTo != "" {
-		return p.responses.get(to.Chat.ID + "/" + to.ReplyTo)
+		return p.responses.Get(to.Chat.ID + "/" + to.ReplyTo)
 	}
-	return p.responses.get(to.Chat.ID)
+	return p.responses.Get(to.Chat.ID)
 }
 
 // responseID begins the id of a message that only a response_url leads to: Slack tells

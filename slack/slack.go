@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
 // Name is the Chat.Platform of Slack's chats.
@@ -55,6 +56,9 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
+// maxCached bounds each cache of the platform.
+const maxCached = 4096
+
 // Platform is Slack. Its methods may be called concurrently; Run at most once at a
 // time. Its only goroutines are those of Run, which waits for them.
 type Platform struct {
@@ -64,9 +68,9 @@ type Platform struct {
 	pingTimeout time.Duration
 	health      health
 	statuses    statuses
-	people      cache[string, person]
-	threads     cache[bridge.Chat, thread]
-	responses   cache[string, string]
+	people      *cache.Cache[string, person]
+	threads     *cache.Cache[bridge.Chat, thread]
+	responses   *cache.Cache[string, string]
 	channels    []string
 	marks       Marks
 	reach       reach
@@ -119,6 +123,9 @@ func New(cfg Config) (*Platform, error) {
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		agentView:   cfg.AgentView,
 		marks:       cfg.Marks,
+		people:      cache.New[string, person](maxCached),
+		threads:     cache.New[bridge.Chat, thread](maxCached),
+		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
@@ -133,44 +140,3 @@ func (p *Platform) Name() string { return Name }
 // CommandSign implements [bridge.Speller]: Slack keeps texts that begin with a slash for
 // itself, and refuses those it does not know.
 func (p *Platform) CommandSign() string { return "!" }
-
-// cache keeps the last few values, each for a time. The zero value is ready.
-type cache[K comparable, V any] struct {
-	mu      sync.Mutex
-	entries map[K]cached[V]
-	ring    []K
-	next    int
-}
-
-type cached[V any] struct {
-	value V
-	until time.Time
-}
-
-const maxCached = 4096
-
-func (c *cache[K, V]) put(key K, value V, age time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = map[K]cached[V]{}
-	}
-	_, known := c.entries[key]
-	c.entries[key] = cached[V]{value, time.Now().Add(age)}
-	switch {
-	case known:
-	case len(c.ring) < maxCached:
-		c.ring = append(c.ring, key)
-	default:
-		delete(c.entries, c.ring[c.next])
-		c.ring[c.next] = key
-		c.next = (c.next + 1) % maxCached
-	}
-}
-
-func (c *cache[K, V]) get(key K) (V, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[key]
-	return e.value, ok && time.Now().Before(e.until)
-}

@@ -40,24 +40,24 @@ func (p *Platform) join(chat bridge.Chat, opener string) {
 	if chat.Thread == "" {
 		return
 	}
-	known, _ := p.threads.get(chat)
+	known, _ := p.threads.Get(chat)
 	if opener == "" {
 		opener = known.opener
 	}
 	p.reach.touch(chat)
-	p.threads.put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
+	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
 }
 
 // thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
 // it; an error means that it may tell later.
 func (p *Platform) thread(ctx context.Context, me self, chat bridge.Chat) (thread, error) {
-	if known, ok := p.threads.get(chat); ok && (known.looked || known.opener != "") {
+	if known, ok := p.threads.Get(chat); ok && (known.looked || known.opener != "") {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	found, err := p.search(ctx, me, chat)
-	known, _ := p.threads.get(chat)
+	known, _ := p.threads.Get(chat)
 	if err != nil {
 		var ce *callError
 		if !errors.As(err, &ce) || ce.code == "" || transient(ce) {
@@ -73,7 +73,7 @@ func (p *Platform) thread(ctx context.Context, me self, chat bridge.Chat) (threa
 	if found.joined {
 		age = joinedAge
 	}
-	p.threads.put(chat, found, age)
+	p.threads.Put(chat, found, age)
 	return found, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/runes"
 )
 
 // maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev,
@@ -94,11 +95,7 @@ func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f br
 
 // comment is the text beside a file: the caption as it is, the notice of a repeat.
 func comment(f bridge.OutFile) string {
-	caption := f.Caption
-	if r := []rune(caption); len(r) > maxComment {
-		caption = string(r[:maxComment-1]) + "…"
-	}
-	caption = escape(caption)
+	caption := escape(runes.Clip(f.Caption, maxComment))
 	switch {
 	case !f.Repeat:
 		return caption

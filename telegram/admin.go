@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -37,7 +36,7 @@ func (p *Platform) IsAdmin(ctx context.Context, chat bridge.Chat, user string) (
 		return false, nil // a channel
 	}
 	key := adminKey{chat.ID, user}
-	if admin, ok := p.admins.look(key); ok {
+	if admin, ok := p.admins.Get(key); ok {
 		return admin, nil
 	}
 	var member struct {
@@ -48,35 +47,8 @@ func (p *Platform) IsAdmin(ctx context.Context, chat bridge.Chat, user string) (
 		return false, err
 	}
 	admin := member.Status == "creator" || member.Status == "administrator"
-	p.admins.keep(key, admin)
+	p.admins.Put(key, admin, adminTTL)
 	return admin, nil
 }
 
 type adminKey struct{ chat, user string }
-
-type adminAnswer struct {
-	admin bool
-	until time.Time
-}
-
-// adminCache is bounded by forgetting. The zero value is ready.
-type adminCache struct {
-	mu      sync.Mutex
-	answers map[adminKey]adminAnswer
-}
-
-func (c *adminCache) look(key adminKey) (admin, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, ok := c.answers[key]
-	return a.admin, ok && time.Now().Before(a.until)
-}
-
-func (c *adminCache) keep(key adminKey, admin bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.answers == nil || len(c.answers) >= maxAdmins {
-		c.answers = map[adminKey]adminAnswer{}
-	}
-	c.answers[key] = adminAnswer{admin, time.Now().Add(adminTTL)}
-}

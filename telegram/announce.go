@@ -12,6 +12,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/runes"
 )
 
 // Limits of setMyCommands (core.telegram.org/bots/api#botcommand).
@@ -62,9 +63,5 @@ func (p *Platform) Announce(ctx context.Context, commands []bridge.CommandInfo) 
 }
 
 func describe(c bridge.CommandInfo) string {
-	text := cmp.Or(strings.TrimSpace(c.Description), c.Name)
-	if r := []rune(text); len(r) > maxDescription {
-		text = string(r[:maxDescription-1]) + "…"
-	}
-	return text
+	return runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)
 }

@@ -10,6 +10,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
 // Limits of inline keyboards and of answers to presses
@@ -127,7 +128,7 @@ func (d *decoder) press(c *callback) event {
 		return event{dead: c.ID}
 	}
 	if m.Chat.IsForum {
-		d.forums.add(m.Chat.ID)
+		d.forums.Put(m.Chat.ID, true, cache.Forever)
 	}
 	msg := &bridge.Message{
 		Chat:     chatOf(m.Chat.ID),

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
 // event is what an update comes to: one of its fields, or none where the update is
@@ -34,8 +35,8 @@ type album struct {
 type decoder struct {
 	self     user
 	commands map[string]bool
-	albums   *recent[album]
-	forums   *recent[int64]
+	albums   *cache.Cache[album, bool]
+	forums   *cache.Cache[int64, bool]
 	log      *slog.Logger
 }
 
@@ -69,7 +70,7 @@ func (d *decoder) batch(raws []json.RawMessage) (events []event, last int64, kno
 	// be the first.
 	for _, u := range list {
 		if m := u.message; m != nil && m.MediaGroup != "" && d.forBot(u) {
-			d.albums.add(album{m.Chat.ID, m.MediaGroup})
+			d.albums.Put(album{m.Chat.ID, m.MediaGroup}, true, cache.Forever)
 		}
 	}
 	for _, u := range list {
@@ -134,7 +135,7 @@ func (d *decoder) messageEvent(u *decoded) (event, bool) {
 		return event{moved: &move{from: chatOf(m.Chat.ID), to: chatOf(m.MigrateTo)}}, true
 	}
 	if m.Chat.IsForum {
-		d.forums.add(m.Chat.ID)
+		d.forums.Put(m.Chat.ID, true, cache.Forever)
 	}
 	msg := d.convert(u)
 	return event{message: msg}, msg != nil
@@ -218,7 +219,7 @@ func (d *decoder) forBot(u *decoded) bool {
 	switch {
 	case m.Chat.Type == "private":
 		return true
-	case m.MediaGroup != "" && d.albums.has(album{m.Chat.ID, m.MediaGroup}):
+	case m.MediaGroup != "" && d.albums.Has(album{m.Chat.ID, m.MediaGroup}):
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
 var rewrite = flag.Bool("update", false, "rewrite the golden files")
@@ -20,8 +21,8 @@ func newDecoder(commands ...string) *decoder {
 	d := &decoder{
 		self:     user{ID: 42, IsBot: true, FirstName: "OneClaw", Username: "oneclaw_bot"},
 		commands: map[string]bool{},
-		albums:   &recent[album]{},
-		forums:   &recent[int64]{},
+		albums:   cache.New[album, bool](maxAlbums),
+		forums:   cache.New[int64, bool](maxForums),
 		log:      slog.New(slog.DiscardHandler),
 	}
 	for _, c := range commands {

@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
-// maxEditions bounds the messages of one generation whose text is remembered.
-const maxEditions = 2048
+// maxEditions bounds the messages whose text is remembered.
+const maxEditions = 4096
 
 // editions remembers what messages said, because Telegram calls it an edit as well when
 // the preview of a link appears or something else changes around an unchanged text. It
-// forgets: then an edit that changes nothing is handed on, which does no harm. The zero
-// value is ready.
+// forgets: then an edit that changes nothing is handed on, which does no harm.
 type editions struct {
-	seed        maphash.Seed
-	recent, old map[edition]uint64
+	seed maphash.Seed
+	sums *cache.Cache[edition, uint64]
 }
 
 type edition struct{ chat, message string }
 
+func newEditions() editions {
+	return editions{maphash.MakeSeed(), cache.New[edition, uint64](maxEditions)}
+}
+
 func (e *editions) sum(m *bridge.Message) (edition, uint64) {
-	if e.recent == nil {
-		e.seed, e.recent = maphash.MakeSeed(), map[edition]uint64{}
-	}
 	return edition{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
 }
 
@@ -35,10 +36,7 @@ func (e *editions) changed(events []event) []event {
 			return false
 		}
 		key, sum := e.sum(ev.message)
-		before, known := e.recent[key]
-		if !known {
-			before, known = e.old[key]
-		}
+		before, known := e.sums.Get(key)
 		return known && before == sum
 	})
 }
@@ -47,12 +45,9 @@ func (e *editions) changed(events []event) []event {
 // not count as known then.
 func (e *editions) keep(events []event) {
 	for _, ev := range events {
-		if ev.message == nil || ev.message.Kind == bridge.KindPress {
-			continue
-		}
-		key, sum := e.sum(ev.message)
-		if e.recent[key] = sum; len(e.recent) >= maxEditions {
-			e.recent, e.old = map[edition]uint64{}, e.recent
+		if ev.message != nil && ev.message.Kind != bridge.KindPress {
+			key, sum := e.sum(ev.message)
+			e.sums.Put(key, sum, cache.Forever)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
 )
 
@@ -44,7 +45,8 @@ func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
 	r := &receiver{
 		Platform: p,
 		in:       in,
-		decode:   decoder{self: self, albums: &recent[album]{}, forums: &p.forums, log: p.log},
+		editions: newEditions(),
+		decode:   decoder{self: self, albums: cache.New[album, bool](maxAlbums), forums: p.forums, log: p.log},
 		slots:    make(chan struct{}, maxDismissing),
 		pauses:   retry.New(minBackOff, maxBackOff),
 	}

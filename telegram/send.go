@@ -186,5 +186,5 @@ func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error
 
 func (p *Platform) isForum(chatID string) bool {
 	id, err := strconv.ParseInt(chatID, 10, 64)
-	return err == nil && p.forums.has(id)
+	return err == nil && p.forums.Has(id)
 }

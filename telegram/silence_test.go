@@ -116,20 +116,20 @@ func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 }
 
 func TestEditionsForget(t *testing.T) {
-	var e editions
+	e := newEditions()
 	of := func(id int, kind bridge.Kind, text string) []event {
 		return []event{{message: &bridge.Message{Chat: private.Chat, ID: strconv.Itoa(id), Kind: kind, Text: text}}}
 	}
 	for i := range 3 * maxEditions {
 		e.keep(of(i, bridge.KindText, "text"))
-		if n := len(e.recent) + len(e.old); n > 2*maxEditions {
-			t.Fatalf("%d messages are remembered", n)
-		}
 	}
-	last := 3*maxEditions - 1
-	for id, want := range map[int]int{0: 1, last: 0, last - maxEditions/2: 0} {
+	for id := range 3 * maxEditions {
+		want := 0
+		if id < 2*maxEditions {
+			want = 1 // forgotten
+		}
 		if got := e.changed(of(id, bridge.KindEdit, "text")); len(got) != want {
-			t.Errorf("the edit of message %d that changes nothing gives %d events, want %d", id, len(got), want)
+			t.Fatalf("the edit of message %d that changes nothing gives %d events, want %d", id, len(got), want)
 		}
 		if got := e.changed(of(id, bridge.KindEdit, "new text")); len(got) != 1 {
 			t.Errorf("the edit of message %d is dropped", id)

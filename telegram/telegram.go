@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/cache"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -57,6 +58,12 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
+// Bounds of what is remembered of chats and of albums.
+const (
+	maxForums = 1024
+	maxAlbums = 1024
+)
+
 // Platform is Telegram. Its methods may be called concurrently; Run at most once at
 // a time. Its only goroutines are those of Run, which waits for them.
 type Platform struct {
@@ -67,8 +74,8 @@ type Platform struct {
 	conflictWait time.Duration
 	clocks       clocks
 	health       health
-	admins       adminCache
-	forums       recent[int64]
+	admins       *cache.Cache[adminKey, bool]
+	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
 
 	mu       sync.Mutex
@@ -117,6 +124,8 @@ func New(cfg Config) (*Platform, error) {
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
 		pacer:        newPacer(),
+		admins:       cache.New[adminKey, bool](maxAdmins),
+		forums:       cache.New[int64, bool](maxForums),
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
@@ -132,38 +141,3 @@ var userID = regexp.MustCompile(`^-?[1-9][0-9]{0,18}$`)
 
 // NamesUser implements [bridge.UserNamer].
 func (p *Platform) NamesUser(id string) bool { return userID.MatchString(id) }
-
-// recent remembers the last few keys. The zero value is ready.
-type recent[K comparable] struct {
-	mu   sync.Mutex
-	keys map[K]bool
-	ring []K
-	next int
-}
-
-const maxRecent = 1024
-
-func (r *recent[K]) add(key K) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.keys == nil {
-		r.keys = map[K]bool{}
-	}
-	if r.keys[key] {
-		return
-	}
-	r.keys[key] = true
-	if len(r.ring) < maxRecent {
-		r.ring = append(r.ring, key)
-		return
-	}
-	delete(r.keys, r.ring[r.next])
-	r.ring[r.next] = key
-	r.next = (r.next + 1) % maxRecent
-}
-
-func (r *recent[K]) has(key K) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.keys[key]
-}

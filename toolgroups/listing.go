@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"oneclaw/internal/runes"
 )
 
 // MaxDescription is how many characters of a group's description the listing
@@ -48,23 +50,7 @@ func oneLine(s string, limit int) string {
 		}
 		return r
 	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	cut, _ := split(s, limit-1)
-	return strings.TrimRight(cut, " ") + "…"
-}
-
-// split cuts s behind n characters.
-func split(s string, n int) (head, tail string) {
-	for i := range s {
-		if n == 0 {
-			return s[:i], s[i:]
-		}
-		n--
-	}
-	return s, ""
+	return runes.Clip(strings.Join(strings.Fields(s), " "), limit)
 }
 
 // displayName makes "My Tools" of my_tools.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"oneclaw/internal/runes"
 )
 
 // MaxText is how many characters of a result reach the model.
@@ -82,7 +84,7 @@ func report(ctx, timed context.Context, name string, limit time.Duration, err er
 // cut bounds a text and says at its end how much is missing.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	head, tail := split(text, MaxText)
+	head, tail := runes.Split(text, MaxText)
 	if tail == "" {
 		return text
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"oneclaw/internal/runes"
 )
 
 // maxEchoedSchema bounds the schema that an error repeats to the model.
@@ -47,10 +49,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 }
 
 func invalid(tool Tool, why string) *Error {
-	schema, rest := split(string(tool.Parameters), maxEchoedSchema)
-	if rest != "" {
-		schema += "…"
-	}
+	schema := runes.Clip(string(tool.Parameters), maxEchoedSchema)
 	return Errorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
 }
 

@@ -180,7 +180,7 @@ func (l *listing) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func TestClientsAreKept(t *testing.T) {
-	var clients openai.Clients
+	clients := openai.NewClients()
 	a, err := clients.Client(openai.Config{Model: "a"})
 	if err != nil {
 		t.Fatal(err)

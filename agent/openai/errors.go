@@ -1,17 +1,18 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	api "github.com/sashabaranov/go-openai"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 )
 
 // maxErrorText bounds what a server's error puts into the log, in characters.
@@ -146,11 +147,5 @@ func (c *Client) clean(text string) string {
 		text = strings.ReplaceAll(text, c.cfg.APIKey, "[key]")
 	}
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if utf8.RuneCountInString(text) > maxErrorText {
-		text = string([]rune(text)[:maxErrorText]) + "…"
-	}
-	if text == "" {
-		return "no details"
-	}
-	return text
+	return cmp.Or(runes.Clip(text, maxErrorText), "no details")
 }

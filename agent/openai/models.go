@@ -10,10 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"oneclaw/agent"
+
+	"oneclaw/internal/cache"
 )
 
 // Bounds of a list of models.
@@ -126,32 +127,23 @@ func decodeModels(data []byte) ([]ModelInfo, error) {
 const maxClients = 64
 
 // Clients keeps clients, so that a turn that names its model need not make one anew.
-// It may be used concurrently. The zero value is empty and ready.
+// It may be used concurrently.
 type Clients struct {
-	mu    sync.Mutex // guards what follows
-	known map[Config]*Client
-	order []Config // the least recently made first
+	known *cache.Cache[Config, *Client]
 }
 
+// NewClients returns one that is empty.
+func NewClients() Clients { return Clients{cache.New[Config, *Client](maxClients)} }
+
 // Client returns the client of a configuration.
-func (c *Clients) Client(cfg Config) (*Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if client, ok := c.known[cfg]; ok {
+func (c Clients) Client(cfg Config) (*Client, error) {
+	if client, ok := c.known.Get(cfg); ok {
 		return client, nil
 	}
 	client, err := New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", cfg.Model, err)
 	}
-	if c.known == nil {
-		c.known = map[Config]*Client{}
-	}
-	if len(c.order) == maxClients {
-		delete(c.known, c.order[0])
-		c.order = c.order[1:]
-	}
-	c.known[cfg] = client
-	c.order = append(c.order, cfg)
+	c.known.Put(cfg, client, cache.Forever)
 	return client, nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"oneclaw/agent"
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -204,10 +205,7 @@ func senderName(name string) string {
 		}
 		return r
 	}, name)
-	name = strings.Join(strings.Fields(name), " ")
-	if r := []rune(name); len(r) > maxSender {
-		name = string(r[:maxSender])
-	}
+	name, _ = runes.Split(strings.Join(strings.Fields(name), " "), maxSender)
 	return name
 }
 

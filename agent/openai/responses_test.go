@@ -311,8 +311,9 @@ func TestStrictResponses(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		history := append(conversation(rt), agent.Message{Role: agent.RoleUser, Text: "now"})
+		window, _ := agent.Window(history, rapid.IntRange(0, 200).Draw(rt, "tokens"))
 		got, err := c.Complete(t.Context(), agent.Request{
-			System: "You help.", Messages: agent.Window(history, rapid.IntRange(0, 200).Draw(rt, "tokens")), Tools: tools(3),
+			System: "You help.", Messages: window, Tools: tools(3),
 		}, nil)
 		if err != nil || got.Text != "fine <b>" {
 			rt.Errorf("%+v, %v", got, err)

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/folder"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -155,25 +155,13 @@ func place(from, to string, force bool) error {
 			return fmt.Errorf("%s is there already: name another file, or replace it with --force", to)
 		}
 		if err == nil {
-			return syncFolder(filepath.Dir(to))
+			return folder.Sync(filepath.Dir(to))
 		}
 	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(to))
-}
-
-// syncFolder makes the names in a folder survive a crash of the machine.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // folders can not be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return folder.Sync(filepath.Dir(to))
 }
 
 // restore puts a backup in the place of the database and returns where that is kept.
@@ -279,7 +267,7 @@ func keep(database string) (string, error) {
 	for n := 2; ; n++ {
 		err := os.Link(database, name)
 		if err == nil {
-			return name, syncFolder(filepath.Dir(name))
+			return name, folder.Sync(filepath.Dir(name))
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return name, copyFile(database, name)

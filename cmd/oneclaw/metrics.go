@@ -17,6 +17,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -246,10 +247,7 @@ func (l labels) of(name string) string {
 	case len(l.known) >= maxLabelValues:
 		return "other"
 	}
-	value = strings.ToValidUTF8(l.redact(name), "?")
-	if r := []rune(value); len(r) > 80 {
-		value = string(r[:80])
-	}
+	value, _ = runes.Split(strings.ToValidUTF8(l.redact(name), "?"), 80)
 	l.known[name] = value
 	return value
 }

@@ -215,7 +215,7 @@ func TestAcceptance118TheRealSchemasAtTheThreshold(t *testing.T) {
 	deferrable := search.Tools(search.Deferrable(registryOf(t), toolgroups.RoleOwner))
 	tokens := utf8.RuneCount(toolgroups.EncodeTools(deferrable)) / 4
 	for context, want := range map[int]bool{10 * tokens: true, 10*tokens + 1000: false, 200_000: false, 64_000: true} {
-		if got := search.DefaultConfig().Decide(deferrable, context).Active; got != want {
+		if got := search.DefaultConfig().Decide(len(deferrable), toolgroups.EstimateTokens(deferrable), context).Active; got != want {
 			t.Errorf("%d tokens of tools, a context of %d: active is %t, want %t", tokens, context, got, want)
 		}
 	}

@@ -284,7 +284,7 @@ func (d *Demo) follow(ctx context.Context) {
 			d.forget(bridge.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot != nil && e.Snapshot.FromBot, text(e))
 		case e := <-inSlack:
 			if e.Snapshot != nil {
-				chat := bridge.Chat{Platform: "slack", ID: e.Channel, Thread: e.Snapshot.Thread}
+				chat := bridge.Chat{Platform: "slack", ID: e.Chat, Thread: e.Snapshot.Thread}
 				d.forget(chat, e.Snapshot.FromBot, e.Snapshot.Text)
 			}
 		}

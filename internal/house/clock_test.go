@@ -20,6 +20,7 @@ var clocks = []struct{ file, reason string }{
 	{"cmd/oneclaw/format.go", "how long a migration took"},
 	{"cmd/oneclaw/store.go", "how long it took, and names of copies"},
 	{"cmd/oneclaw/metrics.go", "how long a model took"},
+	{"internal/cache/cache.go", "ages of values, which no restart keeps"},
 	{"internal/javascript/child.go", "timers of a script"},
 	{"storage/bolt/open.go", "how long a look takes"},
 	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},

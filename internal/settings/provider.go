@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/internal/runes"
 	"oneclaw/storage"
 )
 
@@ -95,12 +96,7 @@ func noProvider(id string) error {
 }
 
 // shorten bounds a text that is repeated to whoever sent it.
-func shorten(text string) string {
-	if r := []rune(text); len(r) > 64 {
-		return string(r[:64]) + "…"
-	}
-	return text
-}
+func shorten(text string) string { return runes.Clip(text, 64) }
 
 // Get returns a provider; a refusal for [NotFound] where there is none.
 func (s Providers) Get(ctx context.Context, id string) (Provider, error) {

@@ -21,13 +21,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"oneclaw/internal/folder"
 	"oneclaw/storage"
 )
 
@@ -139,7 +139,7 @@ func openFile(cfg Config) (*bbolt.DB, error) {
 		return nil, err
 	}
 	if fresh && !cfg.NoSync {
-		if err := syncDir(filepath.Dir(cfg.Path)); err != nil {
+		if err := folder.Sync(filepath.Dir(cfg.Path)); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}
@@ -159,18 +159,6 @@ func inspect(cfg Config) error {
 		return err
 	})
 	return cmp.Or(err, db.Close())
-}
-
-// syncDir makes the name of a new file survive a crash of the machine.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // prepare lays out a new file.

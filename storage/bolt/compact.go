@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+
+	"oneclaw/internal/folder"
 )
 
 // compactBytes is about how much one transaction of a compaction writes.
@@ -83,7 +85,7 @@ func compact(ctx context.Context, cfg Config, step func()) (err error) {
 	if cfg.NoSync {
 		return nil
 	}
-	return syncDir(filepath.Dir(cfg.Path))
+	return folder.Sync(filepath.Dir(cfg.Path))
 }
 
 // copyTo writes what is in src into a new file.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -175,7 +176,7 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 		return toolgroups.Result{}, err
 	}
 	shown := picture{
-		Path: name, URL: head(v.url.Redacted(), maxScriptError), Width: width, Height: height,
+		Path: name, URL: runes.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
 		Note: "The picture is sent to the chat with your answer.",
 	}
 	if v.status >= 400 {
@@ -196,8 +197,8 @@ func (b *Browser) shorten(call toolgroups.Call, notes, text string, asked int) (
 	if asked > 0 {
 		limit = min(asked, limit)
 	}
-	first := cut(text, limit)
-	if first == text {
+	first, rest := runes.Split(text, limit)
+	if rest == "" {
 		return toolgroups.Result{Text: notes + text}, nil
 	}
 	name, err := b.keep(call, "tool-output/browser-", ".md", []byte(text))
@@ -219,22 +220,4 @@ func (b *Browser) keep(call toolgroups.Call, prefix, suffix string, data []byte)
 		return "", fmt.Errorf("keep the output in the workspace: %w", err)
 	}
 	return name, nil
-}
-
-// cut is the beginning of a text, n characters at most.
-func cut(text string, n int) string {
-	for i := range text {
-		if n--; n < 0 {
-			return text[:i]
-		}
-	}
-	return text
-}
-
-// head is the beginning of a text, marked where it was cut.
-func head(text string, n int) string {
-	if first := cut(text, n); first != text {
-		return first + "…"
-	}
-	return text
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oneclaw/internal/readable"
+	"oneclaw/internal/runes"
 )
 
 const (
@@ -210,7 +211,7 @@ func (v *visit) script(tab context.Context, body string) (string, error) {
 		} else if thrown.Exception != nil && len(thrown.Exception.Value) > 0 {
 			what = string(thrown.Exception.Value)
 		}
-		return "JavaScript error: " + head(what, maxScriptError), nil
+		return "JavaScript error: " + runes.Clip(what, maxScriptError), nil
 	}
 	return text, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
@@ -48,7 +49,7 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (too
 		if a.Description != "" {
 			b.WriteString("\n  description: " + line(a.Description))
 		}
-		b.WriteString("\n  prompt: " + excerpt(a.Prompt))
+		b.WriteString("\n  prompt: " + runes.Clip(line(a.Prompt), maxExcerpt))
 		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
 			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", orNone(a.Prefers.Provider), orNone(a.Prefers.Model))
 		}
@@ -64,14 +65,6 @@ func orNone(s string) string {
 }
 
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-func excerpt(s string) string {
-	r := []rune(line(s))
-	if len(r) <= maxExcerpt {
-		return string(r)
-	}
-	return string(r[:maxExcerpt]) + "…"
-}
 
 type updateAgent struct {
 	ID          string  `json:"agent_id"`

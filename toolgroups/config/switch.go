@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -103,9 +104,4 @@ func (f *Family) maySwitch(in toolSwitch) error {
 }
 
 // short bounds a name that is repeated to the model.
-func short(name string) string {
-	if r := []rune(name); len(r) > 64 {
-		return string(r[:64]) + "…"
-	}
-	return name
-}
+func short(name string) string { return runes.Clip(name, 64) }

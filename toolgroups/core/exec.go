@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -217,7 +218,7 @@ func sections(stdout, stderr string) string {
 // lines cuts a text behind the last whole line that fits, or within a line that
 // alone does not.
 func lines(s string, limit int) (shown string, cut bool) {
-	first, rest := split(s, limit)
+	first, rest := runes.Split(s, limit)
 	if rest == "" {
 		return s, false
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -54,7 +55,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(data, res.Header.Get("Content-Type"))
-	if first, rest := split(body, inline); rest != "" {
+	if first, rest := runes.Split(body, inline); rest != "" {
 		name, err := t.keep(call, "http", body)
 		if err != nil {
 			return toolgroups.Result{}, err

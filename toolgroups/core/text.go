@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -26,26 +27,7 @@ func oneLine(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	return head(strings.Join(strings.Fields(s), " "), maxEcho)
-}
-
-// head is the beginning of a text, marked where it was cut.
-func head(s string, limit int) string {
-	if first, rest := split(s, limit); rest != "" {
-		return first + "…"
-	}
-	return s
-}
-
-// split cuts a text behind n characters.
-func split(s string, n int) (first, rest string) {
-	for i := range s {
-		if n <= 0 {
-			return s[:i], s[i:]
-		}
-		n--
-	}
-	return s, ""
+	return runes.Clip(strings.Join(strings.Fields(s), " "), maxEcho)
 }
 
 // keep writes a text that is too long for a result into the workspace and returns

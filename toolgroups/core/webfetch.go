@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -112,7 +113,7 @@ func (t *tools) fetch(ctx context.Context, address string) (page, error) {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
-			res.StatusCode, http.StatusText(res.StatusCode), head(textOf(p.data, p.contentType), maxErrorBody))
+			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.data, p.contentType), maxErrorBody))
 	case len(bytes.TrimSpace(data)) == 0:
 		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}
@@ -185,14 +186,14 @@ func (t *tools) shorten(call toolgroups.Call, text string, asked *int) (toolgrou
 	if asked != nil && *asked > 0 {
 		limit = min(*asked, limit)
 	}
-	if _, rest := split(text, limit); rest == "" {
+	if _, rest := runes.Split(text, limit); rest == "" {
 		return toolgroups.Result{Text: text}, nil
 	}
 	name, err := t.keep(call, "webfetch", text)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	first, _ := split(text, min(limit, inline))
+	first, _ := runes.Split(text, min(limit, inline))
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"oneclaw/internal/runes"
 )
 
 // Paths of [Google.Pages] under the public address.
@@ -60,13 +62,13 @@ const maxShownName = 64
 
 // plainLine is a name without what is not seen or changes the order of what is.
 func plainLine(name string) string {
-	shown := []rune(strings.Map(func(r rune) rune {
+	shown, _ := runes.Split(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, name))
-	return strings.TrimSpace(string(shown[:min(len(shown), maxShownName)]))
+	}, name), maxShownName)
+	return strings.TrimSpace(shown)
 }
 
 // Pages are what browsers are shown during a sign-in. They belong under [StartPath] and

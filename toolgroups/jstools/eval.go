@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -146,6 +147,6 @@ func (t *Tools) present(root *workspace.Root, text string) (toolgroups.Result, e
 	if err := root.WriteFile(name, []byte(text), false); err != nil {
 		return toolgroups.Result{}, fmt.Errorf("keep the whole result: %w", err)
 	}
-	return toolgroups.Text("%s\n[cut: the first %d of %d characters; the whole result is in the file %s]",
-		string([]rune(text)[:inline]), inline, total, name)
+	head, _ := runes.Split(text, inline)
+	return toolgroups.Text("%s\n[cut: the first %d of %d characters; the whole result is in the file %s]", head, inline, total, name)
 }

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -158,7 +159,7 @@ func (a *answer) inline(text string) string {
 	if name, err := a.write(".txt", []byte(text)); err == nil {
 		where = "the whole is in " + name
 	}
-	head := string([]rune(text)[:maxInline])
+	head, _ := runes.Split(text, maxInline)
 	return fmt.Sprintf("%s\n[cut: the first %d of %d characters; %s]", head, maxInline, count, where)
 }
 

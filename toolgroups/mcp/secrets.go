@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"oneclaw/internal/runes"
 )
 
 // minRedacted is the length in bytes from which a value is taken for a secret:
@@ -112,9 +114,5 @@ func clean(text string, limit int) string {
 		}
 		return r
 	}, text)
-	text = strings.TrimSpace(text)
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return strings.TrimSpace(string([]rune(text)[:limit-1])) + "…"
+	return runes.Clip(strings.TrimSpace(text), limit)
 }

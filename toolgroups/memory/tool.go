@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -65,9 +66,9 @@ func beginning(memory string) string {
 	if memory == "" {
 		return "(empty)"
 	}
-	total := utf8.RuneCountInString(memory)
-	if total <= preview {
+	head, rest := runes.Split(memory, preview)
+	if rest == "" {
 		return memory
 	}
-	return fmt.Sprintf("%s…\n[%d characters in all]", string([]rune(memory)[:preview]), total)
+	return fmt.Sprintf("%s…\n[%d characters in all]", head, utf8.RuneCountInString(memory))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -132,13 +133,13 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
 	body := x.body.String()
 	notices := x.notices()
-	if runes := []rune(body); len(runes) > inline {
+	if first, rest := runes.Split(body, inline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
 		if err := save(call, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, err
 		}
-		body = string(runes[:inline])
-		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, len(runes), name)
+		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
+		body = first
 	}
 	return toolgroups.Result{Text: head + body + notices}, nil
 }

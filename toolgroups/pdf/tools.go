@@ -14,6 +14,7 @@ import (
 
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
+	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -214,11 +215,7 @@ func date(s string) string {
 
 // oneLine makes text from a file safe for one line of a result.
 func oneLine(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " ")
-	if r := []rune(s); len(r) > maxValue {
-		return string(r[:maxValue]) + "…"
-	}
-	return s
+	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " "), maxValue)
 }
 
 // renderArgs are the arguments of pdf_render_page.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -312,16 +313,9 @@ func kind(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// clip cuts a text behind n characters.
+// clip makes a text one line of at most n characters.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
-	for i := range s {
-		if n == 0 {
-			return strings.TrimRight(s[:i], " ") + "…"
-		}
-		n--
-	}
-	return s
+	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs.

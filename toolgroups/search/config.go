@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"oneclaw/toolgroups"
 )
 
 // Mode says whether tools are deferred.
@@ -211,13 +209,9 @@ func (d Decision) LogValue() slog.Value {
 		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.Context))
 }
 
-// Decide says whether the deferrable tools are to be replaced by the bridge for a
-// model with a context of so many tokens (0 if unknown).
-func (c Config) Decide(deferrable []toolgroups.Tool, contextTokens int) Decision {
-	return c.decide(len(deferrable), toolgroups.EstimateTokens(deferrable), contextTokens)
-}
-
-func (c Config) decide(tools, tokens, contextTokens int) Decision {
+// Decide says whether so many deferrable tools, of so many tokens, are to be replaced by
+// the bridge for a model with a context of contextTokens (0 if unknown).
+func (c Config) Decide(tools, tokens, contextTokens int) Decision {
 	d := Decision{Mode: c.Enabled, Tools: tools, Tokens: tokens, Context: max(contextTokens, 0), Threshold: UnknownContextTokens}
 	if contextTokens > 0 {
 		d.Threshold = int((int64(contextTokens)*int64(c.ThresholdPct) + 99) / 100)

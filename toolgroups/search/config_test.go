@@ -136,6 +136,11 @@ func sized(tokens int) []toolgroups.Tool {
 	return []toolgroups.Tool{big}
 }
 
+// decide asks for tools as they are.
+func decide(c search.Config, tools []toolgroups.Tool, contextTokens int) search.Decision {
+	return c.Decide(len(tools), toolgroups.EstimateTokens(tools), contextTokens)
+}
+
 func TestDecide(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
@@ -160,7 +165,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := search.DefaultConfig()
 			c.Enabled = tt.mode
-			got := c.Decide(sized(tt.tokens), tt.context)
+			got := decide(c, sized(tt.tokens), tt.context)
 			if got.Active != tt.want || got.Tokens != tt.tokens {
 				t.Errorf("got %+v, want active %v with %d tokens", got, tt.want, tt.tokens)
 			}
@@ -172,7 +177,7 @@ func TestHermes13ZeroDeferrableNeverActivates(t *testing.T) {
 	for _, mode := range []search.Mode{"on", "auto", "off"} {
 		c := search.DefaultConfig()
 		c.Enabled, c.ThresholdPct = mode, 0
-		if c.Decide(nil, 8000).Active {
+		if decide(c, nil, 8000).Active {
 			t.Errorf("%s: active without any tool to defer", mode)
 		}
 	}
@@ -192,17 +197,17 @@ func TestHermes18TokenEstimateProportional(t *testing.T) {
 func TestAcceptance097SizeIsCharactersByFour(t *testing.T) {
 	tools := []toolgroups.Tool{tool("t", "äöü", "")}
 	chars := len([]rune(string(toolgroups.EncodeTools(tools))))
-	if got := search.DefaultConfig().Decide(tools, 1000).Tokens; got != chars/4 {
+	if got := decide(search.DefaultConfig(), tools, 1000).Tokens; got != chars/4 {
 		t.Errorf("got %d, want %d", got, chars/4)
 	}
 }
 
 func TestAcceptance112FifteenToolsOnASmallContext(t *testing.T) {
 	c := search.DefaultConfig()
-	if !c.Decide(search.Tools(many("extra", 15)), 4_000).Active {
+	if !decide(c, search.Tools(many("extra", 15)), 4_000).Active {
 		t.Error("fifteen tools do not activate on a context of 4,000 tokens")
 	}
-	if c.Decide(search.Tools(many("extra", 4)), 200_000).Active {
+	if decide(c, search.Tools(many("extra", 4)), 200_000).Active {
 		t.Error("four tools activate on a context of 200,000 tokens")
 	}
 }
@@ -210,7 +215,7 @@ func TestAcceptance112FifteenToolsOnASmallContext(t *testing.T) {
 func TestAcceptance118DecisionIsLoggedWithBothNumbers(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", search.DefaultConfig().Decide(sized(500), 128_000)))
+	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", decide(search.DefaultConfig(), sized(500), 128_000)))
 	for _, want := range []string{"search.tokens=500", "search.threshold=12800", "search.active=false"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())

@@ -108,7 +108,7 @@ func TestHermes23NoDeferrableReturnsUnchanged(t *testing.T) {
 }
 
 func TestHermes24BelowThresholdReturnsUnchanged(t *testing.T) {
-	d := search.DefaultConfig().Decide(search.Tools(hub()), 200_000)
+	d := decide(search.DefaultConfig(), search.Tools(hub()), 200_000)
 	if d.Active || d.Tokens == 0 {
 		t.Errorf("got %+v", d)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
 
@@ -63,9 +64,5 @@ func (l *Library) names() string {
 
 // shown is the beginning of a name that may be anything.
 func shown(name string) string {
-	runes := []rune(line(strings.ToValidUTF8(name, "")))
-	if len(runes) > 100 {
-		return string(runes[:100]) + "…"
-	}
-	return string(runes)
+	return runes.Clip(line(strings.ToValidUTF8(name, "")), 100)
 }

@@ -152,7 +152,7 @@ func updateMessage(c *call) (any, *apiError) {
 	if blocks != nil { // who names none leaves them as they are
 		m.blocks = blocks
 	}
-	s.emit(Event{Kind: EventEdit, Channel: ch.id, Message: m.ts}, ch, m)
+	s.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
 	s.tellChanged(ch, m, before)
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": s.wire(m)}, nil
@@ -169,7 +169,7 @@ func deleteMessage(c *call) (any, *apiError) {
 	before := s.wire(m)
 	s.tally(ch, m, -1)
 	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Channel: ch.id, Message: m.ts}, ch, m)
+	s.emit(Event{Kind: EventDelete, Chat: ch.id, Message: m.ts}, ch, m)
 	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
 	e.Subtype = "message_deleted"
 	s.tellHidden(ch, m, e)
@@ -204,7 +204,7 @@ func (s *Server) setStatus(ch *channel, thread, text string, asked bool) {
 	if asked && len(ch.history) < s.cfg.MaxMessages {
 		ch.history = append(ch.history, st)
 	}
-	s.emit(Event{Kind: EventStatus, Channel: ch.id, Message: thread, Text: text}, nil, nil)
+	s.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
 }
 
 func addReaction(c *call) (any, *apiError) {
@@ -245,6 +245,6 @@ func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
 	if err := change(m, name); err != nil {
 		return nil, err
 	}
-	s.emit(Event{Kind: EventReaction, Channel: ch.id, Message: m.ts, Text: name}, ch, m)
+	s.emit(Event{Kind: EventReaction, Chat: ch.id, Message: m.ts, Text: name}, ch, m)
 	return nil, nil
 }

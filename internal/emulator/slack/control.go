@@ -210,7 +210,7 @@ func (s *Server) Edit(channelID, ts, text string) (Sent, error) {
 	before := s.wire(m)
 	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
 	m.text, m.edited = text, s.cfg.Now()
-	s.emit(Event{Kind: EventEdit, Channel: c.id, Message: m.ts}, c, m)
+	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
 	return s.tellChanged(c, m, before), nil
 }
 
@@ -238,7 +238,7 @@ func (s *Server) Delete(channelID, ts string) (Sent, error) {
 	}
 	before := s.wire(m)
 	m.deleted = true
-	s.emit(Event{Kind: EventDelete, Channel: c.id, Message: m.ts}, c, m)
+	s.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
 	e := wireEvent{Hidden: true, DeletedTS: m.ts, Previous: before}
 	e.Subtype = "message_deleted"
 	return s.tellHidden(c, m, e), nil

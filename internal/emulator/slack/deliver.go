@@ -153,7 +153,7 @@ func (s *Server) push(c *channel, kind string, payload any, sent Sent) Sent {
 		s.sequence = s.sequence[1:]
 	}
 	sent.Envelopes = append(sent.Envelopes, e.id)
-	s.emit(Event{Kind: EventEnvelope, Channel: e.channel, Message: sent.TS, Text: kind, Envelope: e.id}, nil, nil)
+	s.emit(Event{Kind: EventEnvelope, Chat: e.channel, Message: sent.TS, Text: kind, Update: e.id}, nil, nil)
 	s.dispatch(e)
 	return sent
 }
@@ -179,12 +179,12 @@ func (s *Server) dispatch(e *envelope) {
 		s.waiting = append(s.waiting, e)
 		return
 	}
-	f := s.match("envelope", e.channel)
+	f := s.Fire("envelope", e.channel)
 	if f == nil {
 		s.deliver(e)
 		return
 	}
-	s.emit(Event{Kind: EventFault, Channel: e.channel, Text: string(f.Effect), Envelope: e.id}, nil, nil)
+	s.emit(Event{Kind: EventFault, Chat: e.channel, Text: string(f.Effect), Update: e.id}, nil, nil)
 	if f.Delay > 0 {
 		e.state = Waiting
 		effect := f.Effect
@@ -295,7 +295,7 @@ func (s *Server) failed(e *envelope) {
 	tried := e.attempt - 1
 	if tried >= len(s.cfg.Retry) || e.kind == kindInteractive { // whoever pressed is told that it failed
 		e.state = Lost
-		s.emit(Event{Kind: EventLost, Channel: e.channel, Envelope: e.id}, nil, nil)
+		s.emit(Event{Kind: EventLost, Chat: e.channel, Update: e.id}, nil, nil)
 		return
 	}
 	e.state = Waiting
@@ -337,7 +337,7 @@ func (s *Server) acked(id string, payload json.RawMessage) {
 		}
 	}
 	s.respond(e, payload)
-	s.emit(Event{Kind: EventAck, Channel: e.channel, Envelope: e.id, Text: string(payload)}, nil, nil)
+	s.emit(Event{Kind: EventAck, Chat: e.channel, Update: e.id, Text: string(payload)}, nil, nil)
 }
 
 // Redeliver sends every envelope that is not acknowledged at once, as if the time

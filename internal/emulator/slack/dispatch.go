@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -105,10 +104,8 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	channel := p.Text("channel") + p.Text("channel_id")
-	f := s.fire(name, channel)
-	s.count(name, channel, f)
-	if s.before(w, r, f) {
+	f, over := s.hub.Meet(s.Faults, w, r, name, p.Text("channel")+p.Text("channel_id"))
+	if over {
 		return
 	}
 	m, ok := s.methods[name]
@@ -168,37 +165,6 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *wire.Param
 	return nil
 }
 
-// before does what a fault does before the request is accepted, and reports
-// whether that was all.
-func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
-	if f == nil {
-		return false
-	}
-	if f.Delay > 0 && !s.life.Sleep(r.Context(), f.Delay) {
-		panic(http.ErrAbortHandler)
-	}
-	switch f.Effect {
-	case TooManyRequests:
-		writeError(w, tooMany(max(f.RetryAfter, 1)))
-	case ServerError:
-		gatewayPage(w, f.Status)
-	case Refuse:
-		e := refuse(f.Error)
-		if f.Error == "" {
-			e.code = "internal_error"
-		}
-		writeError(w, e)
-	case CutBefore:
-		panic(http.ErrAbortHandler)
-	case Hang:
-		s.life.Sleep(r.Context(), 0)
-		panic(http.ErrAbortHandler)
-	default:
-		return false
-	}
-	return true
-}
-
 // answer answers an accepted request, unless a fault spoils the answer.
 func (s *Server) answer(w http.ResponseWriter, f *Fault, c *call, result any) {
 	if f != nil {
@@ -229,18 +195,6 @@ func (s *Server) markCut(c *call) {
 	s.cuts++
 	if c.message != nil {
 		c.message.cut++
-		s.emit(Event{Kind: EventCut, Channel: c.channel.id, Message: c.message.ts}, c.channel, c.message)
+		s.emit(Event{Kind: EventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
 	}
-}
-
-// gatewayPage is what the proxy in front of the service answers when the service
-// does not: HTML, not JSON.
-func gatewayPage(w http.ResponseWriter, status int) {
-	if status < http.StatusBadRequest {
-		status = http.StatusBadGateway
-	}
-	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<html><head><title>%[1]s</title></head><body><h1>%[1]s</h1></body></html>\n", text)
 }

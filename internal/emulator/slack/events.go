@@ -17,50 +17,21 @@ const (
 	EventAck      = "ack"
 	EventLost     = "lost"
 	EventSocket   = "socket"
-	EventCall     = "call"
-	EventFault    = "fault"
+	EventCall     = wire.EventCall
+	EventFault    = wire.EventFault
 	EventCut      = "cut"
 )
 
 // Event is something that happened.
-type Event struct {
-	// Kind is one of the Event constants.
-	Kind string `json:"kind"`
-	// Channel, Message and Envelope name what it happened to, where there is such.
-	Channel  string `json:"channel,omitempty"`
-	Message  string `json:"message,omitempty"`
-	Envelope string `json:"envelope,omitempty"`
-	// Text is the status, the kind of an envelope, the payload of an ack, the method
-	// of a call, the effect of a fault, or open or closed.
-	Text string `json:"text,omitempty"`
-	// Snapshot is the message after the event.
-	Snapshot *Message `json:"snapshot,omitempty"`
-	// Missed counts the events lost just before this one, because the subscriber
-	// did not keep up.
-	Missed int `json:"missed,omitempty"`
-}
-
-// watch is what those who look on are told. Guarded by Server.mu.
-type watch struct {
-	hub   *wire.Hub[Event]
-	calls map[string]int
-	cuts  int
-}
+type Event = wire.Event[string, Message]
 
 // emit tells everyone who looks on. A message is shown as it is now.
 func (s *Server) emit(e Event, c *channel, m *message) {
-	s.hub.Changed()
-	if !s.hub.Watched() {
-		return
-	}
+	var look func() Message
 	if m != nil {
-		shown := s.observed(c, m)
-		e.Snapshot = &shown
+		look = func() Message { return s.observed(c, m) }
 	}
-	s.hub.Emit(func(missed int) Event {
-		e.Missed = missed
-		return e
-	})
+	s.hub.Emit(e, look)
 }
 
 // Subscribe returns the events from now on. At most buffer of them wait; what does
@@ -68,22 +39,6 @@ func (s *Server) emit(e Event, c *channel, m *message) {
 // which must be called, and by [Server.Close].
 func (s *Server) Subscribe(buffer int) (events <-chan Event, cancel func()) {
 	return s.hub.Subscribe(buffer)
-}
-
-// maxMethods bounds the names counted, which a client could make up.
-const maxMethods = 200
-
-// count notes a call and the fault it met.
-func (s *Server) count(name, channel string, f *Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.calls[name]; known || len(s.calls) < maxMethods {
-		s.calls[name]++
-	}
-	s.emit(Event{Kind: EventCall, Channel: channel, Text: name}, nil, nil)
-	if f != nil {
-		s.emit(Event{Kind: EventFault, Channel: channel, Text: string(f.Effect)}, nil, nil)
-	}
 }
 
 var _ http.Handler = (*Server)(nil)

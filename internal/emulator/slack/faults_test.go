@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.fault.Effect), func(t *testing.T) {
-			tt.fault.Method, tt.fault.Channel, tt.fault.Times = "chat.postMessage", f.channel, 1
+			tt.fault.Method, tt.fault.Chat, tt.fault.Times = "chat.postMessage", f.channel, 1
 			n := f.inject(tt.fault)
 			before := len(f.Messages(f.channel))
 			_, _, err := f.bot.PostMessageContext(t.Context(), f.channel, api.MsgOptionText("x", false))

@@ -101,9 +101,8 @@ func fileInfo(c *call) (any, *apiError) {
 // serveFile hands out a file to whoever has the token, and sends everybody else to
 // the page where people sign in.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
-	fault := s.fire("file", "")
-	s.count("file", "", fault)
-	if s.before(w, r, fault) {
+	fault, over := s.hub.Meet(s.Faults, w, r, "file", "")
+	if over {
 		return
 	}
 	name, _, _ := strings.Cut(rest, "/")
@@ -152,9 +151,7 @@ func uploadURL(c *call) (any, *apiError) {
 
 // serveUpload takes the bytes of a file, as they are or in a form.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) {
-	fault := s.fire("upload", "")
-	s.count("upload", "", fault)
-	if s.before(w, r, fault) {
+	if _, over := s.hub.Meet(s.Faults, w, r, "upload", ""); over {
 		return
 	}
 	data, err := uploaded(http.MaxBytesReader(w, r.Body, maxUpload+1<<20), r.Header.Get("Content-Type"))

@@ -250,7 +250,7 @@ func (st State) Opened() int { return st.s.nextSocket }
 
 // Calls counts the calls of a method, refused ones included; also those of the
 // names that [Fault] knows.
-func (st State) Calls(method string) int { return st.s.calls[method] }
+func (st State) Calls(method string) int { return st.s.hub.Calls()[method] }
 
 // Cuts counts the accepted calls whose answer was dropped.
 func (st State) Cuts() int { return st.s.cuts }

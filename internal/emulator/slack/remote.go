@@ -23,7 +23,6 @@ type remoteCall struct {
 	Value   string `json:"value"`
 	Forge   bool   `json:"forge"`
 	Reason  string `json:"reason"`
-	ID      int    `json:"id"`
 }
 
 // serveControl lets another process, or a person with curl, act as people would:
@@ -44,7 +43,7 @@ type remoteCall struct {
 //	GET  /emulator/messages?channel=ID[&answers=N&seconds=S]     → messages, once the bot wrote N
 //	GET  /emulator/state                                         → counters
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	c := wire.Control{MaxBody: maxUpload, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
+	c := wire.Control[string]{MaxBody: maxUpload, Faults: s.Faults, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
 	c.ServeHTTP(w, r)
 }
 
@@ -57,11 +56,6 @@ func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
 		return wire.RunAct(body, "channel", func(spec ChannelSpec) (any, error) {
 			id, err := s.AddChannel(spec)
 			return map[string]string{"channel": id}, err
-		})
-	case "faults":
-		return wire.RunAct(body, "fault", func(f Fault) (any, error) {
-			id, err := s.Inject(f)
-			return map[string]int{"id": id}, err
 		})
 	}
 	return wire.RunAct(body, "act", func(c remoteCall) (any, error) { return s.remoteCall(act, c) })
@@ -87,8 +81,6 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 		return map[string]int{"sockets": s.Freeze()}, nil
 	case "redeliver":
 		return map[string]int{"envelopes": s.Redeliver()}, nil
-	case "unfault":
-		return map[string]int{"fired": s.Remove(c.ID)}, nil
 	}
 	return nil, fmt.Errorf("unknown act %q", act)
 }
@@ -109,6 +101,6 @@ func (s *Server) remoteState() any {
 	st := State{s}
 	return map[string]any{
 		"team": s.cfg.Team, "bot_user": s.cfg.BotUser, "channels": s.order, "undelivered": st.Undelivered(),
-		"sockets": st.Sockets(), "opened": st.Opened(), "cuts": s.cuts, "calls": maps.Clone(s.calls),
+		"sockets": st.Sockets(), "opened": st.Opened(), "cuts": s.cuts, "calls": maps.Clone(s.hub.Calls()),
 	}
 }

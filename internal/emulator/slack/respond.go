@@ -40,9 +40,7 @@ func (s *Server) invite(c *channel, user string, pressed *message) (trigger, add
 
 // serveResponse takes an answer at a response_url.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
-	fault := s.fire("response", "")
-	s.count("response", "", fault)
-	if s.before(w, r, fault) {
+	if _, over := s.hub.Meet(s.Faults, w, r, "response", ""); over {
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, commandsPath), "/")
@@ -98,7 +96,7 @@ func (s *Server) show(r *response, a answer) {
 func (s *Server) replace(c *channel, m *message, a answer) {
 	m.edits = append(m.edits, Edit{At: s.cfg.Now(), Text: m.text})
 	m.text, m.blocks, m.edited = a.Text, a.Blocks, s.cfg.Now()
-	s.emit(Event{Kind: EventEdit, Channel: c.id, Message: m.ts}, c, m)
+	s.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
 }
 
 // respond shows the payload of an acknowledged command to whoever typed it.

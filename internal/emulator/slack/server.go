@@ -163,9 +163,10 @@ type Server struct {
 	revoked bool
 	world
 	wires
-	rand   *rand.Rand // of faults and the choice of sockets
-	faults *wire.Faults[Fault]
-	watch
+	rand *rand.Rand // of faults and the choice of sockets
+	*wire.Faults[string]
+	hub  *wire.Hub[string, Message]
+	cuts int
 	flood
 }
 
@@ -185,12 +186,11 @@ func New(cfg Config) (*Server, error) {
 		world:   newWorld(),
 		wires:   newWires(),
 		rand:    chances,
-		faults:  wire.NewFaults[Fault](chances),
-		watch:   watch{calls: map[string]int{}},
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.hub = wire.NewHub[Event](s.life)
+	s.hub = wire.NewHub[string, Message](s.life)
+	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
 	s.users[bot.ID] = &bot
 	return s, nil

@@ -40,9 +40,7 @@ func (k *socket) send(v any) {
 
 // serveSocket is a connection from its handshake to its end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	f := s.fire("socket", "")
-	s.count("socket", "", f)
-	if s.before(w, r, f) {
+	if _, over := s.hub.Meet(s.Faults, w, r, "socket", ""); over {
 		return
 	}
 	ticket := r.URL.Query().Get("ticket")
@@ -86,7 +84,7 @@ func (s *Server) open(conn *websocket.Conn) *socket {
 	k := &socket{id: s.nextSocket, conn: conn, wake: make(chan struct{}, 1), pending: map[*envelope]struct{}{}}
 	s.sockets = append(s.sockets, k)
 	s.emit(Event{Kind: EventSocket, Text: "open"}, nil, nil)
-	if f := s.match("hello", ""); f != nil {
+	if f := s.Fire("hello", ""); f != nil {
 		k.leaving = true // a connection that never comes to life
 		s.emit(Event{Kind: EventFault, Text: string(f.Effect)}, nil, nil)
 		return k

@@ -165,7 +165,7 @@ func TestSocketsAndTickets(t *testing.T) {
 func TestEnvelopeFaults(t *testing.T) {
 	f := start(t, slack.Config{AckTimeout: time.Minute})
 	conn := f.dial()
-	f.inject(slack.Fault{Method: "envelope", Channel: f.dm, Nth: 1, Effect: slack.Duplicate})
+	f.inject(slack.Fault{Method: "envelope", Chat: f.dm, Nth: 1, Effect: slack.Duplicate})
 	f.say(f.dm, "x", nil)
 	if a, b := f.next(conn), f.next(conn); a.ID != b.ID || b.RetryAttempt != 1 {
 		t.Errorf("got %+v and %+v", a, b)

@@ -146,7 +146,7 @@ func (s *Server) add(c *channel, m *message) {
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
-	s.emit(Event{Kind: EventMessage, Channel: c.id, Message: m.ts}, c, m)
+	s.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
 }
 
 // tally counts the messages of the bot that stand.

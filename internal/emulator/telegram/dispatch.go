@@ -102,9 +102,8 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeError(w, err)
 		return
 	}
-	fault := s.fire(name, p.Int("chat_id"))
-	s.count(name, p.Int("chat_id"), fault)
-	if s.before(w, r, fault) {
+	fault, over := s.hub.Meet(s.Faults, w, r, name, p.Int("chat_id"))
+	if over {
 		return
 	}
 	run, ok := s.methods[name]
@@ -119,33 +118,6 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		return
 	}
 	s.after(w, fault, result)
-}
-
-// before does what a fault does before the request is accepted, and reports
-// whether that was all.
-func (s *Server) before(w http.ResponseWriter, r *http.Request, f *Fault) bool {
-	if f == nil {
-		return false
-	}
-	if f.Delay > 0 && !s.life.Sleep(r.Context(), f.Delay) {
-		panic(http.ErrAbortHandler)
-	}
-	switch f.Effect {
-	case TooManyRequests:
-		writeError(w, tooMany(max(f.RetryAfter, 1)))
-	case Conflict:
-		writeError(w, errorf(409, conflictPoll))
-	case ServerError:
-		gatewayPage(w, f.Status)
-	case CutBefore:
-		panic(http.ErrAbortHandler)
-	case Hang:
-		s.life.Sleep(r.Context(), 0)
-		panic(http.ErrAbortHandler)
-	default:
-		return false
-	}
-	return true
 }
 
 // after answers an accepted request, unless a fault spoils the answer.
@@ -165,17 +137,4 @@ func (s *Server) after(w http.ResponseWriter, f *Fault, result any) {
 		}
 	}
 	writeJSON(w, http.StatusOK, response{OK: true, Result: result})
-}
-
-// gatewayPage is what the proxy in front of the service answers when the service
-// does not: HTML, not JSON.
-func gatewayPage(w http.ResponseWriter, status int) {
-	if status < 500 {
-		status = http.StatusBadGateway
-	}
-	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<html>\r\n<head><title>%[1]s</title></head>\r\n<body>\r\n"+
-		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
 }

@@ -100,8 +100,8 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		writeError(w, err)
 		return
 	}
-	fault := s.fire("file", 0)
-	if s.before(w, r, fault) {
+	fault, over := s.hub.Meet(s.Faults, w, r, "file", 0)
+	if over {
 		return
 	}
 	s.mu.Lock()

@@ -136,7 +136,7 @@ func sendChatAction(_ context.Context, s *Server, p *wire.Params) (any, *apiErro
 		c.actions = c.actions[1:]
 	}
 	c.actions = append(c.actions, a)
-	s.emit(Event{Kind: EventAction, Chat: c.id, Action: action}, nil, nil)
+	s.emit(Event{Kind: EventAction, Chat: c.id, Text: action}, nil, nil)
 	return true, nil
 }
 

@@ -177,7 +177,7 @@ func (st State) Polls() int { return st.s.polls }
 func (st State) Polling() bool { return st.s.poll != nil }
 
 // Calls counts the calls of a method by its lower-case name, refused ones included.
-func (st State) Calls(method string) int { return st.s.calls[method] }
+func (st State) Calls(method string) int { return st.s.hub.Calls()[method] }
 
 // Early counts the messages and edits that came before a penalty of flood control was
 // over.

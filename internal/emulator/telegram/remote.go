@@ -25,7 +25,6 @@ type remoteCall struct {
 	Forge   bool   `json:"forge"`
 	Blocked bool   `json:"blocked"`
 	Status  string `json:"status"`
-	ID      int    `json:"id"`
 }
 
 // serveControl lets another process, or a person with curl, act as people would:
@@ -44,7 +43,7 @@ type remoteCall struct {
 //	GET  /emulator/messages?chat=ID[&answers=N&seconds=S]   → messages, once the bot wrote N
 //	GET  /emulator/state                                    → counters
 func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
-	c := wire.Control{MaxBody: maxUpload, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
+	c := wire.Control[int64]{MaxBody: maxUpload, Faults: s.Faults, Messages: s.remoteMessages, State: s.remoteState, Act: s.remoteAct}
 	c.ServeHTTP(w, r)
 }
 
@@ -57,11 +56,6 @@ func (s *Server) remoteAct(act string, body *json.Decoder) (any, error) {
 		return wire.RunAct(body, "chat", func(spec ChatSpec) (any, error) {
 			id, err := s.AddChat(spec)
 			return map[string]int64{"chat": id}, err
-		})
-	case "faults":
-		return wire.RunAct(body, "fault", func(f Fault) (any, error) {
-			id, err := s.Inject(f)
-			return map[string]int{"id": id}, err
 		})
 	}
 	return wire.RunAct(body, "act", func(c remoteCall) (any, error) { return s.remoteCall(act, c) })
@@ -85,8 +79,6 @@ func (s *Server) remoteCall(act string, c remoteCall) (any, error) {
 	case "migrate":
 		id, err := s.Migrate(c.Chat, c.User)
 		return map[string]int64{"chat": id}, err
-	case "unfault":
-		return map[string]int{"fired": s.Remove(c.ID)}, nil
 	}
 	return nil, fmt.Errorf("unknown act %q", act)
 }
@@ -107,10 +99,8 @@ func (s *Server) remoteMessages(ctx context.Context, query url.Values, answers i
 func (s *Server) remoteState() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	calls := make(map[string]int, len(s.calls))
-	maps.Copy(calls, s.calls)
 	return map[string]any{
 		"bot": s.bot, "chats": s.order, "pending": len(s.updates), "confirmed": s.confirmed,
-		"polls": s.polls, "polling": s.poll != nil, "cuts": s.cuts, "lost": s.lost, "calls": calls,
+		"polls": s.polls, "polling": s.poll != nil, "cuts": s.cuts, "lost": s.lost, "calls": maps.Clone(s.hub.Calls()),
 	}
 }

@@ -71,8 +71,9 @@ type Server struct {
 	mu sync.Mutex
 	world
 	queue
-	faults *wire.Faults[Fault]
-	watch
+	*wire.Faults[int64]
+	hub   *wire.Hub[int64, Message]
+	cuts  int
 	flood flood
 }
 
@@ -99,17 +100,16 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("telegram emulator: bounds must be positive")
 	}
 	s := &Server{
-		cfg:    cfg,
-		bot:    User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
-		log:    cfg.Logger,
-		world:  newWorld(),
-		queue:  newQueue(),
-		faults: wire.NewFaults[Fault](rand.New(rand.NewPCG(cfg.Seed, 0))),
-		watch:  watch{calls: map[string]int{}},
-		flood:  newFlood(cfg.Limits),
+		cfg:   cfg,
+		bot:   User{ID: botID, IsBot: true, FirstName: cfg.Name, Username: cfg.Username},
+		log:   cfg.Logger,
+		world: newWorld(),
+		queue: newQueue(),
+		flood: newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
-	s.hub = wire.NewHub[Event](s.life)
+	s.hub = wire.NewHub[int64, Message](s.life)
+	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
 	s.methods = methods()
 	return s, nil
 }

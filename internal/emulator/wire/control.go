@@ -16,7 +16,7 @@ import (
 // process, or a person with curl, may do there.
 //
 // Bodies must be application/json, which a foreign web page cannot send unasked.
-type Control struct {
+type Control[K comparable] struct {
 	// MaxBody is how many bytes the body of an act may have.
 	MaxBody int64
 	// Messages lists what the query asks for once the bot wrote so many answers. The
@@ -24,12 +24,15 @@ type Control struct {
 	Messages func(ctx context.Context, query url.Values, answers int) (any, error)
 	// State returns the counters.
 	State func() any
-	// Act runs an act, whose arguments the body holds.
+	// Faults serve the acts "faults", whose body is a [Fault] and whose result {"id": n},
+	// and "unfault", {"id": n} with the result {"fired": n}.
+	Faults *Faults[K]
+	// Act runs any other act, whose arguments the body holds.
 	Act func(act string, body *json.Decoder) (any, error)
 }
 
 // ServeHTTP answers GET messages and GET state, and runs what is posted.
-func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *Control[K]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	act := strings.TrimPrefix(r.URL.Path, "/emulator/")
 	var result any
 	var err error
@@ -44,7 +47,11 @@ func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeControl(w, http.StatusUnsupportedMediaType, map[string]string{"error": "content type must be application/json"})
 		return
 	default:
-		result, err = c.Act(act, json.NewDecoder(http.MaxBytesReader(w, r.Body, c.MaxBody)))
+		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, c.MaxBody))
+		var known bool
+		if result, known, err = c.Faults.act(act, body); !known {
+			result, err = c.Act(act, body)
+		}
 	}
 	if err != nil {
 		writeControl(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
@@ -54,7 +61,7 @@ func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // messages waits for 1 to 600 seconds, as the query asks.
-func (c *Control) messages(r *http.Request) (any, error) {
+func (c *Control[K]) messages(r *http.Request) (any, error) {
 	query := r.URL.Query()
 	answers, _ := strconv.Atoi(query.Get("answers"))
 	seconds, _ := strconv.Atoi(query.Get("seconds"))

@@ -12,8 +12,9 @@ import (
 )
 
 func TestControl(t *testing.T) {
-	c := &wire.Control{
+	c := &wire.Control[int]{
 		MaxBody: 100,
+		Faults:  newFaults(1),
 		Messages: func(ctx context.Context, query url.Values, answers int) (any, error) {
 			_, limited := ctx.Deadline()
 			return map[string]any{"of": query.Get("chat"), "answers": answers, "limited": limited}, nil
@@ -31,6 +32,9 @@ func TestControl(t *testing.T) {
 		{"messages", "GET", "messages?chat=7&answers=2&seconds=x", "", "", 200, `{"answers":2,"limited":true,"of":"7"}`},
 		{"state", "GET", "state", "", "", 200, `"still"`},
 		{"act", "POST", "say", "application/json", `"hi"`, 200, `"say hi"`},
+		{"a fault", "POST", "faults", "application/json", `{"method":"send","effect":"hang"}`, 200, `{"id":1}`},
+		{"no fault", "POST", "faults", "application/json", `{"effect":"else"}`, 400, `{"error":"test emulator: unknown effect \"else\""}`},
+		{"a fault taken back", "POST", "unfault", "application/json", `{"id":1}`, 200, `{"fired":0}`},
 		{"reading an act", "GET", "say", "", "", 400, `{"error":"unknown act"}`},
 		{"a form", "POST", "say", "text/plain", `"hi"`, 415, `{"error":"content type must be application/json"}`},
 		{"a long body", "POST", "say", "application/json", `"` + strings.Repeat("x", 100) + `"`, 400, `{"error":"decode act: http: request body too large"}`},

@@ -1,52 +1,113 @@
 package wire
 
 import (
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"strings"
+	"time"
 )
 
-// Chance says which of the calls that a fault matches it befalls.
-type Chance struct {
-	// Nth is the only matching call, counted from 1. 0 means any.
-	Nth int
-	// Times is how often the fault fires at most. 0 means without end.
-	Times int
-	// Probability lets chance decide. 0 means always.
-	Probability float64
+// Effect is what a fault does to a call, or to whatever else an emulator names.
+type Effect string
+
+// The effects that every emulator knows.
+const (
+	// Slow only waits for Delay; every other effect may wait too.
+	Slow Effect = "slow"
+	// TooManyRequests refuses with 429 and RetryAfter.
+	TooManyRequests Effect = "too_many_requests"
+	// ServerError answers Status (502 where none is given) with a page of HTML.
+	ServerError Effect = "server_error"
+	// CutBefore breaks the connection before the call is accepted; a socket before an
+	// envelope is written.
+	CutBefore Effect = "cut_before"
+	// CutAfter accepts the call and breaks the connection instead of answering; it
+	// breaks a socket after an envelope was written.
+	CutAfter Effect = "cut_after"
+	// Hang never answers; it ends when the client goes away. An envelope is lost on
+	// its way.
+	Hang Effect = "hang"
+	// Duplicate delivers once more what it delivers: the updates of a poll, an envelope.
+	Duplicate Effect = "duplicate"
+	// BadJSON accepts the call and answers with half a JSON object.
+	BadJSON Effect = "bad_json"
+)
+
+// Fault is a rule for misbehaving, in an emulator whose chats have ids of the type K. The
+// zero fields match everything.
+type Fault[K comparable] struct {
+	// Method is the name of a method in any case, or another name that the emulator
+	// gives to what can go wrong.
+	Method string `json:"method"`
+	// Chat is the chat or channel of the call.
+	Chat K `json:"chat"`
+	// Nth fires on the nth matching call alone, counted from 1.
+	Nth int `json:"nth"`
+	// Times is how often it fires at most.
+	Times int `json:"times"`
+	// Probability lets chance decide, by the seed of the server. 0 means always.
+	Probability float64 `json:"probability"`
+	// Effect is what happens. It is required.
+	Effect Effect `json:"effect"`
+	// Delay is waited for before the effect.
+	Delay time.Duration `json:"delay"`
+	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for an
+	// effect of the emulator's own.
+	Status     int    `json:"status"`
+	RetryAfter int    `json:"retry_after"`
+	Error      string `json:"error"`
 }
 
-// Faults are the rules for misbehaving in force, each a value of F. They are not safe
-// for concurrent use.
-type Faults[F any] struct {
-	rand  *rand.Rand
-	rules []*rule[F]
-	next  int
+// Faults are the faults in force. [Faults.Fire] is called with the lock of the
+// [Lifecycle] held, all other methods without.
+type Faults[K comparable] struct {
+	life   *Lifecycle
+	rand   *rand.Rand
+	refuse func(http.ResponseWriter, *Fault[K])
+	own    Effect
+	apart  []string
+	rules  []*rule[K]
+	next   int
 }
 
-type rule[F any] struct {
-	fault  F
-	chance Chance
-	id     int
-	seen   int
-	fired  int
+type rule[K comparable] struct {
+	Fault[K]
+	id    int
+	seen  int
+	fired int
 }
 
-// NewFaults makes an empty set, with the source of its chances.
-func NewFaults[F any](chances *rand.Rand) *Faults[F] {
-	return &Faults[F]{rand: chances}
+// NewFaults makes an empty set, with the source of its chances. Refuse answers a call with
+// [TooManyRequests], and with own, the effect that this emulator alone knows. What is
+// named in apart meets only faults that name it.
+func NewFaults[K comparable](life *Lifecycle, chances *rand.Rand, refuse func(http.ResponseWriter, *Fault[K]), own Effect, apart ...string) *Faults[K] {
+	return &Faults[K]{life: life, rand: chances, refuse: refuse, own: own, apart: apart}
 }
 
-// Add adds a fault and returns its number.
-func (f *Faults[F]) Add(fault F, chance Chance) int {
+// Inject adds a fault and returns its number. If several match a call, it meets the
+// first one that fires.
+func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
+	switch fault.Effect {
+	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, f.own:
+	default:
+		return 0, fmt.Errorf("%s: unknown effect %q", f.life.name, fault.Effect)
+	}
+	f.life.mu.Lock()
+	defer f.life.mu.Unlock()
 	f.next++
-	f.rules = append(f.rules, &rule[F]{fault: fault, chance: chance, id: f.next})
-	return f.next
+	f.rules = append(f.rules, &rule[K]{Fault: fault, id: f.next})
+	return f.next, nil
 }
 
 // Remove takes a fault back and says how often it fired. 0 removes all.
-func (f *Faults[F]) Remove(id int) int {
+func (f *Faults[K]) Remove(id int) int {
+	f.life.mu.Lock()
+	defer f.life.mu.Unlock()
 	fired := 0
-	f.rules = slices.DeleteFunc(f.rules, func(r *rule[F]) bool {
+	f.rules = slices.DeleteFunc(f.rules, func(r *rule[K]) bool {
 		if id != 0 && r.id != id {
 			return false
 		}
@@ -57,7 +118,9 @@ func (f *Faults[F]) Remove(id int) int {
 }
 
 // Fired says how often a fault fired.
-func (f *Faults[F]) Fired(id int) int {
+func (f *Faults[K]) Fired(id int) int {
+	f.life.mu.Lock()
+	defer f.life.mu.Unlock()
 	for _, r := range f.rules {
 		if r.id == id {
 			return r.fired
@@ -68,21 +131,80 @@ func (f *Faults[F]) Fired(id int) int {
 
 // Fire returns the fault that a call meets: of those that match it, the first that
 // fires. Nil means none.
-func (f *Faults[F]) Fire(match func(*F) bool) *F {
+func (f *Faults[K]) Fire(method string, chat K) *Fault[K] {
+	var none K
 	for _, r := range f.rules {
-		if !match(&r.fault) {
+		named := strings.EqualFold(r.Method, method) || r.Method == "" && !slices.Contains(f.apart, method)
+		if !named || r.Chat != none && r.Chat != chat {
 			continue
 		}
 		r.seen++
-		if r.chance.Nth != 0 && r.chance.Nth != r.seen || r.chance.Times != 0 && r.fired >= r.chance.Times {
+		if r.Nth != 0 && r.Nth != r.seen || r.Times != 0 && r.fired >= r.Times {
 			continue
 		}
-		if r.chance.Probability > 0 && f.rand.Float64() >= r.chance.Probability {
+		if r.Probability > 0 && f.rand.Float64() >= r.Probability {
 			continue
 		}
 		r.fired++
-		met := r.fault
+		met := r.Fault
 		return &met
 	}
 	return nil
+}
+
+// before does what a fault, or none, does before a call is accepted, and reports whether
+// that was all.
+func (f *Faults[K]) before(w http.ResponseWriter, r *http.Request, met *Fault[K]) bool {
+	if met == nil {
+		return false
+	}
+	if met.Delay > 0 && !f.life.Sleep(r.Context(), met.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	switch met.Effect {
+	case TooManyRequests, f.own:
+		f.refuse(w, met)
+	case ServerError:
+		gatewayPage(w, met.Status)
+	case CutBefore:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		f.life.Sleep(r.Context(), 0)
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+// gatewayPage is what the proxy in front of a service answers when the service does not:
+// HTML, not JSON.
+func gatewayPage(w http.ResponseWriter, status int) {
+	if status < http.StatusBadRequest {
+		status = http.StatusBadGateway
+	}
+	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<html>\r\n<head><title>%[1]s</title></head>\r\n<body>\r\n"+
+		"<center><h1>%[1]s</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n", text)
+}
+
+// act runs the acts of the control side that are about faults. It reports false for all
+// others.
+func (f *Faults[K]) act(act string, body *json.Decoder) (result any, known bool, err error) {
+	switch act {
+	case "faults":
+		result, err = RunAct(body, "fault", func(fault Fault[K]) (any, error) {
+			id, err := f.Inject(fault)
+			return map[string]int{"id": id}, err
+		})
+	case "unfault":
+		result, err = RunAct(body, "fault", func(fault struct{ ID int }) (any, error) {
+			return map[string]int{"fired": f.Remove(fault.ID)}, nil
+		})
+	default:
+		return nil, false, nil
+	}
+	return result, true, err
 }

@@ -3,45 +3,99 @@ package wire
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 )
 
-// Hub tells those who look on what happens in an emulator, as events of the type E. All
-// of it is guarded by the lock of the [Lifecycle]: [Hub.Subscribe] and [Hub.WaitFor]
-// take it, for everything else the caller holds it.
-type Hub[E any] struct {
-	life        *Lifecycle
-	change      chan struct{}
-	subscribers map[*subscriber[E]]struct{}
+// Kinds of events that every emulator has.
+const (
+	EventCall  = "call"
+	EventFault = "fault"
+)
+
+// Event is something that happened in an emulator whose chats have ids of the type K and
+// whose messages look like M.
+type Event[K comparable, M any] struct {
+	// Kind is one of the Event constants of the emulator.
+	Kind string `json:"kind"`
+	// Chat and Message name what it happened to, and Update the update or envelope, where
+	// there is such.
+	Chat    K `json:"chat,omitzero"`
+	Message K `json:"message,omitzero"`
+	Update  K `json:"update,omitzero"`
+	// Text is what the kind is about: the kind of an update or envelope, the method of a
+	// call, the effect of a fault, a chat action or status, the text of a callback's
+	// answer, the payload of an acknowledgement, open or closed.
+	Text string `json:"text,omitempty"`
+	// Snapshot is the message after the event.
+	Snapshot *M `json:"snapshot,omitempty"`
+	// Missed counts the events lost just before this one, because the subscriber
+	// did not keep up.
+	Missed int `json:"missed,omitempty"`
 }
 
-type subscriber[E any] struct {
-	events chan E
+// Hub tells those who look on what happens in an emulator. All of it is guarded by the
+// lock of the [Lifecycle]: [Hub.Subscribe], [Hub.WaitFor] and [Hub.Meet] take it, for
+// everything else the caller holds it.
+type Hub[K comparable, M any] struct {
+	life        *Lifecycle
+	change      chan struct{}
+	subscribers map[*subscriber[K, M]]struct{}
+	calls       map[string]int
+}
+
+type subscriber[K comparable, M any] struct {
+	events chan Event[K, M]
 	missed int
 }
 
 // NewHub makes the hub of an emulator.
-func NewHub[E any](life *Lifecycle) *Hub[E] {
-	return &Hub[E]{life: life, subscribers: map[*subscriber[E]]struct{}{}}
+func NewHub[K comparable, M any](life *Lifecycle) *Hub[K, M] {
+	return &Hub[K, M]{life: life, subscribers: map[*subscriber[K, M]]struct{}{}, calls: map[string]int{}}
 }
 
+// maxMethods bounds the names counted, which a client could make up.
+const maxMethods = 200
+
+// Meet counts a call and does what a fault does to it before it is accepted. It reports
+// whether that was all.
+func (h *Hub[K, M]) Meet(f *Faults[K], w http.ResponseWriter, r *http.Request, method string, chat K) (met *Fault[K], over bool) {
+	h.life.mu.Lock()
+	if _, known := h.calls[method]; known || len(h.calls) < maxMethods {
+		h.calls[method]++
+	}
+	h.Emit(Event[K, M]{Kind: EventCall, Chat: chat, Text: method}, nil)
+	if met = f.Fire(method, chat); met != nil {
+		h.Emit(Event[K, M]{Kind: EventFault, Chat: chat, Text: string(met.Effect)}, nil)
+	}
+	h.life.mu.Unlock()
+	return met, f.before(w, r, met)
+}
+
+// Calls says how often each method was called. The map is not to be changed, nor kept
+// beyond the lock.
+func (h *Hub[K, M]) Calls() map[string]int { return h.calls }
+
 // Changed wakes those who wait for a condition.
-func (h *Hub[E]) Changed() {
+func (h *Hub[K, M]) Changed() {
 	if h.change != nil {
 		close(h.change)
 		h.change = nil
 	}
 }
 
-// Watched says whether anyone would get an event.
-func (h *Hub[E]) Watched() bool { return len(h.subscribers) > 0 }
-
-// Emit gives every subscriber the event made for it, which is told how many events the
-// subscriber lost just before.
-func (h *Hub[E]) Emit(event func(missed int) E) {
+// Emit tells every subscriber of an event, and wakes those who wait for a condition. Look,
+// if there is a message to look at, returns it as it is now.
+func (h *Hub[K, M]) Emit(e Event[K, M], look func() M) {
+	h.Changed()
+	if len(h.subscribers) > 0 && look != nil {
+		shown := look()
+		e.Snapshot = &shown
+	}
 	for sub := range h.subscribers {
+		e.Missed = sub.missed
 		select {
-		case sub.events <- event(sub.missed):
+		case sub.events <- e:
 			sub.missed = 0
 		default:
 			sub.missed++
@@ -50,7 +104,7 @@ func (h *Hub[E]) Emit(event func(missed int) E) {
 }
 
 // Close wakes those who wait and ends the subscriptions.
-func (h *Hub[E]) Close() {
+func (h *Hub[K, M]) Close() {
 	h.Changed()
 	for sub := range h.subscribers {
 		close(sub.events)
@@ -61,8 +115,8 @@ func (h *Hub[E]) Close() {
 // Subscribe returns the events from now on. At most buffer of them wait; what does not
 // fit is dropped and counted in the next one. The channel is closed by cancel, which
 // must be called, and by [Hub.Close].
-func (h *Hub[E]) Subscribe(buffer int) (events <-chan E, cancel func()) {
-	sub := &subscriber[E]{events: make(chan E, max(buffer, 1))}
+func (h *Hub[K, M]) Subscribe(buffer int) (events <-chan Event[K, M], cancel func()) {
+	sub := &subscriber[K, M]{events: make(chan Event[K, M], max(buffer, 1))}
 	h.life.mu.Lock()
 	defer h.life.mu.Unlock()
 	if h.life.closed {
@@ -82,7 +136,7 @@ func (h *Hub[E]) Subscribe(buffer int) (events <-chan E, cancel func()) {
 
 // WaitFor returns once cond holds, which it looks at after every change, with the lock
 // held. When the emulator is closed it returns the error that [NewLifecycle] was given.
-func (h *Hub[E]) WaitFor(ctx context.Context, cond func() bool) error {
+func (h *Hub[K, M]) WaitFor(ctx context.Context, cond func() bool) error {
 	for {
 		change := h.unless(cond)
 		if change == nil {
@@ -99,7 +153,7 @@ func (h *Hub[E]) WaitFor(ctx context.Context, cond func() bool) error {
 }
 
 // unless returns what tells of the next change, or nil where cond holds.
-func (h *Hub[E]) unless(cond func() bool) <-chan struct{} {
+func (h *Hub[K, M]) unless(cond func() bool) <-chan struct{} {
 	h.life.mu.Lock()
 	defer h.life.mu.Unlock()
 	if cond() {

@@ -3,31 +3,32 @@ package wire_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 
 	"oneclaw/internal/emulator/wire"
 )
 
-type event struct{ n, missed int }
+type event = wire.Event[int, string]
 
 func TestHubCountsWhatASlowSubscriberMissed(t *testing.T) {
 	l, mu := lifecycle()
-	h := wire.NewHub[event](l)
+	h := wire.NewHub[int, string](l)
 	events, cancel := h.Subscribe(1)
 	defer cancel()
 	emit := func(n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		h.Emit(func(missed int) event { return event{n, missed} })
+		h.Emit(event{Chat: n}, func() string { return strconv.Itoa(n) })
 	}
 	emit(1)
 	emit(2)
 	emit(3)
-	if e := <-events; e != (event{1, 0}) {
+	if e := <-events; e.Chat != 1 || *e.Snapshot != "1" || e.Missed != 0 {
 		t.Errorf("first: %+v", e)
 	}
 	emit(4)
-	if e := <-events; e != (event{4, 2}) {
+	if e := <-events; e.Chat != 4 || *e.Snapshot != "4" || e.Missed != 2 {
 		t.Errorf("after two that did not fit: %+v", e)
 	}
 	if err := l.Close(h.Close); err != nil {
@@ -44,7 +45,7 @@ func TestHubCountsWhatASlowSubscriberMissed(t *testing.T) {
 
 func TestHubWaitsForACondition(t *testing.T) {
 	l, mu := lifecycle()
-	h := wire.NewHub[event](l)
+	h := wire.NewHub[int, string](l)
 	n, seen := 0, make(chan struct{}, 10)
 	waited := make(chan error, 1)
 	go func() {

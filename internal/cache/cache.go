@@ -1,0 +1,55 @@
+// Package cache keeps the last values of a kind, each for a time.
+package cache
+
+import (
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// Cache keeps so many values; the one that was used longest ago goes first. Its methods
+// may be called concurrently.
+type Cache[K comparable, V any] struct {
+	values *lru.Cache[K, entry[V]]
+}
+
+type entry[V any] struct {
+	value V
+	until time.Time
+}
+
+// Forever is the age of a value that stays until there is no room for it.
+const Forever time.Duration = 0
+
+// New makes a cache of at least one value.
+func New[K comparable, V any](size int) *Cache[K, V] {
+	values, err := lru.New[K, entry[V]](max(size, 1))
+	if err != nil {
+		panic("cache: " + err.Error()) // only a size below 1 is refused
+	}
+	return &Cache[K, V]{values}
+}
+
+// Put keeps a value until it has reached the age.
+func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
+	e := entry[V]{value: value}
+	if age != Forever {
+		e.until = time.Now().Add(age)
+	}
+	c.values.Add(key, e)
+}
+
+// Has says whether there is a value that is not too old.
+func (c *Cache[K, V]) Has(key K) bool {
+	_, ok := c.Get(key)
+	return ok
+}
+
+// Get returns a value that is not too old.
+func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
+	e, ok := c.values.Get(key)
+	if !ok || !e.until.IsZero() && !time.Now().Before(e.until) {
+		return value, false
+	}
+	return e.value, true
+}

@@ -1,0 +1,28 @@
+// Package runes bounds texts in characters.
+package runes
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Split cuts a text behind n characters.
+func Split(text string, n int) (head, tail string) {
+	for i := range text {
+		if n <= 0 {
+			return text[:i], text[i:]
+		}
+		n--
+	}
+	return text, ""
+}
+
+// Clip returns a text of at most n characters. One that is longer loses its end, and ends
+// in "…" instead.
+func Clip(text string, n int) string {
+	if _, tail := Split(text, n); tail == "" {
+		return text
+	}
+	head, _ := Split(text, n-1)
+	return strings.TrimRightFunc(head, unicode.IsSpace) + "…"
+}
