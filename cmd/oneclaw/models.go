@@ -119,7 +119,7 @@ func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	}
 	cfg.Model, cfg.ContextTokens = route.Model.ID, route.Model.ContextTokens
 	if hasSuccessor {
-		cfg.MaxAttempts, cfg.MaxWait = attemptsBeforeNext, waitBeforeNext
+		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
 	return m.clients.Client(cfg)
 }
