@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
@@ -40,6 +41,17 @@ func (c Config) check() error {
 		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
 	}
 	return c.unbuilt()
+}
+
+// checkApprovals refuses rules that can not work.
+func (c Config) checkApprovals() error {
+	if err := policy.Check(c.Approvals); err != nil {
+		return fmt.Errorf("setting approvals: %w", err)
+	}
+	if c.ApprovalTimeout < 0 {
+		return errors.New("setting approval_timeout (ONECLAW_APPROVAL_TIMEOUT): want a time above 0, such as 15m")
+	}
+	return nil
 }
 
 func (c Config) checkPrivate() error {

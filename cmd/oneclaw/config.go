@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/workspace"
@@ -56,7 +57,7 @@ type Config struct {
 	Prices price.Table `yaml:"prices"`
 
 	// Approvals say which calls need the approval of a person.
-	Approvals []ApprovalRule `yaml:"approvals,omitempty"`
+	Approvals []policy.Rule `yaml:"approvals,omitempty"`
 	// ApprovalTimeout is how long a call waits for it.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 

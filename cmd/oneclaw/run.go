@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/slack"
 	"oneclaw/storage"
@@ -162,7 +163,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
 		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
-		Approve: newApprovals(cfg, b.tools.Registry, log).policy, ApprovalTimeout: cfg.ApprovalTimeout,
+		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
 		Now: cfg.outside.now, Measure: b.metrics.measure, MaxParts: cfg.MaxParts,

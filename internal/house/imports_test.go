@@ -40,6 +40,7 @@ var layers = []layer{
 	{"storage/*", []string{"storage"}},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
+	{"internal/policy", []string{"bridge", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/demo", []string{"bridge", "agent", "internal/emulator/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
