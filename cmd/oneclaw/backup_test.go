@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -464,7 +465,7 @@ func TestAttack15AnEmptiedDatabaseIsRefused(t *testing.T) {
 		wantIn(t, failing(t, w.env, args...), databaseName+" has 0 bytes", "oneclaw restore FILE", "remove the empty file")
 	}
 	all, _ := examined(t, w.env)
-	if f := all["database"]; f.Status != verdictFail || !strings.Contains(f.Text, "has 0 bytes") {
+	if f := all["database"]; f.Status != doctor.VerdictFail || !strings.Contains(f.Text, "has 0 bytes") {
 		t.Errorf("doctor: %+v", f)
 	}
 	if info, err := os.Stat(database); err != nil || info.Size() != 0 {

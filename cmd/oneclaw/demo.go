@@ -11,7 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/demo"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
+	"oneclaw/slack"
+	"oneclaw/telegram"
 	"oneclaw/toolgroups/search"
 )
 
@@ -105,10 +108,10 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 		}
 	}
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
-	demo.Telegram = TelegramConfig{Token: Secret(env.TelegramToken), APIURL: env.TelegramURL}
-	demo.Slack = SlackConfig{BotToken: Secret(env.SlackBotToken), AppToken: Secret(env.SlackAppToken), APIURL: env.SlackURL}
-	demo.Model = ModelConfig{APIKey: Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
-	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: Secret(env.GoogleSecret), APIURL: env.GoogleURL}
+	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
+	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
+	demo.Model = ModelConfig{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
 	demo.PublicURL = env.PublicURL
 	demo.Access = AccessConfig{Allow: []string{"*"}}
 	return demo

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/doctor"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -25,13 +26,13 @@ const (
 )
 
 // checkAside lists what the bot could not carry to its end.
-func checkAside(ctx context.Context, d *doctor) *finding {
+func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 	all, err := asides(ctx, d.cfg.DataDir)
 	switch {
 	case err != nil:
-		return warn("the database does not tell: %v", err)
+		return doctor.Warn("the database does not tell: %v", err)
 	case len(all) == 0:
-		return good("nothing")
+		return doctor.OK("nothing")
 	}
 	var lines []string
 	for _, a := range all[max(0, len(all)-maxAsides):] {
@@ -44,7 +45,7 @@ func checkAside(ctx context.Context, d *doctor) *finding {
 	if more := len(all) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d before them", more))
 	}
-	return warn("%d given up, kept for %d days; the log has more under the incident: %s",
+	return doctor.Warn("%d given up, kept for %d days; the log has more under the incident: %s",
 		len(all), int(bridge.AsideAge.Hours()/24), strings.Join(lines, "; "))
 }
 

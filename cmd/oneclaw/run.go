@@ -18,10 +18,8 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
-	"oneclaw/slack"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
-	"oneclaw/telegram"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -50,7 +48,7 @@ func runCommand(load func() (Config, error)) *cobra.Command {
 // run serves until ctx ends. What can fail at the start fails before anything is
 // received.
 func run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.checkPlatforms(); err != nil {
+	if err := cfg.Platforms.check(); err != nil {
 		return err
 	}
 	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
@@ -75,13 +73,13 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // bot is what a configuration makes.
 type bot struct {
-	bridge *bridge.Bridge
-	tools  *catalogue
-	ledger *budget.Ledger
-	admins []string        // from the settings
-	slack  *slack.Platform // nil without Slack
-	offer  func(context.Context) error
-	redact *redact.Redactor
+	bridge    *bridge.Bridge
+	platforms []bridge.Platform
+	tools     *catalogue
+	ledger    *budget.Ledger
+	admins    []string // from the settings
+	offer     func(context.Context) error
+	redact    *redact.Redactor
 	// metrics is what /metrics shows.
 	metrics *metrics
 
@@ -95,8 +93,10 @@ type bot struct {
 func (b *bot) handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
 	mux.Handle("GET /metrics", b.metrics.handler())
-	if b.slack != nil {
-		mux.Handle("POST /slack/", b.slack.Events())
+	for _, p := range b.platforms {
+		if p, ok := p.(posted); ok {
+			mux.Handle("POST /"+p.Name()+"/", p.Events())
+		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
 	return mux
@@ -128,8 +128,8 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact, admins: cfg.Access.Admins,
 	}
-	platforms, err := b.platforms(cfg, store, log)
-	if err != nil {
+	var err error
+	if b.platforms, err = cfg.Platforms.open(store, log); err != nil {
 		return nil, err
 	}
 	changing, vault, err := openSettings(cfg, store, log)
@@ -158,7 +158,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		return nil, err
 	}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: platforms,
+		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: b.platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
 		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
@@ -190,27 +190,4 @@ func runAll(ctx context.Context, parts ...func(context.Context) error) error {
 		group.Go(func() error { return part(ctx) })
 	}
 	return group.Wait()
-}
-
-// platforms makes those that have a token.
-func (b *bot) platforms(cfg Config, store storage.KV, log *slog.Logger) ([]bridge.Platform, error) {
-	var all []bridge.Platform
-	if cfg.Telegram.Token != "" {
-		tg, err := telegram.New(cfg.telegram(log))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, tg)
-	}
-	if cfg.Slack.BotToken != "" {
-		config := cfg.slack(log)
-		config.Marks = slackMarks{store}
-		sl, err := slack.New(config)
-		if err != nil {
-			return nil, err
-		}
-		b.slack = sl
-		all = append(all, sl)
-	}
-	return all, cfg.checkPlatforms()
 }

@@ -24,6 +24,7 @@ var layers = []layer{
 	{"internal/seal", nil},
 	{"internal/price", nil},
 	{"internal/redact", nil},
+	{"internal/doctor", nil},
 	{"internal/retry", nil},
 	{"internal/settings", []string{"storage", "internal/seal"}},
 	{"agent", []string{"toolgroups"}},
@@ -31,8 +32,9 @@ var layers = []layer{
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge", []string{"agent", "toolgroups", "storage", "internal/settings", "internal/workspace"}},
 	{"bridge/platformtest", []string{"bridge", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"telegram", []string{"bridge", "internal/markdown", "internal/retry"}},
-	{"slack", []string{"bridge", "internal/markdown", "internal/retry"}},
+	{"telegram", []string{"bridge", "storage", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry"}},
+	{"slack/manifest", nil},
+	{"slack", []string{"slack/manifest", "bridge", "storage", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "storage", "internal/retry", "internal/seal"}},
 	{"toolgroups/google/service", []string{"toolgroups", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
@@ -55,7 +57,7 @@ var forTests = []string{"internal/emulator/*", "storage/bolt", "storage/storetes
 var clients = []client{
 	{"github.com/sashabaranov/go-openai", "agent/openai", []string{"internal/emulator/openai"}},
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
-	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack"}},
+	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
 	{"github.com/nats-io/nats.go", "storage/jetstream", nil},
 }

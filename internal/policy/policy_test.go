@@ -113,7 +113,7 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 	}
 }
 
-func TestBadRules(t *testing.T) {
+func TestBadApprovalRules(t *testing.T) {
 	for want, rules := range map[string][]Rule{
 		`rule 1 \(tool: exec\): policy "" is none`:        {{Tool: "exec"}},
 		`rule 2 \(all calls\): policy "never" is none`:    {{Policy: "ask"}, {Policy: "never"}},
