@@ -191,3 +191,15 @@ func BenchmarkFiveThousandChats(b *testing.B) {
 		c.bot.kill(9)
 	}
 }
+
+// put stores a value as JSON.
+func put(t testing.TB, kv storage.KV, key string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), key, data, storage.Any); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -16,8 +16,10 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/metrics"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
+	"oneclaw/internal/spending"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -77,11 +79,10 @@ type bot struct {
 	platforms []bridge.Platform
 	tools     *catalogue
 	ledger    *budget.Ledger
-	admins    []string // from the settings
 	offer     func(context.Context) error
 	redact    *redact.Redactor
 	// metrics is what /metrics shows.
-	metrics *metrics
+	metrics *metrics.Metrics
 
 	store   *bolt.Store
 	dataDir string
@@ -92,7 +93,7 @@ type bot struct {
 // handler serves health and, where Slack posts its events, those.
 func (b *bot) handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
-	mux.Handle("GET /metrics", b.metrics.handler())
+	mux.Handle("GET /metrics", b.metrics.Handler())
 	for _, p := range b.platforms {
 		if p, ok := p.(posted); ok {
 			mux.Handle("POST /"+p.Name()+"/", p.Events())
@@ -115,8 +116,8 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	}
 	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
 	b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
-	b.metrics.watch(b.bridge, store.Path(), b.now)
-	b.metrics.watchProcess()
+	b.metrics.Watch(b.bridge, store.Path(), b.now)
+	b.metrics.WatchProcess()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -126,7 +127,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
-		redact: cfg.redact, admins: cfg.Access.Admins,
+		redact: cfg.redact,
 	}
 	var err error
 	if b.platforms, err = cfg.Platforms.open(store, log); err != nil {
@@ -142,7 +143,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
 		return nil, err
 	}
-	b.metrics = newMetrics(cfg.redact.Text)
+	b.metrics = metrics.New(version, cfg.redact)
 	models := newModels(changing, vault, b.ledger, log)
 	models.metrics = b.metrics
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
@@ -153,6 +154,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	if err != nil {
 		return nil, err
 	}
+	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	answering, err := agent.New(agent.Config{Now: cfg.outside.now, Logger: log})
 	if err != nil {
 		return nil, err
@@ -160,16 +162,16 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: b.platforms,
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
-		Commands: slices.Concat(chatCommands(models), usageCommands(b.ledger), accountCommands(b.tools.google)),
+		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
-		Refused: b.refused, Savings: savedIn(b.ledger), Cards: map[string]bridge.CardHandler{cardBudget: b.budgetPressed},
+		Refused: desk.Refused, Savings: spending.Savings(b.ledger), Cards: map[string]bridge.CardHandler{spending.Card: desk.Pressed},
 		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
-		Now: cfg.outside.now, Measure: b.metrics.measure, MaxParts: cfg.MaxParts,
+		Now: cfg.outside.now, Measure: b.metrics.Measure, MaxParts: cfg.MaxParts,
 		WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		Observe: func(chat bridge.Chat, e agent.Event) {
-			b.metrics.observe(b.tools.Registry(), e)
+			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {
 				f(chat, e)
 			}

@@ -19,7 +19,7 @@ var clocks = []struct{ file, reason string }{
 	{"cmd/oneclaw/backup.go", "names of copies"},
 	{"cmd/oneclaw/format.go", "how long a migration took"},
 	{"cmd/oneclaw/store.go", "how long it took, and names of copies"},
-	{"cmd/oneclaw/metrics.go", "how long a model took"},
+	{"internal/metrics/metrics.go", "how long a model took"},
 	{"internal/javascript/child.go", "timers of a script"},
 	{"storage/bolt/open.go", "how long a look takes"},
 	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
