@@ -32,9 +32,7 @@ func bigStore(b testing.TB, w *town, fill func(ctx context.Context, store storag
 	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	if err := writeFormat(b.Context(), store, format{Version: len(migrations())}); err != nil {
-		b.Fatal(err)
-	}
+	put(b, store, "format", map[string]int{"version": len(migrations())})
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -3,19 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/control"
+	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/storage"
-	"oneclaw/storage/bolt"
 )
 
 const (
@@ -51,22 +48,17 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 
 // asides asks the running bot what was set aside, or the database where none runs.
 func asides(ctx context.Context, dir string) (all []bridge.Aside, err error) {
-	running, err := order(ctx, dir, "aside", func(body io.Reader) error {
+	running, err := control.Order(ctx, dir, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	path := filepath.Join(dir, databaseName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	store, err := bolt.Open(bolt.Config{Path: path})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return asidesOf(ctx, store)
+	err = database.Look(dir, func(store storage.Store) error {
+		all, err = asidesOf(ctx, store)
+		return err
+	})
+	return all, err
 }
 
 // asidesOf lists what was set aside, without what people wrote.

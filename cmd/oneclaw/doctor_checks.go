@@ -13,10 +13,10 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
-	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/core"
 )
@@ -64,7 +64,7 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 // checkFiles looks who can read the files with secrets.
 func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
-	for _, name := range []string{configName, secretName, databaseName} {
+	for _, name := range []string{configName, secretName, database.Name} {
 		path := filepath.Join(d.cfg.DataDir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)
@@ -85,11 +85,7 @@ func (d *patient) checkUser(_ context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
-	path := filepath.Join(d.cfg.DataDir, databaseName)
-	if err := checkEmptied(path); err != nil {
-		return doctor.Fail("%v", err)
-	}
-	err := bolt.Verify(ctx, path)
+	err := database.Verify(ctx, d.cfg.DataDir)
 	switch {
 	case err == nil:
 		return doctor.OK("whole")
@@ -101,7 +97,7 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 	case errors.Is(err, context.DeadlineExceeded):
 		return doctor.Warn("too large to be checked within %s", doctor.Patience)
 	}
-	return doctor.Fail("%v", damagedDatabase(err))
+	return doctor.Fail("%v", err)
 }
 
 func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
@@ -115,7 +111,11 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	if d.running {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
-	owned, err := ownedIn(ctx, filepath.Join(d.cfg.DataDir, databaseName))
+	owned := false
+	err := database.Look(d.cfg.DataDir, func(store storage.Store) (err error) {
+		owned, err = bridge.Owned(ctx, store)
+		return err
+	})
 	switch {
 	case err != nil:
 		return doctor.Warn("nobody in the settings, and the database does not tell more: %v", err)
@@ -123,22 +123,6 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody yet: oneclaw run logs a link that makes you the owner")
 	}
 	return doctor.OK("the bot has an owner; /people shows who else may talk to it")
-}
-
-// ownedIn reports whether a database knows an owner; without a file there is none.
-func ownedIn(ctx context.Context, path string) (owned bool, err error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err := checkEmptied(path); err != nil {
-		return false, err
-	}
-	store, err := bolt.Open(bolt.Config{Path: path})
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return bridge.Owned(ctx, store)
 }
 
 // checkModel asks for the list of models, which costs nothing.

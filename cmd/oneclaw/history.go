@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/internal/database"
 )
 
 func historyCommand(load func() (Config, error)) *cobra.Command {
@@ -56,7 +57,7 @@ func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseName)); err != nil {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
 	store, err := openStore(cfg, newLogger(io.Discard, cfg))

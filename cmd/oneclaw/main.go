@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/pdf"
@@ -60,7 +61,7 @@ func runChild(serve func(io.Reader, io.Writer) error) int {
 // lies.
 type outside struct {
 	now        func() time.Time
-	migrations []migration
+	migrations []database.Migration
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 }
 

@@ -16,12 +16,12 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/spending"
 	"oneclaw/storage"
-	"oneclaw/storage/bolt"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -84,7 +84,7 @@ type bot struct {
 	// metrics is what /metrics shows.
 	metrics *metrics.Metrics
 
-	store   *bolt.Store
+	store   *database.Store
 	dataDir string
 	now     func() time.Time
 	log     *slog.Logger

@@ -76,7 +76,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	chat := fmt.Sprint("telegram:", ann)
 	for _, args := range [][]string{{"run"}, {"claim"}, {"history", chat}, {"restore", copied}} {
-		wantIn(t, w.refused(older, args...), "newer oneclaw (format 2, this one knows 1)", "update oneclaw")
+		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", len(migrations())+1, len(migrations())), "update oneclaw")
 	}
 	after, err := os.ReadFile(database)
 	if err != nil || !bytes.Equal(before, after) {

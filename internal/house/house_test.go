@@ -51,7 +51,6 @@ var exceptions = []exception{
 	{"width", "bridge/bridge.go", "Config", "is being divided"},
 	{"width", "bridge/bridge.go", "Bridge", "is being divided"},
 	{"width", "bridge", "bridge", "is being divided"},
-	{"width", "cmd/oneclaw", "oneclaw", "is being divided"},
 	{"contextfields", "storage/bolt/admin.go", "cancelWriter", "io.Writer has no room for a context, and it lives no longer than the call"},
 }
 

@@ -42,6 +42,8 @@ var layers = []layer{
 	{"storage/*", []string{"storage"}},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
+	{"internal/control", nil},
+	{"internal/database", []string{"internal/control", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "internal/redact", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "internal/budget", "storage", "toolgroups"}},
