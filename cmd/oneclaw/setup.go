@@ -48,9 +48,6 @@ func setup(cmd *cobra.Command, cfg Config) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("settings file: %w", err)
 	}
-	if cfg.Platforms.check() == nil && cfg.Model.APIKey != "" {
-		return errors.New("the environment sets a platform and the model key already: oneclaw doctor checks them, oneclaw run starts the bot")
-	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
 	for name, platform := range cfg.Platforms.all {
@@ -80,6 +77,9 @@ func setup(cmd *cobra.Command, cfg Config) error {
 			return err
 		}
 		file["model"] = map[string]string{"api_key": key}
+	}
+	if len(file) == 0 {
+		return errors.New("the environment sets already what setup asks for: oneclaw doctor checks it, oneclaw run starts the bot")
 	}
 	if err := writeSettings(path, file); err != nil {
 		return err
