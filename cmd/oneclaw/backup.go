@@ -13,7 +13,7 @@ import (
 const beside = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
 	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts can not be read."
 
-func backupCommand(load func() (Config, error)) *cobra.Command {
+func backupCommand(load loader) *cobra.Command {
 	var force bool
 	command := &cobra.Command{
 		Use:   "backup FILE",
@@ -21,11 +21,7 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted). " + beside,
 		Args: oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			size, err := database.Backup(cmd.Context(), cfg.DataDir, args[0], force)
 			if err != nil {
 				return err
@@ -33,24 +29,20 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s).\nIt holds the database in %s. %s\n",
 				args[0], bytesInWords(size), cfg.DataDir, beside)
 			return err
-		},
+		}),
 	}
 	command.Flags().BoolVar(&force, "force", false, "replace the file if it is there")
 	return command
 }
 
-func restoreCommand(load func() (Config, error)) *cobra.Command {
+func restoreCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in the place of the database (stop the bot first)",
 		Long: "Check a backup and put it in the place of the database, which is kept beside it under another name. " +
 			"Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
 		Args: oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			kept, err := database.Restore(cmd.Context(), cfg.DataDir, args[0], len(cfg.outside.migrations))
 			if err != nil {
 				return err
@@ -61,7 +53,7 @@ func restoreCommand(load func() (Config, error)) *cobra.Command {
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), text)
 			return err
-		},
+		}),
 	}
 }
 

@@ -66,20 +66,16 @@ func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code stri
 	return nil
 }
 
-func claimCommand(load func() (Config, error)) *cobra.Command {
+func claimCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim",
 		Short: "Print a new link and code that make you the owner of the bot",
 		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
 			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return newClaim(cmd, cfg)
-		},
+		}),
 	}
 }
 

@@ -376,22 +376,18 @@ func (c *Config) secrets() []string {
 	return append(values, c.MCP.Secrets()...)
 }
 
-func configCommand(load func() (Config, error)) *cobra.Command {
+func configCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings in effect, with secrets masked",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent(2)
 			if err := encoder.Encode(cfg); err != nil {
 				return fmt.Errorf("print settings: %w", err)
 			}
 			return encoder.Close()
-		},
+		}),
 	}
 }

@@ -18,19 +18,15 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-func demoCommand(load func() (Config, error)) *cobra.Command {
+func demoCommand(load loader) *cobra.Command {
 	var address string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Try the bot in a local page: no keys, no network",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return runDemo(cmd, cfg, address)
-		},
+		}),
 	}
 	command.Flags().StringVar(&address, "addr", "127.0.0.1:8788", "loopback address of the page")
 	return command

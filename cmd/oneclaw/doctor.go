@@ -41,7 +41,7 @@ type patient struct {
 	running bool
 }
 
-func doctorCommand(load func() (Config, error)) *cobra.Command {
+func doctorCommand(load loader) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "doctor",
@@ -58,7 +58,7 @@ func doctorCommand(load func() (Config, error)) *cobra.Command {
 }
 
 // examine checks the settings, and with settings that could be read all the rest.
-func examine(ctx context.Context, load func() (Config, error), asJSON bool, w io.Writer) error {
+func examine(ctx context.Context, load loader, asJSON bool, w io.Writer) error {
 	cfg, err := load()
 	if err == nil {
 		err = cfg.Platforms.check()

@@ -17,18 +17,14 @@ import (
 	"oneclaw/internal/database"
 )
 
-func historyCommand(load func() (Config, error)) *cobra.Command {
+func historyCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
 		Args:  oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			return printHistory(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
-		},
+		}),
 	}
 }
 

@@ -117,6 +117,20 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	return root
 }
 
+// loader reads the settings.
+type loader func() (Config, error)
+
+// run makes what a command runs of what it does with the settings.
+func (load loader) run(do func(cmd *cobra.Command, cfg Config, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		return do(cmd, cfg, args)
+	}
+}
+
 // parent makes a command that only has others below it: a word that is none of them is
 // an error.
 func parent(use, short string) *cobra.Command {

@@ -23,7 +23,7 @@ import (
 // maxTries bounds how often setup asks for the same thing.
 const maxTries = 3
 
-func setupCommand(load func() (Config, error)) *cobra.Command {
+func setupCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "setup",
 		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
@@ -31,13 +31,9 @@ func setupCommand(load func() (Config, error)) *cobra.Command {
 			configName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
 			"and the key the second. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return setup(cmd, cfg)
-		},
+		}),
 	}
 }
 
