@@ -166,16 +166,15 @@ func (b *Bridge) nextSeq() int64 {
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
 func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
-	j := l.editable(edit)
+	j, edited := l.editable(edit)
 	if j == nil {
 		return nil
 	}
-	edited := *j
 	edited.Message.Text = edit.Text
-	err := b.jobs.put(ctx, &edited, j.rev)
+	err := b.jobs.put(ctx, &edited, edited.rev)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
-		known, err := b.jobs.load(ctx, j.Key())
+		known, err := b.jobs.load(ctx, edited.Key())
 		if isDamaged(err) {
 			return nil // its own turn meets that
 		}
@@ -184,7 +183,7 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 		}
 		edited.rev = known.rev
 	} else if errors.Is(err, storage.ErrInvalid) {
-		b.log.Error("edit dropped", "job", j.Key(), "err", err)
+		b.log.Error("edit dropped", "job", edited.Key(), "err", err)
 		return nil
 	} else if err != nil {
 		return err
@@ -197,8 +196,9 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 	return nil
 }
 
-// editable returns the waiting job that an edit is about; nil where there is none.
-func (l *lane) editable(edit Message) *Job {
+// editable returns the waiting job that an edit is about, nil if there is none, and a copy
+// to edit: the job itself belongs to its worker as soon as the lock is gone.
+func (l *lane) editable(edit Message) (*Job, Job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool {
@@ -207,7 +207,7 @@ func (l *lane) editable(edit Message) *Job {
 		return j.Message.Kind == KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
 	})
 	if i < 0 {
-		return nil
+		return nil, Job{}
 	}
-	return l.messages.waiting[i]
+	return l.messages.waiting[i], *l.messages.waiting[i]
 }

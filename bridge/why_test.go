@@ -242,7 +242,9 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	}
 	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
 	r.platform.wait(t, 3)
-	r.receipts(3)
+	r.jobs("job/done/", func(all []bridge.Job) bool {
+		return slices.ContainsFunc(all, func(j bridge.Job) bool { return j.Message.ID == "1" && j.Message.Kind == bridge.KindText })
+	})
 	r.accept(direct("3", "/why"))
 	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, ", approved by fake:1)") || strings.Contains(strings.TrimPrefix(got, "**Your message** “run rm -rf x”"), "rm -rf") {
 		t.Errorf("got %q", got)

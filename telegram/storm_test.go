@@ -86,7 +86,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	b, err := bridge.New(bridge.Config{
 		Store: store, Agent: echo{}, Platforms: []bridge.Platform{p}, DataDir: t.TempDir(), DrainTimeout: -1,
 		Tools: func() *toolgroups.Registry { return registry }, Access: bridge.Access{Allow: []string{"telegram:*"}},
-		StaleAfter: -1,
+		StaleAfter: -1, MaxWaitingMember: 1000,
 	})
 	if err != nil {
 		t.Fatal(err)

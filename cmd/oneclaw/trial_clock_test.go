@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -142,7 +143,10 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantIn(t, w.ask(bot, ann, "schedule_task "+string(data), nil), name)
+		w.say(ann, "schedule_task "+string(data), nil)
+		w.until(bot, "answer to the plan of "+name, func(s telegram.State) bool {
+			return slices.ContainsFunc(s.Answers(ann), func(m telegram.Message) bool { return strings.Contains(m.Text, "Scheduled '"+name+"'") })
+		})
 	}
 	far := 0
 	// awake plans something far away: a changed plan has all looked through at once.
