@@ -20,7 +20,8 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// Backup writes the database of a data directory to a file. The file appears once it is whole and checked.
+// Backup writes the database of a data directory to a file. The file appears once it is
+// whole and checked.
 func Backup(ctx context.Context, dir, file string, force bool) (size int64, err error) {
 	database := filepath.Join(dir, Name)
 	if _, err := os.Stat(database); err != nil {
@@ -29,24 +30,25 @@ func Backup(ctx context.Context, dir, file string, force bool) (size int64, err 
 	if err := mayWrite(file, database, force); err != nil {
 		return 0, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".oneclaw-backup-*")
+	return write(ctx, file, ".oneclaw-backup-*", force, func(w io.Writer) error { return copyDatabase(ctx, dir, w) })
+}
+
+// write makes a file of a copy of a database, once that is whole and checked.
+func write(ctx context.Context, file, pattern string, force bool, fill func(io.Writer) error) (size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), pattern)
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
-	err = copyDatabase(ctx, dir, f)
-	if err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	if err := bolt.Verify(ctx, f.Name()); err != nil {
 		return 0, fmt.Errorf("the copy is not good, so it was not kept: %w", err)
-	}
-	info, err := os.Stat(f.Name())
-	if err != nil {
-		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	return info.Size(), place(f.Name(), file, force)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -126,23 +127,9 @@ func compactWaste(ctx context.Context, path string, above int64, log *slog.Logge
 
 // keepFormat backs a database up that is about to get a new format.
 func keepFormat(ctx context.Context, store *bolt.Store) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(store.Path()), spoolPattern)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	err = store.Backup(ctx, f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	if err := bolt.Verify(ctx, f.Name()); err != nil {
-		return "", err
-	}
 	name = store.Path() + ".before-update-" + time.Now().Format("20060102-150405")
-	return name, place(f.Name(), name, true)
+	_, err = write(ctx, name, spoolPattern, true, func(w io.Writer) error { return store.Backup(ctx, w) })
+	return name, err
 }
 
 // Verify checks the whole database of a data directory that nobody uses.
