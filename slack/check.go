@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/slack-go/slack"
+
+	"oneclaw/slack/manifest"
 )
 
 // App is what Slack says about the tokens.
 type App struct {
 	// Name is the name of the bot, Team that of its workspace.
 	Name, Team string
-	// Missing are the scopes of [Manifest] that the bot token does not have. It is empty
+	// Missing are the scopes of the manifest that the bot token does not have. It is empty
 	// where Slack does not say.
 	Missing []string
 }
@@ -65,7 +67,7 @@ func missingScopes(header string) []string {
 		have[strings.TrimSpace(scope)] = true
 	}
 	var missing []string
-	for _, scope := range manifestScopes() {
+	for _, scope := range manifest.Scopes() {
 		if !have[scope] {
 			missing = append(missing, scope)
 		}

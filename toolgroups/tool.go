@@ -52,6 +52,13 @@ type Tool struct {
 	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
+	// Asks says of the arguments of a call whether a person approves it first, where no
+	// rule of the operator says. Nil asks for each call of a Consequential tool. A ReadOnly
+	// tool does not ask.
+	Asks func(arguments json.RawMessage) bool
+	// Personal says that the tool acts in the name of an account of whoever asks for it:
+	// nobody else approves its calls, where no rule of the operator says who does.
+	Personal bool
 	// Role is the least role of the sender of the message being answered.
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role

@@ -65,12 +65,8 @@ type Config struct {
 	StallTimeout time.Duration
 	// Timeout bounds one attempt. 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
-	MaxAttempts int
-	// MaxWait bounds the time spent waiting between the attempts of one request. A
-	// server that asks for a longer wait is not asked again. 0 means
-	// [DefaultMaxWait].
-	MaxWait time.Duration
+	// Retry bounds how a request is repeated.
+	Retry Retry
 	// MaxTools is the largest tools array that the server takes: whoever makes the
 	// requests has to keep to it. 0 means [DefaultMaxTools].
 	MaxTools int
@@ -82,6 +78,16 @@ type Config struct {
 	Vision Vision
 	// Logger is told about repeated requests. Nil discards it.
 	Logger *slog.Logger
+}
+
+// Retry bounds how a request is repeated that may pass the next time.
+type Retry struct {
+	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
+	MaxAttempts int
+	// MaxWait bounds the time spent waiting between the attempts of one request. A
+	// server that asks for a longer wait is not asked again. 0 means
+	// [DefaultMaxWait].
+	MaxWait time.Duration
 }
 
 // Client is a model behind a Chat Completions API. It may be used concurrently. It
@@ -122,15 +128,15 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Model == "" {
 		return nil, errors.New("openai: no model is named")
 	}
-	if min(cfg.FirstTimeout, cfg.StallTimeout, cfg.Timeout, cfg.MaxWait) < 0 ||
-		min(cfg.MaxAttempts, cfg.MaxTools, cfg.ContextTokens) < 0 {
+	if min(cfg.FirstTimeout, cfg.StallTimeout, cfg.Timeout, cfg.Retry.MaxWait) < 0 ||
+		min(cfg.Retry.MaxAttempts, cfg.MaxTools, cfg.ContextTokens) < 0 {
 		return nil, errors.New("openai: a bound is negative")
 	}
 	cfg.FirstTimeout = cmp.Or(cfg.FirstTimeout, DefaultFirstTimeout)
 	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, DefaultStallTimeout)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
-	cfg.MaxAttempts = cmp.Or(cfg.MaxAttempts, DefaultMaxAttempts)
-	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
+	cfg.Retry.MaxAttempts = cmp.Or(cfg.Retry.MaxAttempts, DefaultMaxAttempts)
+	cfg.Retry.MaxWait = cmp.Or(cfg.Retry.MaxWait, DefaultMaxWait)
 	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = &http.Client{}
@@ -160,7 +166,7 @@ func (c *Client) ModelName() string { return c.cfg.Model }
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	p := c.payload(req)
 	pauses := retry.New(minPause, maxPause)
-	left := c.cfg.MaxWait
+	left := c.cfg.Retry.MaxWait
 	for attempt := 1; ; attempt++ {
 		reply, streamed, fault := c.try(ctx, p, onDelta)
 		if fault == nil {
@@ -177,7 +183,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 			continue
 		}
 		pause := pauses.Next(fault.failure.RetryAfter)
-		if !fault.passing || attempt >= c.cfg.MaxAttempts || pause > left {
+		if !fault.passing || attempt >= c.cfg.Retry.MaxAttempts || pause > left {
 			return agent.Reply{}, fault.failure
 		}
 		left -= pause

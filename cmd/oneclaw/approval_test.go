@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,8 +17,6 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
-	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/mcp"
 )
 
 // settings writes the settings file of the bot.
@@ -377,132 +373,4 @@ func TestC17LongArgumentsAreShownWhole(t *testing.T) {
 			t.Errorf("it ran %d times", n)
 		}
 	})
-}
-
-func policiesOf(t *testing.T, rules ...ApprovalRule) *approvals {
-	t.Helper()
-	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Text("") }
-	tool := func(name string, effect toolgroups.Effect) toolgroups.Tool {
-		return toolgroups.Tool{Name: name, Effect: effect, Run: run}
-	}
-	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
-		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), tool("http_request", toolgroups.Consequential), tool("write_file", toolgroups.Changes)},
-		Groups: []toolgroups.Group{
-			{Name: "google_gmail", Tools: []toolgroups.Tool{
-				tool("gmail_send", toolgroups.Consequential), tool("gmail_search", toolgroups.ReadOnly), tool("gmail_archive", toolgroups.Changes),
-			}},
-			{Name: "shop", Source: "mcp:shop", Tools: []toolgroups.Tool{tool("shop_list", toolgroups.ReadOnly), tool("shop_mark", toolgroups.Changes)}},
-			{Name: "trusted", Source: "mcp:trusted", Tools: []toolgroups.Tool{tool("trusted_mark", toolgroups.Changes)}},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := defaultConfig()
-	cfg.Approvals = rules
-	cfg.MCP.Servers = map[string]mcp.Server{"shop": {}, "trusted": {Trust: mcp.TrustFull}}
-	if err := cfg.checkApprovals(); err != nil {
-		t.Fatal(err)
-	}
-	return newApprovals(cfg, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
-}
-
-func (a *approvals) of(t *testing.T, tool, arguments string, scope toolgroups.Scope) bridge.Policy {
-	t.Helper()
-	found, ok := a.registry().Tool(tool)
-	if !ok {
-		t.Fatalf("no tool %s", tool)
-	}
-	return a.policy(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: scope}, found)
-}
-
-func TestPoliciesWithoutRules(t *testing.T) {
-	a := policiesOf(t)
-	for call, want := range map[string]bridge.Policy{
-		`exec {}`:                                       {Rule: "ask"},
-		`write_file {}`:                                 {Rule: "allow"},
-		`gmail_send {}`:                                 {Rule: "ask", Approvers: "requester"},
-		`gmail_search {}`:                               {Rule: "allow", Approvers: "requester"},
-		`gmail_archive {}`:                              {Rule: "allow", Approvers: "requester"},
-		`shop_list {}`:                                  {Rule: "allow"},
-		`shop_mark {}`:                                  {Rule: "ask"},
-		`trusted_mark {}`:                               {Rule: "allow"},
-		`http_request {"url":"x"}`:                      {Rule: "allow"},
-		`http_request {"method":"GET"}`:                 {Rule: "allow"},
-		`http_request {"method":"POST"}`:                {Rule: "ask"},
-		`http_request {"method":"DELETE"}`:              {Rule: "ask"},
-		`http_request {"Method":"PUT"}`:                 {Rule: "ask"},
-		`http_request {"method":["GET"]}`:               {Rule: "ask"},
-		`http_request "method"`:                         {Rule: "ask"},
-		`http_request {"method":"GET","METHOD":"POST"}`: {Rule: "ask"},
-	} {
-		tool, arguments, _ := strings.Cut(call, " ")
-		if got := a.of(t, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser}); got != want {
-			t.Errorf("%s: %+v, want %+v", call, got, want)
-		}
-	}
-}
-
-func TestTheMostSpecificRuleCounts(t *testing.T) {
-	a := policiesOf(t,
-		ApprovalRule{Policy: "deny"},
-		ApprovalRule{Role: "admin", Policy: "allow"},
-		ApprovalRule{Chat: "direct", Policy: "ask"},
-		ApprovalRule{Chat: "telegram:*", Policy: "deny"},
-		ApprovalRule{Chat: "telegram:1", Policy: "allow"},
-		ApprovalRule{Chat: "telegram:1:7", Policy: "ask", Approvers: "admins"},
-		ApprovalRule{Group: "google_gmail", Policy: "ask"},
-		ApprovalRule{Tool: "gmail_*", Chat: "scheduled", Policy: "deny"},
-		ApprovalRule{Tool: "gmail_s*", Policy: "allow"},
-		ApprovalRule{Tool: "gmail_send", Policy: "ask", Approvers: "both"},
-		ApprovalRule{Tool: "gmail_send", Role: "owner", Policy: "allow"},
-		ApprovalRule{Group: "core", Role: "user", Chat: "slack:C1", Policy: "ask"},
-	)
-	user, admin, owner := toolgroups.RoleUser, toolgroups.RoleAdmin, toolgroups.RoleOwner
-	for n, tc := range []struct {
-		tool  string
-		scope toolgroups.Scope
-		want  bridge.Policy
-	}{
-		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C2"}, bridge.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:C2"}, bridge.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: admin, Chat: "slack:D2", Direct: true}, bridge.Policy{Rule: "ask"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:2", Direct: true}, bridge.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1"}, bridge.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:6"}, bridge.Policy{Rule: "allow"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:12"}, bridge.Policy{Rule: "deny"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "telegram:1:7"}, bridge.Policy{Rule: "ask", Approvers: "admins"}},
-		{"exec", toolgroups.Scope{Role: user, Chat: "slack:C1:9"}, bridge.Policy{Rule: "ask"}},
-		{"shop_list", toolgroups.Scope{Role: user, Chat: "slack:C1"}, bridge.Policy{Rule: "deny"}},
-		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1"}, bridge.Policy{Rule: "ask", Approvers: "requester"}},
-		{"gmail_archive", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, bridge.Policy{Rule: "deny", Approvers: "requester"}},
-		{"gmail_search", toolgroups.Scope{Role: user, Chat: "telegram:1", Scheduled: true}, bridge.Policy{Rule: "allow", Approvers: "requester"}},
-		{"gmail_send", toolgroups.Scope{Role: admin, Chat: "telegram:1"}, bridge.Policy{Rule: "ask", Approvers: "both"}},
-		{"gmail_send", toolgroups.Scope{Role: owner, Chat: "telegram:1"}, bridge.Policy{Rule: "allow", Approvers: "requester"}},
-	} {
-		if got := a.of(t, tc.tool, "{}", tc.scope); got != tc.want {
-			t.Errorf("%d: %s in %+v: %+v, want %+v", n, tc.tool, tc.scope, got, tc.want)
-		}
-	}
-}
-
-func TestBadApprovalRules(t *testing.T) {
-	for want, rules := range map[string][]ApprovalRule{
-		`rule 1 \(tool: exec\): policy "" is none`:        {{Tool: "exec"}},
-		`rule 2 \(all calls\): policy "never" is none`:    {{Policy: "ask"}, {Policy: "never"}},
-		`a tool or a group`:                               {{Tool: "a", Group: "b", Policy: "ask"}},
-		`a \* may only stand at the end`:                  {{Tool: "*_send", Policy: "ask"}},
-		`role "boss" is none`:                             {{Role: "boss", Policy: "ask"}},
-		`approvers "me" are none`:                         {{Approvers: "me", Policy: "ask"}},
-		`with policy allow nobody is`:                     {{Approvers: "admins", Policy: "allow"}},
-		`rule 1 \(chat: here\): chat "here": want`:        {{Chat: "here", Policy: "ask"}},
-		`rules 1 and 2 are for the same \(group: shop\)$`: {{Group: "shop", Policy: "ask"}, {Group: "shop", Policy: "deny"}},
-	} {
-		cfg := defaultConfig()
-		cfg.Approvals = rules
-		err := cfg.checkApprovals()
-		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
-			t.Errorf("%v: error %v, want %s", rules, err, want)
-		}
-	}
 }

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/control"
+	"oneclaw/internal/database"
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -96,10 +99,10 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 }
 
 // wantDocumented wants each key of a database to be among those of which the comment of
-// formatKey says what bounds them.
+// database says what bounds them.
 func wantDocumented(t *testing.T, database string) {
 	t.Helper()
-	source, err := os.ReadFile("format.go")
+	source, err := os.ReadFile(filepath.Join("..", "..", "internal", "database", "format.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,23 +145,26 @@ func TestTheControlSocketOfALongPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	if asked, err := askForBackup(t.Context(), dir, io.Discard); asked || err != nil {
+	if asked, err := control.Order(t.Context(), dir, "backup", func(io.Reader) error { return nil }); asked || err != nil {
 		t.Fatalf("a bot that does not run was asked: %v", err)
 	}
-	b := &bot{store: store, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	l, err := listenControl(t.Context(), dir)
+	b := &bot{store: &database.Store{Store: store}, dataDir: dir, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	l, err := control.Listen(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(dir, controlName))
+	info, err := os.Stat(filepath.Join(dir, control.Name))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v (%v), want mode 0600", info.Mode(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, l, controlHandler(b.store, dir, time.Now, b.log)) }()
+	go func() { done <- serve(ctx, l, controlHandler(b.store, time.Now, b.log)) }()
 	var copied bytes.Buffer
-	asked, err := askForBackup(t.Context(), dir, &copied)
+	asked, err := control.Order(t.Context(), dir, "backup", func(body io.Reader) error {
+		_, err := io.Copy(&copied, body)
+		return err
+	})
 	file := filepath.Join(t.TempDir(), "b")
 	if err := errors.Join(err, os.WriteFile(file, copied.Bytes(), 0o600)); err != nil || !asked {
 		t.Fatalf("asked %v: %v", asked, err)
@@ -241,7 +247,8 @@ func TestRestoreTakesOnlyWholeBackups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(writeFormat(t.Context(), store, format{Version: 99}), store.Close()); err != nil {
+	put(t, store, "format", map[string]int{"version": 99})
+	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	future, err := os.ReadFile(newer)
@@ -301,19 +308,19 @@ func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(store.Delete(t.Context(), formatKey, storage.Any), store.Close()); err != nil {
+	if err := errors.Join(store.Delete(t.Context(), "format", storage.Any), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	cfg := defaultConfig()
 	cfg.DataDir = dir
 	for range 2 { // the second time there is nothing to do
-		store, err = openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := readFormat(t.Context(), store)
-		if want := (format{Version: len(migrations())}); err != nil || f != want {
-			t.Errorf("the format is %v (%v), want %v", f, err, want)
+		f, err := store.Get(t.Context(), "format")
+		if want := fmt.Sprintf(`{"version":%d}`, len(migrations())); err != nil || string(f.Value) != want {
+			t.Errorf("the format is %s (%v), want %s", f.Value, err, want)
 		}
 		if err := store.Close(); err != nil {
 			t.Fatal(err)
@@ -328,121 +335,17 @@ func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-// crashStore fails the write at which a process would have died.
-type crashStore struct {
-	storage.Store
-	left int
-}
-
-func (s *crashStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
-	if s.left--; s.left < 0 {
-		return 0, io.ErrUnexpectedEOF
-	}
-	return s.Store.Put(ctx, key, value, rev)
-}
-
-// TestMigrationsRunInOrderWhereverACrashCutsThemOff adds a letter in each step.
-func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	add := func(letter string) migration {
-		return func(ctx context.Context, store storage.Store) error {
-			entry, err := store.Get(ctx, "k")
-			if err != nil || strings.HasSuffix(string(entry.Value), letter) {
-				return err
-			}
-			_, err = store.Put(ctx, "k", append(entry.Value, letter...), entry.Revision)
-			return err
-		}
-	}
-	steps := []migration{add("a"), add("b"), add("c")}
-	for writes := 0; ; writes++ {
-		store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		if _, err := store.Put(t.Context(), "k", []byte("0"), storage.Absent); err != nil {
-			t.Fatal(err)
-		}
-		backups := []string{}
-		backup := func() (string, error) {
-			entry, err := store.Get(t.Context(), "k")
-			backups = append(backups, string(entry.Value))
-			return fmt.Sprint("backup ", len(backups)), err
-		}
-		crashed := upgrade(t.Context(), &crashStore{store, writes}, steps, backup, log)
-		if crashed != nil && !errors.Is(crashed, io.ErrUnexpectedEOF) {
-			t.Fatal(crashed)
-		}
-		if err := upgrade(t.Context(), store, steps, backup, log); err != nil {
-			t.Fatal(err)
-		}
-		entry, err := store.Get(t.Context(), "k")
-		f, formatErr := readFormat(t.Context(), store)
-		if string(entry.Value) != "0abc" || f != (format{Version: 3}) || err != nil || formatErr != nil {
-			t.Errorf("after a crash at write %d: %q, format %v (%v, %v)", writes, entry.Value, f, err, formatErr)
-		}
-		for _, b := range backups {
-			if b != "0" {
-				t.Errorf("after a crash at write %d a backup has %q, want the data of before", writes, b)
-			}
-		}
-		if crashed == nil {
-			if writes < 6 {
-				t.Errorf("only %d writes: the test does not see them", writes)
-			}
-			return
-		}
-	}
-}
-
 func TestANewerFormatIsRefused(t *testing.T) {
 	_, database := dataDir(t, "x")
 	store, err := bolt.Open(bolt.Config{Path: database})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(writeFormat(t.Context(), store, format{Version: 99}), store.Close()); err != nil {
-		t.Fatal(err)
-	}
-	wantRefusal(t, []string{"newer oneclaw", "format 99", "update oneclaw"}, "history", "telegram:1")
-}
-
-func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
-	_, database := dataDir(t, "kept")
-	store, err := bolt.Open(bolt.Config{Path: database, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 40 {
-		if _, err := store.Put(t.Context(), fmt.Sprint("big", n), make([]byte, 100_000), storage.Any); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := range 40 {
-		if err := store.Delete(t.Context(), fmt.Sprint("big", n), storage.Any); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, store, "format", map[string]int{"version": 99})
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.Stat(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	compactWaste(t.Context(), database, before.Size()+1, log)
-	if same, err := os.Stat(database); err != nil || same.Size() != before.Size() {
-		t.Errorf("a small file was compacted (%v)", err)
-	}
-	compactWaste(t.Context(), database, before.Size(), log)
-	if after, err := os.Stat(database); err != nil || after.Size() > before.Size()/4 {
-		t.Errorf("%d bytes of %d are left (%v)", after.Size(), before.Size(), err)
-	}
-	if got := valueIn(t, database); got != "kept" {
-		t.Errorf("the value is %q", got)
-	}
+	wantRefusal(t, []string{"newer oneclaw", "format 99", "update oneclaw"}, "history", "telegram:1")
 }
 
 // A database that was emptied is not taken for a new one: the owner would be gone, and the
@@ -464,7 +367,7 @@ func TestAttack15AnEmptiedDatabaseIsRefused(t *testing.T) {
 		wantIn(t, failing(t, w.env, args...), databaseName+" has 0 bytes", "oneclaw restore FILE", "remove the empty file")
 	}
 	all, _ := examined(t, w.env)
-	if f := all["database"]; f.Status != verdictFail || !strings.Contains(f.Text, "has 0 bytes") {
+	if f := all["database"]; f.Status != doctor.VerdictFail || !strings.Contains(f.Text, "has 0 bytes") {
 		t.Errorf("doctor: %+v", f)
 	}
 	if info, err := os.Stat(database); err != nil || info.Size() != 0 {

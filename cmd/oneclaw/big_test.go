@@ -32,9 +32,7 @@ func bigStore(b testing.TB, w *town, fill func(ctx context.Context, store storag
 	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	if err := writeFormat(b.Context(), store, format{Version: len(migrations())}); err != nil {
-		b.Fatal(err)
-	}
+	put(b, store, "format", map[string]int{"version": len(migrations())})
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -189,5 +187,17 @@ func BenchmarkFiveThousandChats(b *testing.B) {
 		report(b, c.all(b, 2))
 		b.ReportMetric(c.bot.resident(b)/(1<<20), "MiB")
 		c.bot.kill(9)
+	}
+}
+
+// put stores a value as JSON.
+func put(t testing.TB, kv storage.KV, key string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), key, data, storage.Any); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/settings"
 )
 
-func billCommand(load func() (Config, error)) *cobra.Command {
+func billCommand(load loader) *cobra.Command {
 	var chat string
 	var asJSON, asMarkdown bool
 	command := &cobra.Command{
@@ -26,11 +26,7 @@ func billCommand(load func() (Config, error)) *cobra.Command {
 		Long: "Play conversations under each way of routing tools (tools.routing) and print what their input tokens cost at the " +
 			"prices of several providers' caches. Nothing is sent anywhere. Without arguments all conversations are played that " +
 			"come with the program; --chat plays the present conversation of a chat (stop the bot first).",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			if chat != "" && len(args) > 0 {
 				return errors.New("--chat plays a chat and takes no names of conversations")
 			}
@@ -45,7 +41,7 @@ func billCommand(load func() (Config, error)) *cobra.Command {
 				return bill.WriteMarkdown(cmd.OutOrStdout(), conversations, lines)
 			}
 			return bill.WriteText(cmd.OutOrStdout(), conversations, lines)
-		},
+		}),
 	}
 	command.Flags().StringVar(&chat, "chat", "", "play the present conversation of a chat, such as telegram:123")
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each line")

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
@@ -70,7 +71,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: location, Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: historySearch{store: store, memory: c.memory}, Logger: log,
+		Location: location, Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
@@ -22,7 +23,7 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkMemory, c.checkSlack, c.checkBudget, c.checkApprovals, c.checkLimits} {
+	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkMemory, c.checkPlatforms, c.checkBudget, c.checkApprovals, c.checkLimits} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -40,6 +41,17 @@ func (c Config) check() error {
 		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
 	}
 	return c.unbuilt()
+}
+
+// checkApprovals refuses rules that can not work.
+func (c Config) checkApprovals() error {
+	if err := policy.Check(c.Approvals); err != nil {
+		return fmt.Errorf("setting approvals: %w", err)
+	}
+	if c.ApprovalTimeout < 0 {
+		return errors.New("setting approval_timeout (ONECLAW_APPROVAL_TIMEOUT): want a time above 0, such as 15m")
+	}
+	return nil
 }
 
 func (c Config) checkPrivate() error {
@@ -65,41 +77,28 @@ func (c Config) checkMemory() error {
 	return nil
 }
 
-// checkSlack refuses half of what Slack needs.
-func (c Config) checkSlack() error {
-	switch {
-	case c.Slack.BotToken == "" && c.Slack.AppToken+c.Slack.SigningSecret != "":
-		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
-	case c.Slack.BotToken != "" && c.Slack.AppToken+c.Slack.SigningSecret == "":
-		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
-	}
-	return nil
-}
-
-// checkAddresses refuses addresses of services that are none.
+// checkAddresses refuses addresses of services that are none. One that is empty has to be
+// so by default.
 func (c Config) checkAddresses() error {
-	addresses := map[string]string{
-		"telegram.api_url (TELEGRAM_API_URL)": c.Telegram.APIURL, "slack.api_url (SLACK_API_URL)": c.Slack.APIURL,
-		"model.base_url (OPENAI_BASE_URL)": c.Model.BaseURL,
-	}
-	for name, address := range map[string]string{"google.api_url (GOOGLE_API_URL)": c.Google.APIURL, "public_url (ONECLAW_PUBLIC_URL)": c.PublicURL} {
-		if address != "" {
-			addresses[name] = address
+	otherwise := defaultConfig()
+	for i, normal := range otherwise.settings() {
+		s := c.settings()[i]
+		if !strings.HasSuffix(s.variable, "_URL") || s.value.String() == "" && normal.value.String() == "" {
+			continue
 		}
-	}
-	for name, address := range addresses {
-		if u, err := url.Parse(address); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return fmt.Errorf("setting %s: want an address that begins with http:// or https://", name)
+		if u, err := url.Parse(s.value.String()); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("setting %s (%s): want an address that begins with http:// or https://", s.key, s.variable)
 		}
 	}
 	return nil
 }
 
-// checkPlatforms refuses a bot that nobody could reach.
+// checkPlatforms refuses settings of a platform that do not fit together.
 func (c Config) checkPlatforms() error {
-	if c.Telegram.Token == "" && c.Slack.BotToken == "" {
-		return errors.New("no platform is configured: oneclaw setup asks for what is needed, or set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you, " +
-			"or SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app")
+	for _, platform := range c.Platforms.all {
+		if err := platform.Validate(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -12,28 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge"
-	"oneclaw/slack"
 	"oneclaw/storage"
-	"oneclaw/telegram"
 )
 
-// linkPatience is how long the start waits for Telegram to say what the bot is called.
+// linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
 // access are the lists of the settings.
 func (c Config) access() bridge.Access {
 	return bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
-}
-
-func (c Config) telegram(log *slog.Logger) telegram.Config {
-	return telegram.Config{Token: string(c.Telegram.Token), APIURL: c.Telegram.APIURL, Logger: log}
-}
-
-func (c Config) slack(log *slog.Logger) slack.Config {
-	return slack.Config{
-		BotToken: string(c.Slack.BotToken), AppToken: string(c.Slack.AppToken),
-		SigningSecret: string(c.Slack.SigningSecret), APIURL: c.Slack.APIURL, Channels: c.Slack.Channels, Logger: log,
-	}
 }
 
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
@@ -67,39 +54,33 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	}
 }
 
-// claimLink makes the links of Telegram that claim the bot; nil where there are none.
+// claimLink makes the links of a platform that claim the bot; nil where there are none.
 func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code string) string {
-	if cfg.Telegram.Token == "" {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, linkPatience)
 	defer cancel()
-	self, err := telegram.Check(ctx, cfg.telegram(log))
-	if err != nil {
-		return nil // the platform says so itself
+	for _, platform := range cfg.Platforms.all {
+		if p, ok := platform.(linking); ok && platform.Missing() == "" {
+			return p.Link(ctx, log)
+		}
 	}
-	return self.Link
+	return nil
 }
 
-func claimCommand(load func() (Config, error)) *cobra.Command {
+func claimCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim",
 		Short: "Print a new link and code that make you the owner of the bot",
 		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
 			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return newClaim(cmd, cfg)
-		},
+		}),
 	}
 }
 
 func newClaim(cmd *cobra.Command, cfg Config) error {
-	if err := cfg.checkPlatforms(); err != nil {
+	if err := cfg.Platforms.check(); err != nil {
 		return err
 	}
 	claim, running, err := askForClaim(cmd.Context(), cfg.DataDir)

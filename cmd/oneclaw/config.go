@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/workspace"
@@ -33,36 +35,29 @@ import (
 // Config is every setting. The YAML file gives the values, the environment overrides
 // them, and what neither names keeps its default.
 type Config struct {
-	DataDir   string `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
-	CacheDir  string `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
-	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
-	Store     string `yaml:"store" env:"ONECLAW_STORE"`
-	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
-	SecretKey Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	Timezone  string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
+	DataConfig `yaml:",inline"`
+	PortConfig `yaml:",inline"`
+	Timezone   string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
 
-	Telegram TelegramConfig `yaml:"telegram"`
-	Slack    SlackConfig    `yaml:"slack"`
-	Model    ModelConfig    `yaml:"model"`
-	Access   AccessConfig   `yaml:"access"`
-	Tools    ToolsConfig    `yaml:"tools"`
-	Log      LogConfig      `yaml:"log"`
-	Google   GoogleConfig   `yaml:"google"`
-	MCP      mcp.Config     `yaml:"mcp"`
-	Budget   BudgetConfig   `yaml:"budget"`
-	Limits   LimitsConfig   `yaml:"limits"`
-	// Prices of models in dollars per million tokens, beside and in the place of those
-	// that are known; see the package price.
-	Prices price.Table `yaml:"prices"`
-
-	// Approvals say which calls need the approval of a person.
-	Approvals []ApprovalRule `yaml:"approvals,omitempty"`
-	// ApprovalTimeout is how long a call waits for it.
-	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
+	Platforms      `yaml:",inline"`
+	Model          ModelConfig  `yaml:"model"`
+	Access         AccessConfig `yaml:"access"`
+	Tools          ToolsConfig  `yaml:"tools"`
+	Log            LogConfig    `yaml:"log"`
+	Google         GoogleConfig `yaml:"google"`
+	MCP            mcp.Config   `yaml:"mcp"`
+	SpendingConfig `yaml:",inline"`
+	Limits         LimitsConfig `yaml:"limits"`
+	ApprovalConfig `yaml:",inline"`
 
 	// MaxParts bounds the messages of one answer; a longer one goes as a file.
 	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
 
+	program `yaml:"-"`
+}
+
+// program is what all parts of a running program share.
+type program struct {
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
 	outside  outside
@@ -70,28 +65,40 @@ type Config struct {
 	redact *redact.Redactor
 }
 
-// TelegramConfig connects a Telegram bot.
-type TelegramConfig struct {
-	Token  Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
-	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
+// DataConfig says where data are kept, and the key that encrypts tokens in them.
+type DataConfig struct {
+	DataDir   string        `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
+	CacheDir  string        `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
+	Store     string        `yaml:"store" env:"ONECLAW_STORE"`
+	SecretKey redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
 }
 
-// SlackConfig connects a Slack app.
-type SlackConfig struct {
-	BotToken      Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
-	AppToken      Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
-	SigningSecret Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
-	APIURL        string `yaml:"api_url" env:"SLACK_API_URL"`
-	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
-	// means every channel it is invited to; direct messages stay in any case.
-	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
+// PortConfig says where the bot listens, and how others reach that.
+type PortConfig struct {
+	Listen    string `yaml:"listen" env:"ONECLAW_LISTEN"`
+	PublicURL string `yaml:"public_url" env:"ONECLAW_PUBLIC_URL"`
+}
+
+// SpendingConfig says what models may use and what that costs.
+type SpendingConfig struct {
+	Budget BudgetConfig `yaml:"budget"`
+	// Prices of models in dollars per million tokens, beside and in the place of those
+	// that are known; see the package price.
+	Prices price.Table `yaml:"prices"`
+}
+
+// ApprovalConfig says which calls need the approval of a person.
+type ApprovalConfig struct {
+	Approvals []policy.Rule `yaml:"approvals,omitempty"`
+	// ApprovalTimeout is how long a call waits for it.
+	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 }
 
 // ModelConfig names the language model: any server that speaks OpenAI's API.
 type ModelConfig struct {
-	APIKey  Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
-	BaseURL string `yaml:"base_url" env:"OPENAI_BASE_URL"`
-	Name    string `yaml:"name" env:"OPENAI_MODEL"`
+	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
+	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
+	Name    string        `yaml:"name" env:"OPENAI_MODEL"`
 }
 
 // AccessConfig says who may talk to the bot.
@@ -132,50 +139,33 @@ type LogConfig struct {
 
 // GoogleConfig is the operator's OAuth client.
 type GoogleConfig struct {
-	ClientID     string `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
-	ClientSecret Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
-	APIURL       string `yaml:"api_url" env:"GOOGLE_API_URL"`
+	ClientID     string        `yaml:"client_id" env:"GOOGLE_CLIENT_ID"`
+	ClientSecret redact.Secret `yaml:"client_secret" env:"GOOGLE_CLIENT_SECRET"`
+	APIURL       string        `yaml:"api_url" env:"GOOGLE_API_URL"`
 	// ServiceAccount is the key file of a service account with domain-wide delegation;
 	// Subjects are the addresses for which it acts, by user (telegram:123).
 	ServiceAccount string            `yaml:"service_account" env:"GOOGLE_SERVICE_ACCOUNT"`
 	Subjects       map[string]string `yaml:"subjects"`
 }
 
-// Secret is a setting that is never shown.
-type Secret string
-
-// String masks the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "••••"
-}
-
-// GoString masks the value in %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalYAML masks the value.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil } //nolint:unparam // the signature of yaml.Marshaler
-
 func defaultConfig() Config {
-	return Config{
-		outside:  standard(),
-		DataDir:  "./data",
-		Listen:   "127.0.0.1:8787",
-		Store:    "bolt",
-		Telegram: TelegramConfig{APIURL: "https://api.telegram.org"},
-		Slack:    SlackConfig{APIURL: "https://slack.com/api/"},
-		Model:    ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+	cfg := Config{
+		program:    program{outside: standard()},
+		DataConfig: DataConfig{DataDir: "./data", Store: "bolt"},
+		PortConfig: PortConfig{Listen: "127.0.0.1:8787"},
+		Model:      ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
 		},
-		Log: LogConfig{Level: "info"},
-
-		ApprovalTimeout: bridge.DefaultApprovalTimeout,
-		MaxParts:        bridge.DefaultMaxParts,
+		Log:            LogConfig{Level: "info"},
+		ApprovalConfig: ApprovalConfig{ApprovalTimeout: bridge.DefaultApprovalTimeout},
+		MaxParts:       bridge.DefaultMaxParts,
 	}
+	for _, platform := range cfg.Platforms.all {
+		platform.Default()
+	}
+	return cfg
 }
 
 // configName is the settings file in the data directory.
@@ -228,6 +218,9 @@ func loadConfig(file string, environ []string) (Config, error) {
 	return cfg, nil
 }
 
+// goPackage is where the program has a section of the settings: of no use to an operator.
+var goPackage = regexp.MustCompile(` in type \w+\.`)
+
 // decodeConfig refuses unknown keys, with their line.
 func decodeConfig(data []byte, cfg *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -237,7 +230,7 @@ func decodeConfig(data []byte, cfg *Config) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return oneLine(strings.ReplaceAll(strings.Join(wrong.Errors, "; "), " in type main.", " in "))
+		return oneLine(goPackage.ReplaceAllString(strings.Join(wrong.Errors, "; "), " in "))
 	}
 	if err != nil {
 		return oneLine(err.Error())
@@ -267,22 +260,49 @@ func secretsFromFiles(environment map[string]string) (map[string]string, error) 
 	return environment, nil
 }
 
-// variables lists the environment variables of all settings, or of the secret ones.
-func variables(secretOnly bool) []string {
-	var names []string
-	var walk func(t reflect.Type)
-	walk = func(t reflect.Type) {
-		for field := range t.Fields() {
-			if name := field.Tag.Get("env"); name != "" {
-				if !secretOnly || field.Type == reflect.TypeFor[Secret]() {
-					names = append(names, name)
+// setting is a value of the settings.
+type setting struct {
+	key, variable string // in the file, and in the environment if it is there
+	field         string
+	value         reflect.Value
+}
+
+func (s setting) secret() bool { return s.value.Type() == reflect.TypeFor[redact.Secret]() }
+
+// settings are all values, in their order.
+func (c *Config) settings() []setting {
+	var all []setting
+	var walk func(v reflect.Value, prefix string)
+	walk = func(v reflect.Value, prefix string) {
+		for field, value := range v.Fields() {
+			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			switch {
+			case key == "-" || key == "" && !field.Anonymous:
+			case field.Anonymous:
+				walk(value, prefix)
+			default:
+				known := len(all)
+				if value.Kind() == reflect.Struct {
+					walk(value, prefix+key+".")
 				}
-			} else if field.Type.Kind() == reflect.Struct {
-				walk(field.Type)
+				if len(all) == known {
+					all = append(all, setting{prefix + key, field.Tag.Get("env"), field.Name, value})
+				}
 			}
 		}
 	}
-	walk(reflect.TypeFor[Config]())
+	walk(reflect.ValueOf(c).Elem(), "")
+	return all
+}
+
+// variables lists the environment variables of all settings, or of the secret ones.
+func variables(secretOnly bool) []string {
+	var names []string
+	for _, s := range new(Config).settings() {
+		if s.variable != "" && (!secretOnly || s.secret()) {
+			names = append(names, s.variable)
+		}
+	}
 	return names
 }
 
@@ -292,17 +312,16 @@ func environmentError(err error) error {
 	if !ok {
 		return fmt.Errorf("environment: %w", err)
 	}
-	for field := range reflect.TypeFor[ToolsConfig]().Fields() {
-		if field.Name == wrong.Name {
-			want := "true or false"
-			if field.Type.Kind() == reflect.Int64 {
-				want = "a whole number"
-			}
-			return fmt.Errorf("environment: %s: want %s", field.Tag.Get("env"), want)
+	for _, s := range new(Config).settings() {
+		switch {
+		case s.field != wrong.Name:
+		case s.value.Kind() == reflect.Bool:
+			return fmt.Errorf("environment: %s: want true or false", s.variable)
+		case s.value.CanInt() && s.value.Type() != reflect.TypeFor[time.Duration]():
+			return fmt.Errorf("environment: %s: want a whole number", s.variable)
+		default:
+			return fmt.Errorf("environment: %s: %w", s.variable, wrong.Err)
 		}
-	}
-	if field, ok := reflect.TypeFor[Config]().FieldByName(wrong.Name); ok {
-		return fmt.Errorf("environment: %s: %w", field.Tag.Get("env"), wrong.Err)
 	}
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
@@ -345,40 +364,30 @@ func (c Config) allowPrivate() ([]netip.Prefix, error) {
 // cacheDir holds what can be made again, such as compiled code.
 func (c Config) cacheDir() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
-// secrets lists the values that must never be shown: every setting of type [Secret],
-// and what MCP servers are given.
-func (c Config) secrets() []string {
+// secrets lists the values that must never be shown: every setting of type
+// [redact.Secret], and what MCP servers are given.
+func (c *Config) secrets() []string {
 	var values []string
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		for _, field := range v.Fields() { // what is not set is an empty string
-			if field.Type() == reflect.TypeFor[Secret]() {
-				values = append(values, field.String())
-			} else if field.Kind() == reflect.Struct {
-				walk(field)
-			}
+	for _, s := range c.settings() {
+		if s.secret() {
+			values = append(values, string(s.value.Interface().(redact.Secret)))
 		}
 	}
-	walk(reflect.ValueOf(c))
 	return append(values, c.MCP.Secrets()...)
 }
 
-func configCommand(load func() (Config, error)) *cobra.Command {
+func configCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings in effect, with secrets masked",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent(2)
 			if err := encoder.Encode(cfg); err != nil {
 				return fmt.Errorf("print settings: %w", err)
 			}
 			return encoder.Close()
-		},
+		}),
 	}
 }

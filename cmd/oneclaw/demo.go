@@ -11,23 +11,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/demo"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
+	"oneclaw/slack"
+	"oneclaw/telegram"
 	"oneclaw/toolgroups/search"
 )
 
-func demoCommand(load func() (Config, error)) *cobra.Command {
+func demoCommand(load loader) *cobra.Command {
 	var address string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Try the bot in a local page: no keys, no network",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return runDemo(cmd, cfg, address)
-		},
+		}),
 	}
 	command.Flags().StringVar(&address, "addr", "127.0.0.1:8788", "loopback address of the page")
 	return command
@@ -105,10 +104,10 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 		}
 	}
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
-	demo.Telegram = TelegramConfig{Token: Secret(env.TelegramToken), APIURL: env.TelegramURL}
-	demo.Slack = SlackConfig{BotToken: Secret(env.SlackBotToken), AppToken: Secret(env.SlackAppToken), APIURL: env.SlackURL}
-	demo.Model = ModelConfig{APIKey: Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
-	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: Secret(env.GoogleSecret), APIURL: env.GoogleURL}
+	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
+	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
+	demo.Model = ModelConfig{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
 	demo.PublicURL = env.PublicURL
 	demo.Access = AccessConfig{Allow: []string{"*"}}
 	return demo

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,27 +44,15 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// keysOf are the YAML keys of all settings; those of lists and tables end with the list.
-func keysOf(t reflect.Type, prefix string) []string {
-	var keys []string
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		switch {
-		case name == "" || name == "-":
-		case field.Type.Kind() == reflect.Struct && strings.HasPrefix(field.Type.PkgPath(), "oneclaw") && len(keysOf(field.Type, "")) > 0:
-			keys = append(keys, keysOf(field.Type, prefix+name+".")...)
-		default:
-			keys = append(keys, prefix+name)
-		}
-	}
-	return keys
-}
-
 func TestDocsNameEverySetting(t *testing.T) {
 	if diff := cmp.Diff(setOf(variables(false)), document(t, "settings.md", 1)); diff != "" {
 		t.Errorf("environment variables (-program +docs/settings.md):\n%s", diff)
 	}
-	if diff := cmp.Diff(setOf(keysOf(reflect.TypeFor[Config](), "")), document(t, "settings.md", 2)); diff != "" {
+	var keys []string
+	for _, s := range new(Config).settings() {
+		keys = append(keys, s.key)
+	}
+	if diff := cmp.Diff(setOf(keys), document(t, "settings.md", 2)); diff != "" {
 		t.Errorf("keys of the settings file (-program +docs/settings.md):\n%s", diff)
 	}
 }

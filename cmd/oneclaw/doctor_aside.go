@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/control"
+	"oneclaw/internal/database"
+	"oneclaw/internal/doctor"
 	"oneclaw/storage"
-	"oneclaw/storage/bolt"
 )
 
 const (
@@ -25,13 +23,13 @@ const (
 )
 
 // checkAside lists what the bot could not carry to its end.
-func checkAside(ctx context.Context, d *doctor) *finding {
+func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 	all, err := asides(ctx, d.cfg.DataDir)
 	switch {
 	case err != nil:
-		return warn("the database does not tell: %v", err)
+		return doctor.Warn("the database does not tell: %v", err)
 	case len(all) == 0:
-		return good("nothing")
+		return doctor.OK("nothing")
 	}
 	var lines []string
 	for _, a := range all[max(0, len(all)-maxAsides):] {
@@ -44,31 +42,23 @@ func checkAside(ctx context.Context, d *doctor) *finding {
 	if more := len(all) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d before them", more))
 	}
-	return warn("%d given up, kept for %d days; the log has more under the incident: %s",
+	return doctor.Warn("%d given up, kept for %d days; the log has more under the incident: %s",
 		len(all), int(bridge.AsideAge.Hours()/24), strings.Join(lines, "; "))
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
 func asides(ctx context.Context, dir string) (all []bridge.Aside, err error) {
-	running, err := order(ctx, dir, "aside", func(body io.Reader) error {
+	running, err := control.Order(ctx, dir, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	path := filepath.Join(dir, databaseName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err := checkEmptied(path); err != nil {
-		return nil, err
-	}
-	store, err := bolt.Open(bolt.Config{Path: path})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return asidesOf(ctx, store)
+	err = database.Look(dir, func(store storage.Store) error {
+		all, err = asidesOf(ctx, store)
+		return err
+	})
+	return all, err
 }
 
 // asidesOf lists what was set aside, without what people wrote.

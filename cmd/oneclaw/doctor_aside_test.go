@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -42,7 +43,7 @@ func TestAttack02DoctorListsWhatWasSetAside(t *testing.T) {
 		t.Helper()
 		all, ok := examined(t, w.env)
 		got := all["set aside"]
-		if !ok || got.Status != verdictWarn {
+		if !ok || got.Status != doctor.VerdictWarn {
 			t.Errorf("got %+v", got)
 		}
 		wantIn(t, got.Text, "23 given up", "telegram:7/22/text", "incident INC22", "and 3 before them")

@@ -9,21 +9,22 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 )
 
 // examined runs oneclaw doctor --json and returns what it finds by check, and whether it
 // says that all is in order.
-func examined(t *testing.T, env map[string]string) (map[string]finding, bool) {
+func examined(t *testing.T, env map[string]string) (map[string]doctor.Finding, bool) {
 	t.Helper()
 	cmd := command(t.Context(), t, env, "doctor", "--json")
 	out, err := cmd.Output()
-	var all []finding
+	var all []doctor.Finding
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatalf("doctor prints %s: %v", out, err)
 	}
-	byName := map[string]finding{}
+	byName := map[string]doctor.Finding{}
 	for _, f := range all {
 		if f.Text == "" || f.Check == "" {
 			t.Errorf("a finding without words: %+v", f)
@@ -47,7 +48,7 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 				t.Errorf("not in order: %+v", all)
 			}
 			for _, name := range []string{"settings", "files", "database", "access", "telegram", "model", "google", "listen", "cluster"} {
-				if all[name].Status != verdictOK {
+				if all[name].Status != doctor.VerdictOK {
 					t.Errorf("%s: %+v", name, all[name])
 				}
 			}
@@ -67,36 +68,36 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		change func(w *town)
 		check  string
-		status verdict
+		status doctor.Verdict
 		says   string
 	}{
-		"no platform":     {func(w *town) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", verdictFail, "TELEGRAM_BOT_TOKEN"},
-		"mistyped":        {func(w *town) { w.env["ONECLAW_ALOW"] = "x" }, "settings", verdictFail, "ONECLAW_ALOW"},
-		"wrong token":     {func(w *town) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", verdictFail, "TELEGRAM_BOT_TOKEN"},
-		"nobody there":    {func(w *town) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", verdictFail, "TELEGRAM_API_URL"},
-		"wrong key":       {func(w *town) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", verdictFail, "OPENAI_API_KEY"},
-		"no model there":  {func(w *town) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", verdictFail, "OPENAI_BASE_URL"},
-		"unknown model":   {func(w *town) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", verdictWarn, "OPENAI_MODEL"},
-		"open to all":     {func(w *town) { w.env["ONECLAW_ALLOW"] = "*" }, "access", verdictWarn, "ONECLAW_ALLOW"},
-		"nobody yet":      {func(w *town) { delete(w.env, "ONECLAW_ALLOW") }, "access", verdictOK, "link"},
-		"half of google":  {func(w *town) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", verdictFail, "GOOGLE_CLIENT_SECRET"},
-		"unsafe commands": {func(w *town) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", verdictWarn, "sandbox"},
-		"no programs":     {func(w *town) { w.env["PATH"] = "/nonexistent" }, "browser", verdictWarn, "Chromium"},
+		"no platform":     {func(w *town) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"mistyped":        {func(w *town) { w.env["ONECLAW_ALOW"] = "x" }, "settings", doctor.VerdictFail, "ONECLAW_ALOW"},
+		"wrong token":     {func(w *town) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"nobody there":    {func(w *town) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", doctor.VerdictFail, "TELEGRAM_API_URL"},
+		"wrong key":       {func(w *town) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", doctor.VerdictFail, "OPENAI_API_KEY"},
+		"no model there":  {func(w *town) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", doctor.VerdictFail, "OPENAI_BASE_URL"},
+		"unknown model":   {func(w *town) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
+		"open to all":     {func(w *town) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
+		"nobody yet":      {func(w *town) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
+		"half of google":  {func(w *town) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
+		"unsafe commands": {func(w *town) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
+		"no programs":     {func(w *town) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
 		"a folder for all": {func(w *town) {
 			if err := os.Chmod(w.env["ONECLAW_DATA_DIR"], 0o755); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "data directory", verdictWarn, "chmod 700"},
+		}, "data directory", doctor.VerdictWarn, "chmod 700"},
 		"a damaged database": {func(w *town) {
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName), []byte("no database"), 0o600); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "database", verdictFail, "restore"},
+		}, "database", doctor.VerdictFail, "restore"},
 		"a key for all to read": {func(w *town) {
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], secretName), []byte("0123456789abcdef"), 0o644); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "files", verdictWarn, secretName},
+		}, "files", doctor.VerdictWarn, secretName},
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("%s: %+v", c.check, f)
 			}
 			wantIn(t, f.Text, c.says)
-			failed := slices.ContainsFunc(slices.Collect(maps.Values(all)), func(f finding) bool { return f.Status == verdictFail })
+			failed := slices.ContainsFunc(slices.Collect(maps.Values(all)), func(f doctor.Finding) bool { return f.Status == doctor.VerdictFail })
 			if ok == failed {
 				t.Errorf("in order: %t with %+v", ok, all)
 			}
@@ -120,20 +121,20 @@ func TestDoctorComparesScopesOfSlack(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	server, _, _ := w.withSlack(t, "ann")
 	all, ok := examined(t, w.env)
-	if f := all["slack"]; f.Status != verdictOK || !ok {
+	if f := all["slack"]; f.Status != doctor.VerdictOK || !ok {
 		t.Errorf("%+v", all)
 	}
 	w.env["SLACK_APP_TOKEN"] = "xapp-wrong"
 	all, ok = examined(t, w.env)
-	if f := all["slack"]; f.Status != verdictFail || ok {
+	if f := all["slack"]; f.Status != doctor.VerdictFail || ok {
 		t.Errorf("a wrong app token: %+v", f)
 	}
 	wantIn(t, all["slack"].Text, "SLACK_APP_TOKEN")
 	w.env["SLACK_APP_TOKEN"] = server.AppToken()
 	for _, c := range []struct {
 		scopes []string
-		status verdict
-	}{{[]string{"chat:write", "im:history"}, verdictWarn}, {[]string{"im:history"}, verdictFail}} {
+		status doctor.Verdict
+	}{{[]string{"chat:write", "im:history"}, doctor.VerdictWarn}, {[]string{"im:history"}, doctor.VerdictFail}} {
 		poor, err := slack.New(slack.Config{Scopes: c.scopes})
 		if err != nil {
 			t.Fatal(err)

@@ -328,9 +328,9 @@ func (f *former) checkFormats() {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		got, err := readFormat(f.t.Context(), store)
-		if err = errors.Join(err, store.Close()); err != nil || got.Version != want {
-			f.t.Errorf("%s has format %d, want %d; %v", filepath.Base(file), got.Version, want, err)
+		got, err := store.Get(f.t.Context(), "format")
+		if err = errors.Join(err, store.Close()); err != nil || string(got.Value) != fmt.Sprintf(`{"version":%d}`, want) {
+			f.t.Errorf("%s has format %s, want %d; %v", filepath.Base(file), got.Value, want, err)
 		}
 	}
 }

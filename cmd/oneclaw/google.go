@@ -75,19 +75,15 @@ func forGoogle(args string) (string, bool) {
 	return strings.TrimSpace(rest), strings.EqualFold(word, "google")
 }
 
-func googleCommand(load func() (Config, error)) *cobra.Command {
+func googleCommand(load loader) *cobra.Command {
 	command := parent("google", "Google accounts")
 	command.AddCommand(&cobra.Command{
 		Use:   "login USER [SERVICE…]",
 		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			return loginGoogle(cmd, cfg, args[0], args[1:])
-		},
+		}),
 	})
 	return command
 }

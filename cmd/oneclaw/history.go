@@ -14,20 +14,17 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/internal/database"
 )
 
-func historyCommand(load func() (Config, error)) *cobra.Command {
+func historyCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
 		Args:  oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			return printHistory(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
-		},
+		}),
 	}
 }
 
@@ -56,7 +53,7 @@ func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseName)); err != nil {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
 	store, err := openStore(cfg, newLogger(io.Discard, cfg))

@@ -97,17 +97,13 @@ func serveWith(ctx context.Context, l net.Listener, server *http.Server) error {
 
 // healthCommand asks a running bot whether it is alive: the health check of the
 // container image, which has no other program in it.
-func healthCommand(load func() (Config, error)) *cobra.Command {
+func healthCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:    "health",
 		Short:  "Ask the running bot whether it is alive",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			host, port, err := net.SplitHostPort(cfg.Listen)
 			if err != nil {
 				return fmt.Errorf("setting listen: %w", err)
@@ -130,6 +126,6 @@ func healthCommand(load func() (Config, error)) *cobra.Command {
 				return fmt.Errorf("the bot answers %s", response.Status)
 			}
 			return nil
-		},
+		}),
 	}
 }

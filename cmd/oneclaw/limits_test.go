@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -168,7 +169,7 @@ func TestAttack23WhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	_, incident, _ := strings.Cut(told, "Incident ")
 	for _, life := range []string{"while it runs", "after it ended"} {
 		all, _ := examined(t, w.env)
-		if all["set aside"].Status != verdictWarn {
+		if all["set aside"].Status != doctor.VerdictWarn {
 			t.Errorf("%s: %+v", life, all["set aside"])
 		}
 		wantIn(t, all["set aside"].Text, key, strings.TrimSpace(incident))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/pdf"
@@ -60,7 +61,7 @@ func runChild(serve func(io.Reader, io.Writer) error) int {
 // lies.
 type outside struct {
 	now        func() time.Time
-	migrations []migration
+	migrations []database.Migration
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 }
 
@@ -114,6 +115,20 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 		healthCommand(load), versionCommand(),
 	)
 	return root
+}
+
+// loader reads the settings.
+type loader func() (Config, error)
+
+// run makes what a command runs of what it does with the settings.
+func (load loader) run(do func(cmd *cobra.Command, cfg Config, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		return do(cmd, cfg, args)
+	}
 }
 
 // parent makes a command that only has others below it: a word that is none of them is

@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/metrics"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -62,7 +63,7 @@ type models struct {
 	http     *http.Client
 	outages  *agent.Outages
 	ledger   *budget.Ledger
-	metrics  *metrics // nil where nothing is counted
+	metrics  *metrics.Metrics // nil where nothing is counted
 	log      *slog.Logger
 }
 
@@ -98,7 +99,7 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Pe
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
-			Model: m.ledger.Model(m.metrics.model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
+			Model: m.ledger.Model(m.metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
 	switch len(candidates) {
@@ -119,7 +120,7 @@ func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	}
 	cfg.Model, cfg.ContextTokens = route.Model.ID, route.Model.ContextTokens
 	if hasSuccessor {
-		cfg.MaxAttempts, cfg.MaxWait = attemptsBeforeNext, waitBeforeNext
+		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
 	return m.clients.Client(cfg)
 }

@@ -16,11 +16,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/pdf"
 )
+
+const databaseName = database.Name
 
 // patience bounds every wait of these tests; nothing is measured with it.
 const patience = 90 * time.Second

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func providerCommand(load func() (Config, error)) *cobra.Command {
+func providerCommand(load loader) *cobra.Command {
 	command := parent("provider", "Keys of model providers")
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
@@ -19,13 +19,9 @@ func providerCommand(load func() (Config, error)) *cobra.Command {
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key.",
 		Args: oneArgument,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			return storeKey(cmd, cfg, args[0])
-		},
+		}),
 	})
 	return command
 }

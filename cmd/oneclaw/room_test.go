@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/toolgroups/core"
@@ -117,7 +118,7 @@ func TestAttack11ToolsLeaveTheBotRoom(t *testing.T) {
 		t.Errorf("%d bytes are stored", n)
 	}
 	all, _ := examined(t, w.env)
-	if f := all["disk"]; f.Status != verdictWarn {
+	if f := all["disk"]; f.Status != doctor.VerdictWarn {
 		t.Errorf("doctor: %+v", f)
 	}
 }

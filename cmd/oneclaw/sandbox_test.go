@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"testing"
 
+	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -35,11 +36,11 @@ func TestAttack01DoctorWarnsOfRoot(t *testing.T) {
 		t.Errorf("a warning fails: %+v", all)
 	}
 	if os.Geteuid() == 0 {
-		if f.Status != verdictWarn {
+		if f.Status != doctor.VerdictWarn {
 			t.Errorf("as root: %+v", f)
 		}
 		wantIn(t, f.Text, "root")
-	} else if f.Status != verdictOK {
+	} else if f.Status != doctor.VerdictOK {
 		t.Errorf("as a user: %+v", f)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,13 +16,14 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 
-	"oneclaw/telegram"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/redact"
 )
 
 // maxTries bounds how often setup asks for the same thing.
 const maxTries = 3
 
-func setupCommand(load func() (Config, error)) *cobra.Command {
+func setupCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "setup",
 		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
@@ -31,24 +31,10 @@ func setupCommand(load func() (Config, error)) *cobra.Command {
 			configName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
 			"and the key the second. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
 			return setup(cmd, cfg)
-		},
+		}),
 	}
-}
-
-// written are the settings that setup writes.
-type written struct {
-	Telegram struct {
-		Token string `yaml:"token,omitempty"`
-	} `yaml:"telegram,omitempty"`
-	Model struct {
-		APIKey string `yaml:"api_key,omitempty"`
-	} `yaml:"model,omitempty"`
 }
 
 func setup(cmd *cobra.Command, cfg Config) error {
@@ -58,35 +44,38 @@ func setup(cmd *cobra.Command, cfg Config) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("settings file: %w", err)
 	}
-	if cfg.Telegram.Token != "" && cfg.Model.APIKey != "" {
-		return errors.New("the environment sets the Telegram token and the model key already: oneclaw doctor checks them, oneclaw run starts the bot")
-	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
-	var file written
-	if cfg.Telegram.Token == "" {
-		q.say("Write to @BotFather in Telegram, send /newbot, and copy the token that it gives you.\n")
-		if err := q.ask(cmd.Context(), "Telegram token", func(ctx context.Context, token string) (string, error) {
-			cfg.Telegram.Token = Secret(token)
-			self, err := telegram.Check(ctx, cfg.telegram(slog.New(slog.DiscardHandler)))
-			return "This is @" + self.Username + ".", err
-		}); err != nil {
+	file := map[string]map[string]string{} // the answers by section and key
+	for name, platform := range cfg.Platforms.all {
+		p, ok := platform.(asking)
+		if !ok || platform.Missing() == "" {
+			continue
+		}
+		explanation, what, key := p.Question()
+		q.say("%s\n", explanation)
+		given, err := q.ask(cmd.Context(), what, p.Answer)
+		if err != nil {
 			return err
 		}
-		file.Telegram.Token = string(cfg.Telegram.Token)
+		file[name] = map[string]string{key: given}
 	}
 	if cfg.Model.APIKey == "" {
 		q.say("The language model is %s at %s (OPENAI_MODEL and OPENAI_BASE_URL change that).\n", cfg.Model.Name, cfg.Model.BaseURL)
-		if err := q.ask(cmd.Context(), "Key of the model", func(ctx context.Context, key string) (string, error) {
-			cfg.Model.APIKey = Secret(key)
-			f := checkModel(ctx, &doctor{cfg: cfg})
-			if f.Status == verdictFail || key == "" && f.Status != verdictOK {
+		key, err := q.ask(cmd.Context(), "Key of the model", func(ctx context.Context, key string) (string, error) {
+			cfg.Model.APIKey = redact.Secret(key)
+			f := (&patient{cfg: cfg}).checkModel(ctx)
+			if f.Status == doctor.VerdictFail || key == "" && f.Status != doctor.VerdictOK {
 				return "", errors.New(f.Text)
 			}
 			return "The model: " + f.Text, nil
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
-		file.Model.APIKey = string(cfg.Model.APIKey)
+		file["model"] = map[string]string{"api_key": key}
+	}
+	if len(file) == 0 {
+		return errors.New("the environment sets already what setup asks for: oneclaw doctor checks it, oneclaw run starts the bot")
 	}
 	if err := writeSettings(path, file); err != nil {
 		return err
@@ -97,7 +86,7 @@ func setup(cmd *cobra.Command, cfg Config) error {
 }
 
 // writeSettings makes a file that nobody else can read.
-func writeSettings(path string, file written) error {
+func writeSettings(path string, file map[string]map[string]string) error {
 	data, err := yaml.Marshal(file)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
@@ -138,26 +127,26 @@ func (q *questioner) say(format string, args ...any) {
 	q.err = cmp.Or(q.err, err)
 }
 
-// ask asks until the answer is good; what comes from a pipe has one try.
-func (q *questioner) ask(ctx context.Context, what string, check func(context.Context, string) (string, error)) error {
+// ask asks until the answer is good, and returns it; what comes from a pipe has one try.
+func (q *questioner) ask(ctx context.Context, what string, check func(context.Context, string) (string, error)) (string, error) {
 	for try := 1; ; try++ {
 		q.say("%s: ", what)
 		answer, err := q.read(ctx)
 		if q.say("\n"); err != nil {
 			if errors.Is(err, io.EOF) {
-				return fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it the token and the key as two lines", what)
+				return "", fmt.Errorf("no answer to %q: run oneclaw setup in a terminal, or give it the token and the key as two lines", what)
 			}
-			return fmt.Errorf("read the answer to %q: %w", what, err)
+			return "", fmt.Errorf("read the answer to %q: %w", what, err)
 		}
-		limited, cancel := context.WithTimeout(ctx, checkPatience)
+		limited, cancel := context.WithTimeout(ctx, doctor.Patience)
 		news, err := check(limited, answer)
 		cancel()
 		if err == nil {
 			q.say("%s\n\n", news)
-			return q.err
+			return answer, q.err
 		}
 		if q.terminal == nil || try == maxTries || ctx.Err() != nil {
-			return err
+			return "", err
 		}
 		q.say("%v\nPlease try again.\n", err)
 	}

@@ -2,129 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"time"
 
+	"oneclaw/internal/budget"
+	"oneclaw/internal/database"
 	"oneclaw/storage"
-	"oneclaw/storage/bolt"
-)
-
-// databaseName is the file of the bolt engine in the data directory.
-const databaseName = "oneclaw.db"
-
-// Names of copies in the data directory that are not whole yet.
-const (
-	spoolPattern   = ".backup-*"
-	restorePattern = ".restore-*"
-)
-
-const (
-	// startCheck bounds the look through the database at the start.
-	startCheck = 30 * time.Millisecond
-	// compactAbove is the size from which a database is compacted at the start, where
-	// more than half of it is free.
-	compactAbove = 64 << 20
 )
 
 // openStore opens the database of the data directory, in the newest format.
-func openStore(cfg Config, log *slog.Logger) (*bolt.Store, error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
-	}
-	ctx, path := context.Background(), filepath.Join(cfg.DataDir, databaseName)
-	if err := checkEmptied(path); err != nil {
-		return nil, err
-	}
-	compactWaste(ctx, path, compactAbove, log)
-	store, err := bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
-	if errors.Is(err, storage.ErrLocked) {
-		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
-	}
-	if err != nil {
-		return nil, damagedDatabase(err)
-	}
-	sweep(cfg.DataDir)
-	err = upgrade(ctx, store, cfg.outside.migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
+func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
+	return database.Open(database.Config{Dir: cfg.DataDir, Migrations: cfg.outside.migrations, Logger: log})
 }
 
-// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
-// one of it, without a word: nobody would own the bot any more, and it would offer itself
-// to whoever claims it.
-func checkEmptied(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > 0 {
-		return nil //nolint:nilerr // opening it says what is wrong
+// migrations are all steps: the one at n leads from format n to n+1. They are only ever
+// added to.
+func migrations() []database.Migration {
+	return []database.Migration{
+		// Format 0 has no record of its format; nothing else is different.
+		func(context.Context, storage.Store) error { return nil },
+		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
+		budget.Migrate,
 	}
-	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
-	if err != nil || len(workspaces) == 0 {
-		return nil //nolint:nilerr // none is a first start that was cut off
-	}
-	return fmt.Errorf("the database %s has 0 bytes, but there are workspaces beside it: restore a backup with 'oneclaw restore FILE', "+
-		"or remove the empty file to begin anew without an owner and without conversations", path)
-}
-
-// sweep removes what a crash left of a backup or of what was to be restored.
-func sweep(dir string) {
-	for _, pattern := range []string{spoolPattern, restorePattern} {
-		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is good
-		for _, name := range names {
-			_ = os.Remove(name)
-		}
-	}
-}
-
-// damagedDatabase says how to mend a damaged file.
-func damagedDatabase(err error) error {
-	if errors.Is(err, bolt.ErrDamaged) {
-		return fmt.Errorf("%w; to restore a backup: 'oneclaw restore FILE', which keeps the damaged file", err)
-	}
-	return err
-}
-
-// compactWaste compacts a large database of which most is free. Where that fails the
-// database is as it was, and opening it says what is wrong.
-func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) {
-	if info, err := os.Stat(path); err != nil || info.Size() < above {
-		return
-	}
-	cfg := bolt.Config{Path: path}
-	size, free, err := bolt.Waste(cfg)
-	if err != nil || free <= size/2 {
-		return
-	}
-	begun := time.Now()
-	if err := bolt.Compact(ctx, cfg); err != nil {
-		log.Warn("the database has much free space and can not be compacted", "free", free, "size", size, "err", err)
-		return
-	}
-	log.Info("the database was compacted", "before", size, "free", free, "took", time.Since(begun))
-}
-
-// keepFormat backs a database up that is about to get a new format.
-func keepFormat(ctx context.Context, store *bolt.Store) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(store.Path()), spoolPattern)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	err = store.Backup(ctx, f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	if err := bolt.Verify(ctx, f.Name()); err != nil {
-		return "", err
-	}
-	name = store.Path() + ".before-update-" + time.Now().Format("20060102-150405")
-	return name, place(f.Name(), name, true)
 }

@@ -16,17 +16,13 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func toolsCommand(load func() (Config, error)) *cobra.Command {
+func toolsCommand(load loader) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "tools [GROUP]",
 		Short: "List the tool groups, or the tools of one, with what their schemas cost",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load()
-			if err != nil {
-				return err
-			}
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			registry, err := describeTools(cmd.Context(), cfg)
 			if err != nil {
 				return err
@@ -39,7 +35,7 @@ func toolsCommand(load func() (Config, error)) *cobra.Command {
 				return printToolsJSON(cmd.OutOrStdout(), registry, group)
 			}
 			return printTools(cmd.OutOrStdout(), registry, group)
-		},
+		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the tools as they are sent to the model")
 	return command

@@ -86,8 +86,11 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if name == "exec" {
+		switch name {
+		case "exec":
 			tool.Role = t.exec.role()
+		case "http_request":
+			tool.Asks = asksToRequest
 		}
 		out = append(out, tool)
 	}

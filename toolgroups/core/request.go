@@ -183,3 +183,22 @@ func binary(data []byte, contentType string) bool {
 	}
 	return strings.IndexByte(string(data[:min(len(data), 1024)]), 0) >= 0
 }
+
+// asksToRequest lets a request through that only reads, as webfetch does without being
+// asked about; any other method is there to change something at the other end.
+func asksToRequest(arguments json.RawMessage) bool {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(arguments, &in) != nil {
+		return true
+	}
+	for name, value := range in {
+		var method string
+		if !strings.EqualFold(name, "method") {
+			continue
+		}
+		if json.Unmarshal(value, &method) != nil || method != "GET" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,13 +1,16 @@
 package core_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/core"
 )
 
@@ -143,4 +146,28 @@ func TestD35InternalAddressesAreRefused(t *testing.T) {
 	d = newDesk(t, core.Config{AllowPrivate: loopback()})
 	d.fails(t, "http_request", args{"url": server.URL}, "execution_error", "internal")
 	d.fails(t, "webfetch", args{"url": server.URL}, "network_error", "internal")
+}
+
+// TestRequestsThatChangeAsk: a request that may change something at the other end asks, and
+// so does one that cannot be read.
+func TestRequestsThatChangeAsk(t *testing.T) {
+	basics, err := core.New(core.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := basics[slices.IndexFunc(basics, func(b toolgroups.Tool) bool { return b.Name == "http_request" })]
+	for arguments, want := range map[string]bool{
+		`{"url":"x"}`:                      false,
+		`{"method":"GET"}`:                 false,
+		`{"method":"POST"}`:                true,
+		`{"method":"DELETE"}`:              true,
+		`{"Method":"PUT"}`:                 true,
+		`{"method":["GET"]}`:               true,
+		`"method"`:                         true,
+		`{"method":"GET","METHOD":"POST"}`: true,
+	} {
+		if got := request.Asks(json.RawMessage(arguments)); got != want || request.Effect == toolgroups.ReadOnly {
+			t.Errorf("%s: asks %t, want %t", arguments, got, want)
+		}
+	}
 }

@@ -293,6 +293,9 @@ func TestConsequentialToolsArePersonal(t *testing.T) {
 	examples := calls(t)
 	var marked []string
 	for name, tool := range r.tools {
+		if !tool.Personal {
+			t.Errorf("%s: others than its user may approve it", name)
+		}
 		if tool.Effect != toolgroups.Consequential {
 			continue
 		}

@@ -161,6 +161,9 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("google: %w", err)
 		}
+		for i := range built.Tools {
+			built.Tools[i].Personal = true
+		}
 		out = append(out, built)
 	}
 	return out, nil

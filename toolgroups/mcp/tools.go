@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
@@ -122,6 +123,7 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 		Parameters:  e.Parameters,
 		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
 		Effect:      s.effect(e),
+		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		Run:         s.handler(e.Name),
 	}, nil
 }

@@ -47,6 +47,9 @@ func TestIncludeExcludeAndTrust(t *testing.T) {
 			got := map[string]toolgroups.Effect{}
 			for _, tool := range discovered(t, mcp.Config{}, s).Groups()[0].Tools {
 				got[tool.Name] = tool.Effect
+				if asks := tool.Asks(nil); asks != (s.Trust != mcp.TrustFull) {
+					t.Errorf("%s asks %t with trust %q", tool.Name, asks, s.Trust)
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("effects (-want +got):\n%s", diff)

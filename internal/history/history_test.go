@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 		"half of something else", "***", "often", "often and", "and 4", "u003c", "role user", "BIRNEN und", "<b>", "zeile fünf",
 	} {
 		var answers []string
-		for _, history := range []core.History{historySearch{store: store, memory: notes}, unhurried{historySearch{store: store, memory: notes}}} {
+		for _, history := range []core.History{History{Store: store, Memory: notes}, unhurried{History{Store: store, Memory: notes}}} {
 			answers = append(answers, searchFor(t, history, query))
 		}
 		if answers[0] != answers[1] {

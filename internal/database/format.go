@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"oneclaw/internal/budget"
 	"oneclaw/storage"
 )
 
@@ -44,20 +43,9 @@ type format struct {
 	Backup string `json:"backup,omitempty"`
 }
 
-// migration brings data from one format to the next. A crash has it run again, so it
+// Migration brings data from one format to the next. A crash has it run again, so it
 // must take what it has changed already.
-type migration func(ctx context.Context, store storage.Store) error
-
-// migrations are all steps: the one at n leads from format n to n+1. They are only ever
-// added to.
-func migrations() []migration {
-	return []migration{
-		// Format 0 has no record of its format; nothing else is different.
-		func(context.Context, storage.Store) error { return nil },
-		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
-		budget.Migrate,
-	}
-}
+type Migration func(ctx context.Context, store storage.Store) error
 
 // readFormat returns the format of the data: 0 for those without a record.
 func readFormat(ctx context.Context, store storage.KV) (format, error) {
@@ -86,7 +74,7 @@ func checkFormat(f format, known int) error {
 
 // upgrade brings the data to the newest format. backup is called before the first step
 // and returns the name of what it wrote; data of a database without any need none.
-func upgrade(ctx context.Context, store storage.Store, steps []migration, backup func() (string, error), log *slog.Logger) error {
+func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup func() (string, error), log *slog.Logger) error {
 	f, err := readFormat(ctx, store)
 	if err == nil {
 		err = checkFormat(f, len(steps))

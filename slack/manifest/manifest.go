@@ -1,4 +1,5 @@
-package slack
+// Package manifest is what a Slack app is made from.
+package manifest
 
 import (
 	_ "embed" // the manifest is part of the program
@@ -14,13 +15,13 @@ import (
 //go:embed manifest.yaml
 var manifest []byte
 
-// Manifest returns the manifest that the app is made from, in YAML.
-func Manifest() []byte { return slices.Clone(manifest) }
+// YAML returns the manifest that the app is made from, in YAML.
+func YAML() []byte { return slices.Clone(manifest) }
 
-// HTTPManifest returns the manifest of an app that is posted its events instead of
+// HTTP returns the manifest of an app that is posted its events instead of
 // opening a socket. Public is the address under which Slack reaches the bot, such as
 // https://bot.example.com.
-func HTTPManifest(public string) ([]byte, error) {
+func HTTP(public string) ([]byte, error) {
 	u, err := url.Parse(strings.TrimRight(public, "/"))
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("slack: %q is no public address: want one such as https://bot.example.com", public)
@@ -57,8 +58,8 @@ func section(m map[string]any, name string) map[string]any {
 	return part
 }
 
-// CreationLink returns the page of Slack on which an app with a manifest is made.
-func CreationLink(manifest []byte) string {
+// Link returns the page of Slack on which an app with a manifest is made.
+func Link(manifest []byte) string {
 	const empty = "https://api.slack.com/apps?new_app=1" // where the manifest is pasted
 	var m map[string]any
 	if err := yaml.Unmarshal(manifest, &m); err != nil {
@@ -71,8 +72,8 @@ func CreationLink(manifest []byte) string {
 	return empty + "&manifest_json=" + url.QueryEscape(string(data))
 }
 
-// manifestScopes are the scopes of the bot token that the manifest asks for.
-func manifestScopes() []string {
+// Scopes are the scopes of the bot token that the manifest asks for.
+func Scopes() []string {
 	var m struct {
 		OAuth struct {
 			Scopes struct {

@@ -1,4 +1,4 @@
-package main
+package spending
 
 import (
 	"context"
@@ -13,17 +13,27 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
-// cardBudget is the kind of the card that answers a turn without budget.
-const cardBudget = "budget"
+// Card is the kind of the card that answers a turn without budget.
+const Card = "budget"
 
 // The buttons of a budget card.
 const (
 	choiceRaise = "raise"
 	choiceAsk   = "ask"
 )
+
+// Desk takes the presses of budget cards.
+type Desk struct {
+	// Bridge posts cards. It is made after the desk.
+	Bridge func() *bridge.Bridge
+	Ledger *budget.Ledger
+	Store  storage.KV
+	Admins []string // from the settings
+}
 
 // plea is what a budget card is about.
 type plea struct {
@@ -59,11 +69,11 @@ func (p plea) card(text string, rows ...[]bridge.Choice) (bridge.Card, error) {
 	if err != nil {
 		return bridge.Card{}, fmt.Errorf("encode budget card: %w", err)
 	}
-	return bridge.Card{Kind: cardBudget, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+	return bridge.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
-// refused implements bridge.Config.Refused.
-func (b *bot) refused(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
+// Refused implements bridge.Config.Refused.
+func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
 	var refusal *budget.Refusal
 	if !errors.As(failure, &refusal) {
 		return bridge.Card{}, errors.New("the failure names no budget")
@@ -86,8 +96,8 @@ func (b *bot) refused(_ context.Context, scope toolgroups.Scope, failure error) 
 		[]bridge.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
 }
 
-// budgetPressed implements bridge.CardHandler.
-func (b *bot) budgetPressed(ctx context.Context, press bridge.CardPress) (bridge.CardResult, error) {
+// Pressed implements bridge.CardHandler.
+func (d *Desk) Pressed(ctx context.Context, press bridge.CardPress) (bridge.CardResult, error) {
 	var p plea
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
 		return bridge.CardResult{}, fmt.Errorf("decode budget card: %w", err)
@@ -96,12 +106,12 @@ func (b *bot) budgetPressed(ctx context.Context, press bridge.CardPress) (bridge
 	case press.Expired:
 		return bridge.CardResult{}, nil
 	case press.Choice == choiceAsk:
-		return b.askAdministrators(ctx, press, p)
+		return d.askAdministrators(ctx, press, p)
 	case press.Role < toolgroups.RoleAdmin:
 		return bridge.CardResult{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
-	limit, err := b.ledger.Raise(ctx, raise)
+	limit, err := d.Ledger.Raise(ctx, raise)
 	if err != nil {
 		return bridge.CardResult{}, err
 	}
@@ -114,7 +124,7 @@ func (b *bot) budgetPressed(ctx context.Context, press bridge.CardPress) (bridge
 		return bridge.CardResult{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
 	}
 	card := bridge.Card{Text: told + " Please send your message again."}
-	if err := b.bridge.Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
+	if err := d.Bridge().Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
 		return bridge.CardResult{}, err
 	}
 	return bridge.CardResult{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
@@ -124,8 +134,8 @@ func (b *bot) budgetPressed(ctx context.Context, press bridge.CardPress) (bridge
 const maxAsked = 10
 
 // askAdministrators shows administrators, alone with the bot, who wants more.
-func (b *bot) askAdministrators(ctx context.Context, press bridge.CardPress, p plea) (bridge.CardResult, error) {
-	chats, err := b.adminChats(ctx)
+func (d *Desk) askAdministrators(ctx context.Context, press bridge.CardPress, p plea) (bridge.CardResult, error) {
+	chats, err := d.adminChats(ctx)
 	if err != nil {
 		return bridge.CardResult{}, err
 	}
@@ -136,7 +146,7 @@ func (b *bot) askAdministrators(ctx context.Context, press bridge.CardPress, p p
 		if err != nil {
 			return bridge.CardResult{}, err
 		}
-		err = b.bridge.Post(ctx, p.once(), chat, card)
+		err = d.Bridge().Post(ctx, p.once(), chat, card)
 		switch {
 		case errors.Is(err, bridge.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
 			continue
@@ -155,13 +165,13 @@ func (b *bot) askAdministrators(ctx context.Context, press bridge.CardPress, p p
 }
 
 // adminChats are the chats in which the bot is alone with an administrator.
-func (b *bot) adminChats(ctx context.Context) ([]bridge.Chat, error) {
-	chats := b.bridge.AdminChats()
-	for _, user := range b.admins {
+func (d *Desk) adminChats(ctx context.Context) ([]bridge.Chat, error) {
+	chats := d.Bridge().AdminChats()
+	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
 			continue
 		}
-		conversations, err := bridge.Conversations(ctx, b.store, user)
+		conversations, err := bridge.Conversations(ctx, d.Store, user)
 		if err != nil {
 			return nil, err
 		}

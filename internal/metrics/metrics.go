@@ -1,4 +1,5 @@
-package main
+// Package metrics counts what an operator wants to know, for Prometheus.
+package metrics
 
 import (
 	"context"
@@ -17,6 +18,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
@@ -25,9 +27,9 @@ import (
 // after them are counted together.
 const maxLabelValues = 64
 
-// metrics counts what an operator wants to know. No label has the id of a chat, a user
+// Metrics counts what an operator wants to know. No label has the id of a chat, a user
 // or a message.
-type metrics struct {
+type Metrics struct {
 	registry *prometheus.Registry
 	accepted *prometheus.CounterVec
 	answers  *prometheus.CounterVec
@@ -44,8 +46,10 @@ type metrics struct {
 	groups   labels
 }
 
-func newMetrics(redact func(string) string) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), models: newLabels(redact), groups: newLabels(redact)}
+// New makes metrics of the program in a version. Names that people choose are shown
+// without the secrets that are known.
+func New(version string, known *redact.Redactor) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), models: newLabels(known.Text), groups: newLabels(known.Text)}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "oneclaw_" + name, Help: help}, labels)
 		m.registry.MustRegister(c)
@@ -74,12 +78,13 @@ func newMetrics(redact func(string) string) *metrics {
 	return m
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler shows them.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
 
-// measure implements bridge.Config.Measure.
-func (m *metrics) measure(platform string, what bridge.Measured) {
+// Measure implements bridge.Config.Measure.
+func (m *Metrics) Measure(platform string, what bridge.Measured) {
 	switch what {
 	case bridge.MeasuredAccepted:
 		m.accepted.WithLabelValues(platform).Inc()
@@ -96,8 +101,8 @@ func (m *metrics) measure(platform string, what bridge.Measured) {
 	}
 }
 
-// observe counts what happens in turns.
-func (m *metrics) observe(tools *toolgroups.Registry, e agent.Event) {
+// Observe counts what happens in turns.
+func (m *Metrics) Observe(tools *toolgroups.Registry, e agent.Event) {
 	switch {
 	case e.Reply != nil:
 		var failure *agent.ModelError
@@ -122,8 +127,8 @@ func groupLabel(tools *toolgroups.Registry, tool string) string {
 	return name
 }
 
-// model returns a client whose calls are counted.
-func (m *metrics) model(client *openai.Client, name string) agent.Model {
+// Model returns a client whose calls are counted. Nil counts nothing.
+func (m *Metrics) Model(client *openai.Client, name string) agent.Model {
 	if m == nil {
 		return client
 	}
@@ -133,7 +138,7 @@ func (m *metrics) model(client *openai.Client, name string) agent.Model {
 type measuredModel struct {
 	*openai.Client
 
-	metrics *metrics
+	metrics *Metrics
 	label   string
 }
 
@@ -146,7 +151,7 @@ func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta
 }
 
 // count counts a call of a model.
-func (m *metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
+func (m *Metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
 	m.seconds.WithLabelValues(model).Observe(took.Seconds())
 	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()
 	m.tokens.WithLabelValues(model, "input").Add(float64(max(used.Input, 0)))
@@ -167,8 +172,8 @@ func modelOutcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// watch adds what is looked up when somebody asks.
-func (m *metrics) watch(b worker, database string, now func() time.Time) {
+// Watch adds what is looked up when somebody asks.
+func (m *Metrics) Watch(b Worker, database string, now func() time.Time) {
 	m.registry.MustRegister(&state{
 		bridge: b, database: database, now: now,
 		open:    prometheus.NewDesc("oneclaw_jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, nil),
@@ -179,20 +184,22 @@ func (m *metrics) watch(b worker, database string, now func() time.Time) {
 	})
 }
 
-// watchProcess adds what the process uses: goroutines, memory, descriptors.
-func (m *metrics) watchProcess() {
+// WatchProcess adds what the process uses: goroutines, memory, descriptors.
+func (m *Metrics) WatchProcess() {
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// worker is the bridge, as far as it is looked at.
-type worker interface {
+// Worker is the bridge, as far as it is looked at.
+type Worker interface {
+	// Load says how much there is to do.
 	Load() bridge.Load
+	// Ready says of each platform why it does not receive.
 	Ready() map[string]error
 }
 
 // state collects what the bot is in now.
 type state struct {
-	bridge                          worker
+	bridge                          Worker
 	database                        string
 	now                             func() time.Time
 	open, waiting, age, ready, size *prometheus.Desc

@@ -1,4 +1,6 @@
-package main
+// Package spending tells people in a chat what models have used, and has administrators
+// asked for more where a budget is spent.
+package spending
 
 import (
 	"context"
@@ -10,8 +12,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// usageCommands are the commands in a chat that tell what was used.
-func usageCommands(l *budget.Ledger) []bridge.Command {
+// Commands are the commands in a chat that tell what was used.
+func Commands(l *budget.Ledger) []bridge.Command {
 	info := bridge.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
 	return []bridge.Command{{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 		r, err := l.Report(ctx, budget.Payer{User: call.User, Chat: call.Chat})
@@ -83,8 +85,8 @@ func calls(n int64) string {
 	return budget.Count(n) + " calls"
 }
 
-// savedIn implements bridge.Config.Savings.
-func savedIn(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, error) {
+// Savings implements bridge.Config.Savings.
+func Savings(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, error) {
 	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
 		r, err := l.Report(ctx, budget.Payer{User: scope.User, Chat: scope.Chat})
 		if err != nil || r.ChatEver.All == 0 {

@@ -1,7 +1,8 @@
-package main
+// Package policy decides which calls of tools need the approval of a person: by the rules
+// of the operator, and where none fits by what the tools say of themselves.
+package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,13 +11,12 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/mcp"
 )
 
-// ApprovalRule says whether calls need the approval of a person. It is for the calls that
+// Rule says whether calls need the approval of a person. It is for the calls that
 // fit everything that it names; of several rules the most specific counts: one with the
 // tool before one with the group, then the chat, then the role.
-type ApprovalRule struct {
+type Rule struct {
 	// Tool is the name of a tool, or its beginning with a * behind it.
 	Tool string `yaml:"tool,omitempty"`
 	// Group is the name of a tool group; "core" are the tools that are always there.
@@ -43,7 +43,7 @@ var approverNames = map[string]bridge.Approvers{
 }
 
 // String names the rule in messages about it.
-func (r ApprovalRule) String() string {
+func (r Rule) String() string {
 	var parts []string
 	for _, p := range [][2]string{{"tool", r.Tool}, {"group", r.Group}, {"role", r.Role}, {"chat", r.Chat}} {
 		if p[1] != "" {
@@ -56,7 +56,7 @@ func (r ApprovalRule) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (r ApprovalRule) check() error {
+func (r Rule) check() error {
 	switch {
 	case r.Policy != bridge.PolicyAllow && r.Policy != bridge.PolicyAsk && r.Policy != bridge.PolicyDeny:
 		return fmt.Errorf("policy %q is none of allow, ask, deny", r.Policy)
@@ -84,7 +84,7 @@ func (r ApprovalRule) check() error {
 
 // weight orders rules: the heavier one counts. Two of one weight never fit the same call,
 // unless they name the same.
-func (r ApprovalRule) weight() []int {
+func (r Rule) weight() []int {
 	tool, chat := len(r.Tool), 0
 	if r.Tool != "" && !strings.HasSuffix(r.Tool, "*") {
 		tool = 1000
@@ -104,13 +104,13 @@ func (r ApprovalRule) weight() []int {
 	return []int{tool, min(len(r.Group), 1), chat, int(roleNames[r.Role])}
 }
 
-func (r ApprovalRule) fits(call toolgroups.Call, group string) bool {
+func (r Rule) fits(call toolgroups.Call, group string) bool {
 	start, all := strings.CutSuffix(r.Tool, "*")
 	tool := r.Tool == "" || r.Tool == call.Name || all && strings.HasPrefix(call.Name, start)
 	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.fitsChat(call)
 }
 
-func (r ApprovalRule) fitsChat(call toolgroups.Call) bool {
+func (r Rule) fitsChat(call toolgroups.Call) bool {
 	switch r.Chat {
 	case "":
 		return true
@@ -125,52 +125,50 @@ func (r ApprovalRule) fitsChat(call toolgroups.Call) bool {
 	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
 }
 
-// checkApprovals refuses rules that can not work.
-func (c Config) checkApprovals() error {
+// Check refuses rules that can not work.
+func Check(rules []Rule) error {
 	seen := make(map[string]int)
-	for n, r := range c.Approvals {
+	for n, r := range rules {
 		if err := r.check(); err != nil {
-			return fmt.Errorf("setting approvals: rule %d (%s): %w", n+1, r, err)
+			return fmt.Errorf("rule %d (%s): %w", n+1, r, err)
 		}
 		if first, twice := seen[r.String()]; twice {
-			return fmt.Errorf("setting approvals: rules %d and %d are for the same (%s)", first, n+1, r)
+			return fmt.Errorf("rules %d and %d are for the same (%s)", first, n+1, r)
 		}
 		seen[r.String()] = n + 1
-	}
-	if c.ApprovalTimeout < 0 {
-		return errors.New("setting approval_timeout (ONECLAW_APPROVAL_TIMEOUT): want a time above 0, such as 15m")
 	}
 	return nil
 }
 
-// approvals decide which calls need the approval of a person.
-type approvals struct {
-	rules    []ApprovalRule // the heaviest first
+// Policies decide which calls need the approval of a person.
+type Policies struct {
+	rules    []Rule // the heaviest first
 	registry func() *toolgroups.Registry
-	servers  map[string]mcp.Server
 }
 
-func newApprovals(cfg Config, registry func() *toolgroups.Registry, log *slog.Logger) *approvals {
-	a := &approvals{rules: slices.Clone(cfg.Approvals), registry: registry, servers: cfg.MCP.Servers}
-	slices.SortStableFunc(a.rules, func(x, y ApprovalRule) int { return slices.Compare(y.weight(), x.weight()) })
-	for _, r := range a.rules {
+// New makes policies of rules that [Check] accepts. A rule for what the registry does not
+// have now is logged.
+func New(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
+	p := &Policies{rules: slices.Clone(rules), registry: registry}
+	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })
+	for _, r := range p.rules {
 		_, tool := registry().Tool(r.Tool)
 		_, group := registry().Group(r.Group)
 		if r.Tool != "" && !tool && !strings.HasSuffix(r.Tool, "*") || r.Group != "" && r.Group != groupCore && !group {
 			log.Warn("an approval rule is for what is not there now", "rule", r.String())
 		}
 	}
-	return a
+	return p
 }
 
-// policy is what the settings say about a call, else what its tool does.
-func (a *approvals) policy(call toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
-	group, grouped := a.registry().GroupOf(tool.Name)
+// Of is what the rules say about a call, else what its tool says.
+func (p *Policies) Of(call toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
+	group, grouped := p.registry().GroupOf(tool.Name)
 	if !grouped {
 		group = groupCore
 	}
-	policy := a.otherwise(call, tool, group)
-	for _, r := range a.rules {
+	policy := otherwise(call, tool)
+	for _, r := range p.rules {
 		if !r.fits(call, group) {
 			continue
 		}
@@ -183,43 +181,18 @@ func (a *approvals) policy(call toolgroups.Call, tool toolgroups.Tool) bridge.Po
 	return policy
 }
 
-// otherwise is the policy of a call that no rule is for. What reaches other people or can
-// not be taken back asks; so does what a server from outside does not call read-only,
-// unless the operator trusts it.
-func (a *approvals) otherwise(call toolgroups.Call, tool toolgroups.Tool, group string) bridge.Policy {
+// otherwise is the policy of a call that no rule is for.
+func otherwise(call toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
 	policy := bridge.Policy{Rule: bridge.PolicyAllow}
-	g, _ := a.registry().Group(group)
-	server, outside := strings.CutPrefix(g.Source, "mcp:")
-	switch {
-	case tool.Effect == toolgroups.ReadOnly:
-	case outside && a.servers[server].Trust != mcp.TrustFull:
-		policy.Rule = bridge.PolicyAsk
-	case tool.Name == "http_request":
-		policy.Rule = requestPolicy(call.Arguments)
-	case tool.Effect == toolgroups.Consequential:
+	asks := tool.Effect == toolgroups.Consequential
+	if tool.Asks != nil {
+		asks = tool.Asks(call.Arguments)
+	}
+	if asks && tool.Effect != toolgroups.ReadOnly {
 		policy.Rule = bridge.PolicyAsk
 	}
-	if strings.HasPrefix(group, "google_") {
-		policy.Approvers = bridge.ApproversRequester // it is done in their name
+	if tool.Personal {
+		policy.Approvers = bridge.ApproversRequester
 	}
 	return policy
-}
-
-// requestPolicy lets a request through that only reads, as webfetch does without being
-// asked about; any other method is there to change something at the other end.
-func requestPolicy(arguments json.RawMessage) bridge.PolicyRule {
-	var in map[string]json.RawMessage
-	if json.Unmarshal(arguments, &in) != nil {
-		return bridge.PolicyAsk
-	}
-	for name, value := range in {
-		var method string
-		if !strings.EqualFold(name, "method") {
-			continue
-		}
-		if json.Unmarshal(value, &method) != nil || method != "GET" {
-			return bridge.PolicyAsk
-		}
-	}
-	return bridge.PolicyAllow
 }

@@ -1,4 +1,5 @@
-package main
+// Package history lets search_history look through the conversations of an owner.
+package history
 
 import (
 	"bytes"
@@ -13,20 +14,20 @@ import (
 	"oneclaw/toolgroups/memory"
 )
 
-// historySearch lets search_history look through the conversations of an owner.
-type historySearch struct {
-	store  storage.Store
-	memory *memory.Memory
+// History is what is kept of an owner.
+type History struct {
+	Store  storage.Store
+	Memory *memory.Memory
 }
 
 // Passages implements core.History: the conversations from the newest to the oldest,
 // each from its end to its beginning.
-func (h historySearch) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
+func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
 			return
 		}
-		conversations, err := bridge.Conversations(ctx, h.store, owner)
+		conversations, err := bridge.Conversations(ctx, h.Store, owner)
 		if err != nil {
 			yield(core.Passage{}, err)
 			return
@@ -44,8 +45,8 @@ func (h historySearch) Passages(ctx context.Context, owner string, q core.Histor
 }
 
 // notes yields what is remembered of the owner.
-func (h historySearch) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
-	notes, err := h.memory.Notes(ctx, owner)
+func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+	notes, err := h.Memory.Notes(ctx, owner)
 	if err != nil {
 		return yield(core.Passage{}, err)
 	}
@@ -61,7 +62,7 @@ func (h historySearch) notes(ctx context.Context, owner string, q core.HistoryQu
 }
 
 // conversation yields what was said in one conversation, until the query's first moment.
-func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+func (h History) conversation(ctx context.Context, c bridge.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.Begun.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.Begun, Title: c.Title, Text: c.Title}, nil) {
 			return false
@@ -70,7 +71,7 @@ func (h historySearch) conversation(ctx context.Context, c bridge.Conversation, 
 	if !slices.Contains(q.Kinds, core.KindMessage) {
 		return true
 	}
-	for m, err := range bridge.RecentMatches(ctx, h.store, c.Log(), mayMatch(q)) {
+	for m, err := range bridge.RecentMatches(ctx, h.Store, c.Log(), mayMatch(q)) {
 		if err != nil {
 			if !yield(core.Passage{}, err) {
 				return false

@@ -1,4 +1,4 @@
-package slack
+package manifest
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 )
 
 func TestManifest(t *testing.T) {
-	m := made(t, Manifest())
+	m := made(t, YAML())
 	if !m.Settings.SocketModeEnabled || !m.Settings.Interactivity.IsEnabled || m.Settings.Interactivity.RequestUrl != "" {
 		t.Errorf("settings %+v", m.Settings)
 	}
@@ -23,8 +23,8 @@ func TestManifest(t *testing.T) {
 			t.Errorf("no scope %s in %v", scope, scopes)
 		}
 	}
-	if !slices.Equal(scopes, manifestScopes()) {
-		t.Errorf("got %v", manifestScopes())
+	if !slices.Equal(scopes, Scopes()) {
+		t.Errorf("got %v", Scopes())
 	}
 	for _, event := range []string{"app_mention", "message.im", "message.channels", "message.groups", "message.mpim"} {
 		if !slices.Contains(m.Settings.EventSubscriptions.BotEvents, event) {
@@ -35,7 +35,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("commands %+v", c)
 	}
 	var again any
-	if err := yaml.Unmarshal(Manifest(), &again); err != nil {
+	if err := yaml.Unmarshal(YAML(), &again); err != nil {
 		t.Error(err)
 	}
 }
@@ -43,7 +43,7 @@ func TestManifest(t *testing.T) {
 // made is the app that a link makes of a manifest.
 func made(t *testing.T, manifest []byte) slack.Manifest {
 	t.Helper()
-	u, err := url.Parse(CreationLink(manifest))
+	u, err := url.Parse(Link(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func made(t *testing.T, manifest []byte) slack.Manifest {
 }
 
 func TestHTTPManifest(t *testing.T) {
-	data, err := HTTPManifest("https://bot.example.com/a/")
+	data, err := HTTP("https://bot.example.com/a/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := made(t, data), made(t, Manifest())
+	got, want := made(t, data), made(t, YAML())
 	want.Settings.SocketModeEnabled = false
 	want.Settings.EventSubscriptions.RequestUrl = "https://bot.example.com/a/slack/events"
 	want.Settings.Interactivity.RequestUrl = "https://bot.example.com/a/slack/interactive"
@@ -74,38 +74,8 @@ func TestHTTPManifest(t *testing.T) {
 		t.Errorf("manifest (-want +got):\n%s", diff)
 	}
 	for _, public := range []string{"", "bot.example.com", "http://bot.example.com", "https://", "https://u:p@bot.example.com", "https://bot.example.com?x=1", "%"} {
-		if _, err := HTTPManifest(public); err == nil {
+		if _, err := HTTP(public); err == nil {
 			t.Errorf("%q is taken for an address", public)
 		}
-	}
-}
-
-func TestNewChecks(t *testing.T) {
-	good := Config{BotToken: "xoxb-1", AppToken: "xapp-1"}
-	with := func(change func(*Config)) Config { c := good; change(&c); return c }
-	tests := []struct {
-		name string
-		cfg  Config
-		want string
-	}{
-		{"good", good, ""},
-		{"signed", Config{BotToken: " xoxb-1\n", SigningSecret: "s"}, ""},
-		{"nothing", Config{}, "SLACK_BOT_TOKEN"},
-		{"tokens swapped", Config{BotToken: "xapp-1", AppToken: "xoxb-1"}, "SLACK_BOT_TOKEN"},
-		{"no way in", Config{BotToken: "xoxb-1"}, "SLACK_APP_TOKEN"},
-		{"bad app token", with(func(c *Config) { c.AppToken = "secret" }), "SLACK_APP_TOKEN"},
-		{"bad address", with(func(c *Config) { c.APIURL = "slack.com" }), "SLACK_API_URL"},
-		{"bad time", with(func(c *Config) { c.CallTimeout = -1 }), "negative"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := New(tt.cfg)
-			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")) {
-				t.Errorf("got %v", err)
-			}
-			if p != nil && p.Name() != Name {
-				t.Errorf("name %q", p.Name())
-			}
-		})
 	}
 }

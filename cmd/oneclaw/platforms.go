@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/doctor"
+	"oneclaw/slack"
+	"oneclaw/storage"
+	"oneclaw/telegram"
+)
+
+// Platforms are the settings of all platforms. A new one is a package and a line here.
+type Platforms struct {
+	Telegram telegram.Settings `yaml:"telegram"`
+	Slack    slack.Settings    `yaml:"slack"`
+}
+
+// platform is what the settings of each can do. The package of the platform says more.
+type platform interface {
+	Default()
+	Missing() string // what to set; empty where the platform is configured
+	Validate() error
+	Open(kv storage.KV, log *slog.Logger) (bridge.Platform, error)
+	Doctor(ctx context.Context) *doctor.Finding
+}
+
+// linking is a platform with links that claim the bot.
+type linking interface {
+	Link(ctx context.Context, log *slog.Logger) func(code string) string
+}
+
+// asking is a platform that setup asks about.
+type asking interface {
+	Question() (explanation, what, key string)
+	Answer(ctx context.Context, answer string) (string, error)
+}
+
+// posted is an open platform that is posted its events.
+type posted interface {
+	bridge.Platform
+	Events() http.Handler
+}
+
+// all yields each platform under its name in the settings.
+func (p *Platforms) all(yield func(string, platform) bool) {
+	for field, value := range reflect.ValueOf(p).Elem().Fields() {
+		if !yield(field.Tag.Get("yaml"), value.Addr().Interface().(platform)) {
+			return
+		}
+	}
+}
+
+// check refuses a bot that nobody could reach.
+func (p *Platforms) check() error {
+	var hints []string
+	for _, one := range p.all {
+		hint := one.Missing()
+		if hint == "" {
+			return nil
+		}
+		hints = append(hints, hint)
+	}
+	return errors.New("no platform is configured: oneclaw setup asks for what is needed, or " + strings.Join(hints, ", or "))
+}
+
+// open makes those that are configured.
+func (p *Platforms) open(kv storage.KV, log *slog.Logger) ([]bridge.Platform, error) {
+	var opened []bridge.Platform
+	for _, one := range p.all {
+		if one.Missing() != "" {
+			continue
+		}
+		made, err := one.Open(kv, log)
+		if err != nil {
+			return nil, err
+		}
+		opened = append(opened, made)
+	}
+	return opened, p.check()
+}

@@ -1,0 +1,98 @@
+// Package control carries orders to a running bot: over a socket in its data directory, from
+// the same user on the same machine. Who may open it may read the database too.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// Name is the socket in the data directory.
+const Name = "control.sock"
+
+// maxSocketPath is how long the path of a socket may be on every system.
+const maxSocketPath = 100
+
+// socketPath returns a path of the socket that is short enough, and what must stay open
+// while it is used.
+func socketPath(dir string) (path string, hold io.Closer, err error) {
+	path = filepath.Join(dir, Name)
+	if len(path) <= maxSocketPath || runtime.GOOS != "linux" {
+		return path, io.NopCloser(nil), nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), Name), d, nil
+}
+
+// heldListener keeps the folder open through which its socket is named.
+type heldListener struct {
+	net.Listener
+	hold io.Closer
+}
+
+// Close implements net.Listener.
+func (l heldListener) Close() error { return errors.Join(l.Listener.Close(), l.hold.Close()) }
+
+// Listen makes the socket. The store is open, so what is there is left over.
+func Listen(ctx context.Context, dir string) (net.Listener, error) {
+	path, hold, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(path)
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, errors.Join(err, hold.Close())
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close(), hold.Close())
+	}
+	return heldListener{l, hold}, nil
+}
+
+// Order gives a running bot an order and reads what it answers; false where none runs.
+func Order(ctx context.Context, dir, what string, read func(io.Reader) error) (bool, error) {
+	path, hold, err := socketPath(dir)
+	if err != nil {
+		return false, nil
+	}
+	defer func() { _ = hold.Close() }()
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return false, nil
+	}
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bot/"+what, nil)
+	if err != nil {
+		return true, errors.Join(err, conn.Close())
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return true, fmt.Errorf("ask the running bot: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
+		return true, fmt.Errorf("the running bot can not make a %s: %s", what, why)
+	}
+	if err := read(response.Body); err != nil {
+		return true, fmt.Errorf("read from the running bot: %w", err)
+	}
+	return true, nil
+}

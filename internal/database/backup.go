@@ -1,0 +1,293 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"oneclaw/internal/control"
+	"oneclaw/internal/folder"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+// Backup writes the database of a data directory to a file. The file appears once it is
+// whole and checked.
+func Backup(ctx context.Context, dir, file string, force bool) (size int64, err error) {
+	database := filepath.Join(dir, Name)
+	if _, err := os.Stat(database); err != nil {
+		return 0, fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", dir)
+	}
+	if err := mayWrite(file, database, force); err != nil {
+		return 0, err
+	}
+	return write(ctx, file, ".oneclaw-backup-*", force, func(w io.Writer) error { return copyDatabase(ctx, dir, w) })
+}
+
+// write makes a file of a copy of a database, once that is whole and checked.
+func write(ctx context.Context, file, pattern string, force bool, fill func(io.Writer) error) (size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), pattern)
+	if err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	if err = fill(f); err == nil {
+		err = f.Sync()
+	}
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err != nil {
+		return 0, fmt.Errorf("write the backup: %w", err)
+	}
+	if err := bolt.Verify(ctx, f.Name()); err != nil {
+		return 0, fmt.Errorf("the copy is not good, so it was not kept: %w", err)
+	}
+	return info.Size(), place(f.Name(), file, force)
+}
+
+// mayWrite refuses what would be lost.
+func mayWrite(file, database string, force bool) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("write the backup: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: name a file in it", file)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", file)
+	}
+	if own, err := os.Stat(database); err == nil && os.SameFile(own, info) {
+		return fmt.Errorf("%s is the database itself: name another file", file)
+	}
+	if !force {
+		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
+	}
+	return nil
+}
+
+// copyDatabase writes the database as it is now: a running bot is asked for it.
+func copyDatabase(ctx context.Context, dir string, w io.Writer) (err error) {
+	asked, err := control.Order(ctx, dir, "backup", func(body io.Reader) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+	if asked || err != nil {
+		return err
+	}
+	path := filepath.Join(dir, Name)
+	if err := checkEmptied(path); err != nil {
+		return err
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if errors.Is(err, storage.ErrLocked) {
+		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, control.Name))
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return store.Backup(ctx, w)
+}
+
+// place gives a whole file its name.
+func place(from, to string, force bool) error {
+	if !force {
+		// A link does not replace what came meanwhile. Some systems have none.
+		err := os.Link(from, to)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s is there already: name another file, or replace it with --force", to)
+		}
+		if err == nil {
+			return folder.Sync(filepath.Dir(to))
+		}
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return folder.Sync(filepath.Dir(to))
+}
+
+// Restore puts a backup in the place of the database and returns where that is kept. A
+// backup in a format above known is refused.
+// There is one or the other at every moment.
+func Restore(ctx context.Context, dir, file string, known int) (kept string, err error) {
+	database := filepath.Join(dir, Name)
+	if err := mayRead(file, database); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
+	}
+	copied, err := copyBackup(ctx, dir, file, known)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(copied) }()
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
+		return "", place(copied, database, false)
+	}
+	// Whoever has the database open keeps others out; one that is damaged nobody serves.
+	store, err := bolt.Open(bolt.Config{Path: database})
+	if errors.Is(err, storage.ErrLocked) {
+		return "", fmt.Errorf("the bot is running with %s: stop it first", dir)
+	}
+	if err == nil {
+		defer func() { err = errors.Join(err, store.Close()) }()
+	}
+	if kept, err = keep(database); err != nil {
+		return "", err
+	}
+	return kept, place(copied, database, true)
+}
+
+func mayRead(file, database string) error {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file %s", file)
+	}
+	if err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file", file)
+	}
+	if own, err := os.Stat(database); err == nil && os.SameFile(own, info) {
+		return fmt.Errorf("%s is the database itself: name a backup", file)
+	}
+	return nil
+}
+
+// copyBackup copies a backup into the data directory and checks the copy.
+func copyBackup(ctx context.Context, dir, file string, known int) (name string, err error) {
+	from, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read the backup: %w", err)
+	}
+	defer func() { _ = from.Close() }()
+	to, err := os.CreateTemp(dir, restorePattern)
+	if err != nil {
+		return "", fmt.Errorf("copy the backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(to.Name())
+		}
+	}()
+	_, err = io.Copy(to, from)
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return "", fmt.Errorf("copy the backup: %w", err)
+	}
+	if err := checkBackup(ctx, to.Name(), known); err != nil {
+		return "", fmt.Errorf("%s is not restored: %w", file, err)
+	}
+	return to.Name(), nil
+}
+
+// checkBackup refuses what the bot could not be started with.
+func checkBackup(ctx context.Context, path string, known int) (err error) {
+	if err := bolt.Verify(ctx, path); errors.Is(err, bolt.ErrDamaged) {
+		return fmt.Errorf("it is no whole backup of oneclaw (%w)", errors.Unwrap(err))
+	} else if err != nil {
+		return err
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	f, err := readFormat(ctx, store)
+	if err != nil {
+		return err
+	}
+	return checkFormat(f, known)
+}
+
+// keep gives the database a second name, or copies it where files have one name only.
+func keep(database string) (string, error) {
+	name := database + ".before-restore-" + time.Now().Format("20060102-150405")
+	for n := 2; ; n++ {
+		err := os.Link(database, name)
+		if err == nil {
+			return name, folder.Sync(filepath.Dir(name))
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return name, copyFile(database, name)
+		}
+		name = fmt.Sprintf("%s.before-restore-%s-%d", database, time.Now().Format("20060102-150405"), n)
+	}
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// Backups answers a request with the database as it is then, one at a time.
+func (s *Store) Backups(log *slog.Logger) http.Handler {
+	var one sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !one.TryLock() {
+			http.Error(w, "another backup is being made: try again when it is done", http.StatusConflict)
+			return
+		}
+		defer one.Unlock()
+		if err := s.send(w, r); err != nil && r.Context().Err() == nil {
+			log.Error("backup failed", "err", err)
+		}
+	})
+}
+
+// send copies the store beside itself first: whoever reads slowly must not hold up
+// its writes.
+func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
+	if err != nil {
+		http.Error(w, "there is no room for a copy in the data directory: "+err.Error(), http.StatusInsufficientStorage)
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	// Without a name nothing is left over, whatever happens; some systems want it kept.
+	if os.Remove(f.Name()) != nil {
+		defer func() { _ = os.Remove(f.Name()) }()
+	}
+	if err := s.Backup(r.Context(), f); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return err
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	_, err = io.Copy(w, f)
+	return err
+}

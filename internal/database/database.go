@@ -1,0 +1,159 @@
+// Package database opens, upgrades, checks, backs up and restores the database of a data
+// directory.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+// Name is the file of the bolt engine in the data directory.
+const Name = "oneclaw.db"
+
+// Names of copies in the data directory that are not whole yet.
+const (
+	spoolPattern   = ".backup-*"
+	restorePattern = ".restore-*"
+)
+
+const (
+	// startCheck bounds the look through the database at the start.
+	startCheck = 30 * time.Millisecond
+	// compactAbove is the size from which a database is compacted at the start, where
+	// more than half of it is free.
+	compactAbove = 64 << 20
+)
+
+// Store is an open database.
+type Store struct{ *bolt.Store }
+
+// Config says which database is opened.
+type Config struct {
+	// Dir is the data directory. It is made if it is not there.
+	Dir string
+	// Migrations are all steps: the one at n leads from format n to n+1.
+	Migrations []Migration
+	Logger     *slog.Logger
+}
+
+// Open opens the database of a data directory, in the newest format.
+func Open(cfg Config) (*Store, error) {
+	log := cfg.Logger
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
+	}
+	ctx, path := context.Background(), filepath.Join(cfg.Dir, Name)
+	if err := checkEmptied(path); err != nil {
+		return nil, err
+	}
+	compactWaste(ctx, path, compactAbove, log)
+	store, err := bolt.Open(bolt.Config{Path: path, CheckTime: startCheck, Logger: log})
+	if errors.Is(err, storage.ErrLocked) {
+		return nil, fmt.Errorf("%w: another oneclaw runs with this data directory; stop it, or set ONECLAW_DATA_DIR to another folder", err)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	sweep(cfg.Dir)
+	err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &Store{store}, nil
+}
+
+// checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
+// one of it, without a word: nobody would own the bot any more, and it would offer itself
+// to whoever claims it.
+func checkEmptied(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return nil //nolint:nilerr // opening it says what is wrong
+	}
+	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
+	if err != nil || len(workspaces) == 0 {
+		return nil //nolint:nilerr // none is a first start that was cut off
+	}
+	return fmt.Errorf("the database %s has 0 bytes, but there are workspaces beside it: restore a backup with 'oneclaw restore FILE', "+
+		"or remove the empty file to begin anew without an owner and without conversations", path)
+}
+
+// sweep removes what a crash left of a backup or of what was to be restored.
+func sweep(dir string) {
+	for _, pattern := range []string{spoolPattern, restorePattern} {
+		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is good
+		for _, name := range names {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+// damaged says how to mend a damaged file.
+func damaged(err error) error {
+	if errors.Is(err, bolt.ErrDamaged) {
+		return fmt.Errorf("%w; to restore a backup: 'oneclaw restore FILE', which keeps the damaged file", err)
+	}
+	return err
+}
+
+// compactWaste compacts a large database of which most is free. Where that fails the
+// database is as it was, and opening it says what is wrong.
+func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) {
+	if info, err := os.Stat(path); err != nil || info.Size() < above {
+		return
+	}
+	cfg := bolt.Config{Path: path}
+	size, free, err := bolt.Waste(cfg)
+	if err != nil || free <= size/2 {
+		return
+	}
+	begun := time.Now()
+	if err := bolt.Compact(ctx, cfg); err != nil {
+		log.Warn("the database has much free space and can not be compacted", "free", free, "size", size, "err", err)
+		return
+	}
+	log.Info("the database was compacted", "before", size, "free", free, "took", time.Since(begun))
+}
+
+// keepFormat backs a database up that is about to get a new format.
+func keepFormat(ctx context.Context, store *bolt.Store) (name string, err error) {
+	name = store.Path() + ".before-update-" + time.Now().Format("20060102-150405")
+	_, err = write(ctx, name, spoolPattern, true, func(w io.Writer) error { return store.Backup(ctx, w) })
+	return name, err
+}
+
+// Verify checks the whole database of a data directory that nobody uses.
+func Verify(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, Name)
+	if err := checkEmptied(path); err != nil {
+		return err
+	}
+	return damaged(bolt.Verify(ctx, path))
+}
+
+// Look reads the database of a data directory as it is; without one it does nothing.
+func Look(dir string, read func(storage.Store) error) (err error) {
+	path := filepath.Join(dir, Name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := checkEmptied(path); err != nil {
+		return err
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return read(store)
+}

@@ -1,0 +1,95 @@
+// Package doctor runs checks and prints what each found, and what to do about it.
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Patience bounds each check.
+const Patience = 20 * time.Second
+
+// Verdict is how a check ended.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictOK   Verdict = "ok"
+	VerdictWarn Verdict = "warn"
+	VerdictFail Verdict = "fail"
+)
+
+// Finding is what a check found, and what to do about it.
+type Finding struct {
+	Check  string  `json:"check"`
+	Status Verdict `json:"status"`
+	Text   string  `json:"text"`
+}
+
+// OK makes the finding that all is well.
+func OK(format string, args ...any) *Finding {
+	return &Finding{Status: VerdictOK, Text: fmt.Sprintf(format, args...)}
+}
+
+// Warn makes the finding of something to mend that keeps nothing from running.
+func Warn(format string, args ...any) *Finding {
+	return &Finding{Status: VerdictWarn, Text: fmt.Sprintf(format, args...)}
+}
+
+// Fail makes the finding of what does not work.
+func Fail(format string, args ...any) *Finding {
+	return &Finding{Status: VerdictFail, Text: fmt.Sprintf(format, args...)}
+}
+
+// Check is one check. No finding says that it does not apply.
+type Check struct {
+	Name string
+	Run  func(ctx context.Context) *Finding
+}
+
+// Examine runs checks one after another and prints a line for each as it ends, or all as
+// JSON. The error names the checks that failed.
+func Examine(ctx context.Context, checks []Check, redact func(string) string, asJSON bool, w io.Writer) error {
+	all, failed := []Finding{}, error(nil)
+	for _, c := range checks {
+		if ctx.Err() != nil || failed != nil {
+			break
+		}
+		limited, cancel := context.WithTimeout(ctx, Patience)
+		f := c.Run(limited)
+		cancel()
+		if f == nil {
+			continue
+		}
+		f.Check, f.Text = c.Name, strings.ReplaceAll(strings.TrimSpace(redact(f.Text)), "\n", "; ")
+		all = append(all, *f)
+		if !asJSON {
+			_, failed = fmt.Fprintf(w, "%-4s  %-14s  %s\n", f.Status, f.Check, f.Text)
+		}
+	}
+	if asJSON && failed == nil {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		failed = encoder.Encode(all)
+	}
+	return errors.Join(failed, ctx.Err(), verdictOf(all))
+}
+
+// verdictOf is the error of what failed.
+func verdictOf(all []Finding) error {
+	var names []string
+	for _, f := range all {
+		if f.Status == VerdictFail {
+			names = append(names, f.Check)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not in order: %s", strings.Join(names, ", "))
+}

@@ -1,0 +1,18 @@
+package redact
+
+// Secret is a setting that is never shown.
+type Secret string
+
+// String masks the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "••••"
+}
+
+// GoString masks the value in %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalYAML masks the value.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil } //nolint:unparam // the signature of yaml.Marshaler

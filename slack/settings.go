@@ -1,0 +1,103 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"oneclaw/bridge"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/redact"
+	"oneclaw/storage"
+)
+
+// Settings connect a Slack app, and are all that the program knows about Slack.
+type Settings struct {
+	BotToken      redact.Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
+	AppToken      redact.Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
+	SigningSecret redact.Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
+	APIURL        string        `yaml:"api_url" env:"SLACK_API_URL"`
+	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
+	// means every channel it is invited to; direct messages stay in any case.
+	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
+}
+
+func (s *Settings) config(log *slog.Logger) Config {
+	return Config{
+		BotToken: string(s.BotToken), AppToken: string(s.AppToken),
+		SigningSecret: string(s.SigningSecret), APIURL: s.APIURL, Channels: s.Channels, Logger: log,
+	}
+}
+
+// Default sets what has a default.
+func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
+
+// Missing says what to set for Slack; it is empty where the bot serves Slack.
+func (s *Settings) Missing() string {
+	if s.BotToken != "" {
+		return ""
+	}
+	return "SLACK_BOT_TOKEN and SLACK_APP_TOKEN to those of your Slack app"
+}
+
+// Validate refuses half of what Slack needs.
+func (s *Settings) Validate() error {
+	switch {
+	case s.BotToken == "" && s.AppToken+s.SigningSecret != "":
+		return errors.New("setting slack.bot_token (SLACK_BOT_TOKEN) is missing beside the other Slack settings")
+	case s.BotToken != "" && s.AppToken+s.SigningSecret == "":
+		return errors.New("setting slack.app_token (SLACK_APP_TOKEN) is missing: Slack needs it for Socket Mode, or slack.signing_secret (SLACK_SIGNING_SECRET) for events over HTTP")
+	}
+	return nil
+}
+
+// Open makes the platform. It keeps in kv up to when messages have arrived.
+func (s *Settings) Open(kv storage.KV, log *slog.Logger) (bridge.Platform, error) {
+	cfg := s.config(log)
+	cfg.Marks = marks{kv}
+	return New(cfg)
+}
+
+// Doctor asks Slack who the bot is, and compares its scopes with the manifest.
+func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
+	app, err := Check(ctx, s.config(nil))
+	if err != nil {
+		return doctor.Fail("%v", err)
+	}
+	if len(app.Missing) > 0 {
+		missing := doctor.Warn
+		if slices.Contains(app.Missing, "chat:write") {
+			missing = doctor.Fail
+		}
+		return missing("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(app.Missing, ", "))
+	}
+	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
+}
+
+// marks keep in the store up to when Slack's messages have arrived.
+type marks struct{ kv storage.KV }
+
+const marksKey = "slack/marks"
+
+// Load implements [Marks].
+func (m marks) Load(ctx context.Context) ([]byte, error) {
+	entry, err := m.kv.Get(ctx, marksKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the marks of slack: %w", err)
+	}
+	return entry.Value, nil
+}
+
+// Save implements [Marks].
+func (m marks) Save(ctx context.Context, state []byte) error {
+	if _, err := m.kv.Put(ctx, marksKey, state, storage.Any); err != nil {
+		return fmt.Errorf("save the marks of slack: %w", err)
+	}
+	return nil
+}
