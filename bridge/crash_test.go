@@ -98,28 +98,18 @@ type mortalPlatform struct {
 	life *mortal
 }
 
-func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (id string, err error) {
-	return p.request(commit, func() (string, error) {
-		return p.platform.Send(ctx, to, part, func() error { return nil })
-	})
+func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+	return p.request(func() (string, error) { return p.platform.Send(ctx, to, part) })
 }
 
-func (p mortalPlatform) SendFile(ctx context.Context, to bridge.Address, file bridge.OutFile, commit func() error) (id string, err error) {
-	return p.request(commit, func() (string, error) {
-		return p.platform.SendFile(ctx, to, file, func() error { return nil })
-	})
+func (p mortalPlatform) SendFile(ctx context.Context, to bridge.Address, file bridge.OutFile) (string, error) {
+	return p.request(func() (string, error) { return p.platform.SendFile(ctx, to, file) })
 }
 
-func (p mortalPlatform) request(commit func() error, send func() (string, error)) (id string, err error) {
-	// The platform saw the beginning of the request if the commit ran at all.
+func (p mortalPlatform) request(send func() (string, error)) (id string, err error) {
 	failure := p.life.around(func() error {
-		if err := commit(); err != nil {
-			return err
-		}
-		return p.life.around(func() error {
-			id, err = send()
-			return err
-		})
+		id, err = send()
+		return err
 	})
 	if failure != nil {
 		return "", &bridge.SendError{Outcome: bridge.Later, Err: failure}

@@ -38,7 +38,8 @@ type PartState string
 const (
 	// PartPending: not sent, or sent and certainly not arrived.
 	PartPending PartState = "pending"
-	// PartSending: the request has begun. Found after a crash it means unknown.
+	// PartSending: the request is about to be made, or was. Found after a crash it means
+	// unknown.
 	PartSending PartState = "sending"
 	// PartSent: the platform has confirmed it.
 	PartSent PartState = "sent"
