@@ -89,6 +89,14 @@ func (s mortalStore) Put(ctx context.Context, key string, value []byte, rev stor
 	return got, err
 }
 
+func (s mortalStore) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	err = s.life.around(func() error {
+		got, err = s.Store.Write(ctx, ops...)
+		return err
+	})
+	return got, err
+}
+
 func (s mortalStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	return s.life.around(func() error { return s.Store.Delete(ctx, key, rev) })
 }
@@ -332,6 +340,14 @@ func (s flakyStore) Append(ctx context.Context, log string, after storage.Positi
 func (s flakyStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
 	err = s.flaw.around(func() error {
 		got, err = s.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
+}
+
+func (s flakyStore) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	err = s.flaw.around(func() error {
+		got, err = s.Store.Write(ctx, ops...)
 		return err
 	})
 	return got, err

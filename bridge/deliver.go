@@ -164,13 +164,8 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	}
 	ctx, cancel := context.WithTimeout(b.work, timeout)
 	defer cancel()
-	// The state on disk may be of a former life: what was being sent may have arrived.
-	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
-	before := p.State
-	p.State = PartSending
-	if err := b.jobs.save(ctx, j); err != nil {
-		p.State = before
-		return fmt.Errorf("record that a part is being sent: %w", err)
+	if err := b.recordSending(ctx, j, p); err != nil {
+		return err
 	}
 	id, err := b.send(ctx, j, to, p.Part)
 	b.measureSend(to.Chat.Platform, p.Repeat, err)
@@ -202,6 +197,23 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 		}
 	}
 	return failure
+}
+
+// recordSending has the record say that a part is being sent, unless it does already.
+func (b *Bridge) recordSending(ctx context.Context, j *Job, p *SentPart) error {
+	if p.ready {
+		p.ready = false
+		return nil
+	}
+	// The state on disk may be of a former life: what was being sent may have arrived.
+	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
+	before := p.State
+	p.State = PartSending
+	if err := b.jobs.save(ctx, j); err != nil {
+		p.State = before
+		return fmt.Errorf("record that a part is being sent: %w", err)
+	}
+	return nil
 }
 
 func (b *Bridge) saveAlways(j *Job) error {
