@@ -56,10 +56,10 @@ func (o *outage) Ping(context.Context) error {
 }
 
 // fate is the fail of the platform.
-func (o *outage) fate(_ int, committed bool) error {
+func (o *outage) fate(_ int, arrived bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.down() || committed {
+	if !o.down() || arrived {
 		return nil
 	}
 	o.sent++
@@ -241,8 +241,8 @@ func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 // poisoned breaks each send to the chat 0, after it is shown.
 type poisoned struct{ *outage }
 
-func (p poisoned) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
-	id, err := p.platform.Send(ctx, to, part, commit)
+func (p poisoned) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+	id, err := p.platform.Send(ctx, to, part)
 	if err == nil && to.Chat.ID == "0" && part.Plain == "" {
 		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: errCut}
 	}

@@ -226,8 +226,8 @@ func TestC17CardExpires(t *testing.T) {
 func TestC17CardThatMayStandTwice(t *testing.T) {
 	v := &voter{}
 	r := newRig(t, echo, voting(v))
-	r.platform.fail = func(n int, committed bool) error {
-		if n == 1 && committed {
+	r.platform.fail = func(n int, arrived bool) error {
+		if n == 1 && arrived {
 			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("the line broke")}
 		}
 		return nil
@@ -376,8 +376,8 @@ func TestCardHandlerThatPanics(t *testing.T) {
 func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
 	v := &voter{}
 	r := newRig(t, echo, voting(v))
-	r.platform.fail = func(n int, committed bool) error {
-		if n == 1 && !committed {
+	r.platform.fail = func(n int, arrived bool) error {
+		if n == 1 && !arrived {
 			return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("no")}
 		}
 		return nil

@@ -154,7 +154,9 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 			return err
 		}
 		if j.Card == "" {
-			j.Parts = append(b.answerParts(j, j.headed(answer)), b.fileParts(j)...)
+			if j.Parts == nil {
+				j.Parts = b.partsOf(j, answer)
+			}
 			return nil
 		}
 	}
@@ -167,6 +169,11 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 		j.Parts, _ = b.renderCard(j, kept)
 	}
 	return nil
+}
+
+// partsOf makes the parts of an answer in words and of its files.
+func (b *Bridge) partsOf(j *Job, answer string) []SentPart {
+	return append(b.answerParts(j, j.headed(answer)), b.fileParts(j)...)
 }
 
 func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, err error) {

@@ -89,6 +89,14 @@ func (s mortalStore) Put(ctx context.Context, key string, value []byte, rev stor
 	return got, err
 }
 
+func (s mortalStore) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	err = s.life.around(func() error {
+		got, err = s.Store.Write(ctx, ops...)
+		return err
+	})
+	return got, err
+}
+
 func (s mortalStore) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	return s.life.around(func() error { return s.Store.Delete(ctx, key, rev) })
 }
@@ -98,28 +106,18 @@ type mortalPlatform struct {
 	life *mortal
 }
 
-func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (id string, err error) {
-	return p.request(commit, func() (string, error) {
-		return p.platform.Send(ctx, to, part, func() error { return nil })
-	})
+func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+	return p.request(func() (string, error) { return p.platform.Send(ctx, to, part) })
 }
 
-func (p mortalPlatform) SendFile(ctx context.Context, to bridge.Address, file bridge.OutFile, commit func() error) (id string, err error) {
-	return p.request(commit, func() (string, error) {
-		return p.platform.SendFile(ctx, to, file, func() error { return nil })
-	})
+func (p mortalPlatform) SendFile(ctx context.Context, to bridge.Address, file bridge.OutFile) (string, error) {
+	return p.request(func() (string, error) { return p.platform.SendFile(ctx, to, file) })
 }
 
-func (p mortalPlatform) request(commit func() error, send func() (string, error)) (id string, err error) {
-	// The platform saw the beginning of the request if the commit ran at all.
+func (p mortalPlatform) request(send func() (string, error)) (id string, err error) {
 	failure := p.life.around(func() error {
-		if err := commit(); err != nil {
-			return err
-		}
-		return p.life.around(func() error {
-			id, err = send()
-			return err
-		})
+		id, err = send()
+		return err
 	})
 	if failure != nil {
 		return "", &bridge.SendError{Outcome: bridge.Later, Err: failure}
@@ -342,6 +340,14 @@ func (s flakyStore) Append(ctx context.Context, log string, after storage.Positi
 func (s flakyStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (got storage.Revision, err error) {
 	err = s.flaw.around(func() error {
 		got, err = s.Store.Put(ctx, key, value, rev)
+		return err
+	})
+	return got, err
+}
+
+func (s flakyStore) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	err = s.flaw.around(func() error {
+		got, err = s.Store.Write(ctx, ops...)
 		return err
 	})
 	return got, err

@@ -155,8 +155,8 @@ func (b *Bridge) tryInTurn(ctx context.Context, j *Job, to Address, p *SentPart)
 	return b.try(j, to, p)
 }
 
-// try sends a part once and keeps its state on disk: sending before the platform has
-// the whole request, pending again where it said that it did not take it.
+// try sends a part once and keeps its state on disk: sending before the request, pending
+// again where the platform did not take it.
 func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	timeout := sendTimeout
 	if p.File != nil {
@@ -164,19 +164,10 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	}
 	ctx, cancel := context.WithTimeout(b.work, timeout)
 	defer cancel()
-	// The state on disk may be of a former life: what was being sent may have arrived.
-	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
-	before, begun := p.State, false
-	var unsaved error
-	id, err := b.send(ctx, j, to, p.Part, func() error {
-		p.State, begun = PartSending, true
-		unsaved = b.jobs.save(ctx, j)
-		return unsaved
-	})
-	if unsaved != nil {
-		p.State = before
-		return fmt.Errorf("record that a part is being sent: %w", unsaved)
+	if err := b.recordSending(ctx, j, p); err != nil {
+		return err
 	}
+	id, err := b.send(ctx, j, to, p.Part)
 	b.measureSend(to.Chat.Platform, p.Repeat, err)
 	if err == nil {
 		p.State, p.ID, p.Error = PartSent, id, ""
@@ -199,12 +190,30 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	case Unknown:
 		p.State = PartUnknown
 	}
-	if begun && b.work.Err() == nil {
+	// Of what the end of the bridge broke off, the record says sending already.
+	if failure.Outcome != Unknown || b.work.Err() == nil {
 		if saveErr := b.saveAlways(j); saveErr != nil {
 			return fmt.Errorf("record that a part was not sent: %w", saveErr)
 		}
 	}
 	return failure
+}
+
+// recordSending has the record say that a part is being sent, unless it does already.
+func (b *Bridge) recordSending(ctx context.Context, j *Job, p *SentPart) error {
+	if p.ready {
+		p.ready = false
+		return nil
+	}
+	// The state on disk may be of a former life: what was being sent may have arrived.
+	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
+	before := p.State
+	p.State = PartSending
+	if err := b.jobs.save(ctx, j); err != nil {
+		p.State = before
+		return fmt.Errorf("record that a part is being sent: %w", err)
+	}
+	return nil
 }
 
 func (b *Bridge) saveAlways(j *Job) error {

@@ -13,9 +13,9 @@ import (
 // outcomes fails the sends with the given numbers, counted from 1: an Unknown after
 // the platform took the message, all others before.
 func outcomes(failures map[int]*bridge.SendError) func(int, bool) error {
-	return func(n int, committed bool) error {
+	return func(n int, arrived bool) error {
 		f := failures[n]
-		if f == nil || committed != (f.Outcome == bridge.Unknown) {
+		if f == nil || arrived != (f.Outcome == bridge.Unknown) {
 			return nil
 		}
 		return f

@@ -48,9 +48,8 @@ type platform struct {
 	toasts  []toast
 	ids     int
 	admins  []string
-	// fail, if not nil, decides about a send: before the commit (nil commit has run
-	// yet) and after it.
-	fail func(n int, committed bool) error
+	// fail, if not nil, decides about a send: before it arrives, and after.
+	fail func(n int, arrived bool) error
 	run  func(ctx context.Context, in bridge.Inbox) error
 }
 
@@ -75,8 +74,8 @@ func (p *platform) Render(markdown string) []bridge.Part {
 	return parts
 }
 
-func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
-	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons}, commit)
+func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part) (string, error) {
+	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons})
 }
 
 // Edit changes what is shown.
@@ -111,15 +110,15 @@ func (p *platform) tell() {
 func (p *platform) MaxFile() int64 { return 1000 }
 
 // SendFile shows a file as <name|caption|content>.
-func (p *platform) SendFile(_ context.Context, to bridge.Address, file bridge.OutFile, commit func() error) (string, error) {
+func (p *platform) SendFile(_ context.Context, to bridge.Address, file bridge.OutFile) (string, error) {
 	content, err := io.ReadAll(io.NewSectionReader(file.Content, 0, file.Size))
 	if err != nil || int64(len(content)) != file.Size {
 		return "", fmt.Errorf("%d of %d bytes: %w", len(content), file.Size, err)
 	}
-	return p.show(sent{to: to, text: "<" + file.Name + "|" + file.Caption + "|" + string(content) + ">", repeat: file.Repeat}, commit)
+	return p.show(sent{to: to, text: "<" + file.Name + "|" + file.Caption + "|" + string(content) + ">", repeat: file.Repeat})
 }
 
-func (p *platform) show(what sent, commit func() error) (string, error) {
+func (p *platform) show(what sent) (string, error) {
 	p.mu.Lock()
 	p.ids++
 	n, fail := p.ids, p.fail
@@ -128,9 +127,6 @@ func (p *platform) show(what sent, commit func() error) (string, error) {
 		if err := fail(n, false); err != nil {
 			return "", err
 		}
-	}
-	if err := commit(); err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
 	}
 	var failure error
 	if fail != nil {

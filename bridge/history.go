@@ -19,7 +19,7 @@ import (
 // [agent.Compacted] does: enough for the window of a turn. What is appended goes to
 // the log first. It belongs to one goroutine at a time.
 type history struct {
-	store storage.Log
+	store storage.Store
 	log   string
 	// staged is the question of a turn, kept until there is something to write after
 	// it: its job has it on disk, so one write for both is enough.
@@ -43,27 +43,34 @@ func (h *history) stage(m agent.Message) { h.staged = append(h.staged, m) }
 
 // append writes messages to the log, behind the staged ones, then to the window.
 func (h *history) append(ctx context.Context, messages ...agent.Message) error {
+	_, err := h.appendWith(ctx, nil, messages...)
+	return err
+}
+
+// appendWith is append and other operations in one write, whose revision it returns.
+func (h *history) appendWith(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
 	messages = append(h.staged, messages...)
 	if len(messages) == 0 {
-		return nil
+		return 0, nil
 	}
 	records := make([]storage.Record, 0, len(messages))
 	for _, m := range messages {
 		record, err := encodeMessage(m)
 		if err != nil {
-			return fmt.Errorf("append to %s: %w", h.log, err)
+			return 0, fmt.Errorf("append to %s: %w", h.log, err)
 		}
 		records = append(records, record)
 	}
-	last, err := h.store.Append(ctx, h.log, h.last, records...)
+	rev, err := h.store.Write(ctx, append(others, storage.Append(h.log, h.last, records...))...)
 	if err != nil {
-		return fmt.Errorf("append to %s: %w", h.log, err)
+		return 0, fmt.Errorf("append to %s: %w", h.log, err)
 	}
-	h.last, h.staged = last, nil
+	h.staged = nil
 	for i, m := range messages {
-		h.add(m, len(records[i].Data), last-storage.Position(len(messages)-1-i))
+		h.last++
+		h.add(m, len(records[i].Data), h.last)
 	}
-	return nil
+	return rev, nil
 }
 
 // add puts a message that was written at a position into the copy.
@@ -128,6 +135,9 @@ func (h *history) view() []agent.Message {
 // turn returns a turn from its question on, which has the given Ref; nothing where the
 // log does not have that. A turn can be larger than the window.
 func (h *history) turn(ctx context.Context, ref string) ([]agent.Message, error) {
+	if indexOf(h.staged, ref) >= 0 {
+		return nil, nil
+	}
 	at := indexOf(h.messages, ref)
 	if at >= 0 && int(h.last-h.at[at]) == len(h.at)-1-at {
 		return h.messages[at:], nil
@@ -175,7 +185,7 @@ func (h *history) lead(turn []agent.Message) {
 // historyCache keeps the ends of conversations between turns. It is only ever a copy:
 // an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
 type historyCache struct {
-	store  storage.Log
+	store  storage.Store
 	window int // bytes
 
 	mu     sync.Mutex
@@ -187,7 +197,7 @@ type historyCache struct {
 // maxCached bounds the bytes of all conversations that are kept between turns.
 const maxCached = 32 << 20
 
-func newHistoryCache(store storage.Log, windowTokens int) *historyCache {
+func newHistoryCache(store storage.Store, windowTokens int) *historyCache {
 	return &historyCache{store: store, window: 4 * windowTokens, recent: list.New(), byLog: make(map[string]*list.Element)}
 }
 
@@ -227,7 +237,7 @@ func (c *historyCache) remove(e *list.Element) *history {
 
 // readHistory reads a log backward until the window is full or the newest summary stands
 // for the rest. The summary is read in any case.
-func readHistory(ctx context.Context, store storage.Log, log string, window int) (*history, error) {
+func readHistory(ctx context.Context, store storage.Store, log string, window int) (*history, error) {
 	h := &history{store: store, log: log, window: window}
 	first := storage.Position(1)    // of those that no summary stands for
 	refused := ^storage.Position(0) // where the refused exchange begins that was met last

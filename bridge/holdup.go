@@ -45,6 +45,11 @@ func (b *Bridge) noteHeld(j *Job) error {
 func (b *Bridge) pass(ctx context.Context, j *Job) (probe bool, err error) {
 	k := b.breakers[j.Message.Chat.Platform]
 	if k.down() {
+		for i := range j.Parts {
+			if p := &j.Parts[i]; p.ready {
+				p.State, p.ready = PartPending, false
+			}
+		}
 		if err := b.noteHeld(j); err != nil {
 			return false, err
 		}

@@ -38,7 +38,8 @@ type PartState string
 const (
 	// PartPending: not sent, or sent and certainly not arrived.
 	PartPending PartState = "pending"
-	// PartSending: the request has begun. Found after a crash it means unknown.
+	// PartSending: the request is about to be made, or was. Found after a crash it means
+	// unknown.
 	PartSending PartState = "sending"
 	// PartSent: the platform has confirmed it.
 	PartSent PartState = "sent"
@@ -56,6 +57,9 @@ type SentPart struct {
 	ID string `json:"id,omitempty"`
 	// Error is why the last try failed.
 	Error string `json:"error,omitempty"`
+
+	// ready is true where the record says sending, and the request is still to be made.
+	ready bool
 }
 
 // Job is a message that was accepted, with all that became of it. While it is open it
@@ -223,6 +227,15 @@ func (s jobs) put(ctx context.Context, j *Job, rev storage.Revision) error {
 	}
 	j.rev = rev
 	return nil
+}
+
+// record is the operation that saves a job.
+func (j *Job) record() (storage.Op, error) {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return storage.Op{}, fmt.Errorf("encode job %s: %w", j.Key(), err)
+	}
+	return storage.Put(openPrefix+j.Key(), data, j.rev), nil
 }
 
 func (s jobs) remove(ctx context.Context, j *Job) error {

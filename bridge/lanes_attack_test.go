@@ -141,7 +141,7 @@ type putOff struct {
 	through   atomic.Bool
 }
 
-func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
 	if !p.through.Load() && strings.HasPrefix(part.Text, p.beginning) {
 		select {
 		case p.tried <- struct{}{}:
@@ -149,7 +149,7 @@ func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part, 
 		}
 		return "", &bridge.SendError{Outcome: bridge.Later, RetryAfter: time.Hour, Err: errors.New("too many requests")}
 	}
-	return p.platform.Send(ctx, to, part, commit)
+	return p.platform.Send(ctx, to, part)
 }
 
 const helpBegins = "I answer what you write"

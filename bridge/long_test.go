@@ -31,11 +31,11 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 	// One that is cut off by the end of the program in front of its file comes whole.
 	r.platform.mu.Lock()
 	from := r.platform.ids
-	r.platform.fail = func(n int, committed bool) error {
-		if n == from+4 && !committed {
+	r.platform.fail = func(n int, arrived bool) error {
+		if n == from+4 && !arrived {
 			close(cut) // the first try is on record
 		}
-		if n >= from+3 && committed {
+		if n >= from+3 && arrived {
 			return &bridge.SendError{Outcome: bridge.Later, Err: errors.New("out of order")}
 		}
 		return nil

@@ -52,6 +52,13 @@ func (d *disk) Append(ctx context.Context, log string, after storage.Position, r
 	return d.Store.Append(ctx, log, after, records...)
 }
 
+func (d *disk) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if err := d.write(); err != nil {
+		return 0, err
+	}
+	return d.Store.Write(ctx, ops...)
+}
+
 func (d *disk) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	if err := d.write(); err != nil {
 		return 0, err

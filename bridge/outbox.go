@@ -106,10 +106,10 @@ func shownName(f toolgroups.File) string {
 }
 
 // send sends a part of an answer: a text as it is, a file out of the workspace.
-func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part, commit func() error) (id string, err error) {
+func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part) (id string, err error) {
 	platform := b.platforms[to.Chat.Platform]
 	if p.File == nil {
-		return platform.Send(ctx, to, p, commit)
+		return platform.Send(ctx, to, p)
 	}
 	uploader, ok := platform.(Uploader)
 	if !ok {
@@ -136,7 +136,7 @@ func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part, commit fu
 	}
 	return uploader.SendFile(ctx, to, OutFile{
 		Name: safeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
-	}, commit)
+	})
 }
 
 // unreadable is the error for a file that can not be opened: for good, or for now.

@@ -124,14 +124,9 @@ type Platform interface {
 	// Render turns an answer in Markdown into the parts to send, each within the
 	// platform's limits with room left for [RepeatNotice].
 	Render(markdown string) []Part
-	// Send sends one part and returns the platform's id of the new message.
-	//
-	// It calls commit exactly once (per attempt that reaches the platform), when the
-	// platform has received the beginning of the request, and completes the request
-	// only after commit has returned nil; see [CommitOnWrite] and [CommitGate]. So
-	// whoever crashed before commit knows that nothing was sent. Errors are
+	// Send sends one part and returns the platform's id of the new message. Errors are
 	// *[SendError].
-	Send(ctx context.Context, to Address, part Part, commit func() error) (string, error)
+	Send(ctx context.Context, to Address, part Part) (string, error)
 }
 
 // Address says where a part goes.
@@ -216,10 +211,9 @@ type Uploader interface {
 	// MaxFile is the size in bytes of the largest file that can be sent.
 	MaxFile() int64
 	// SendFile sends a file as a message of its own and returns the platform's id of
-	// it. Commit and errors are as with [Platform.Send]: commit belongs to the request
-	// that makes the file visible to people. A file that is refused is not tried again;
+	// it. Errors are as with [Platform.Send]. A file that is refused is not tried again;
 	// a line in its place says so.
-	SendFile(ctx context.Context, to Address, file OutFile, commit func() error) (string, error)
+	SendFile(ctx context.Context, to Address, file OutFile) (string, error)
 }
 
 // OutFile is a file on its way to a chat.

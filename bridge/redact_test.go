@@ -25,8 +25,8 @@ func TestC18WhatIsSentIsMasked(t *testing.T) {
 			Run:         func(context.Context, bridge.CommandCall) (string, error) { return "here is SECRET", nil },
 		}}
 	})
-	r.platform.fail = func(_ int, committed bool) error {
-		if committed && broken {
+	r.platform.fail = func(_ int, arrived bool) error {
+		if arrived && broken {
 			broken = false
 			return &bridge.SendError{Outcome: bridge.Unknown, Err: errSecret{}}
 		}

@@ -179,8 +179,8 @@ func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
 	r := newRig(t, answering("one\ftwo"), func(c *bridge.Config) { c.TaskDone = told.done })
 	r.platform.mu.Lock()
-	r.platform.fail = func(n int, committed bool) error {
-		if n == 2 && !committed {
+	r.platform.fail = func(n int, arrived bool) error {
+		if n == 2 && !arrived {
 			return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("blocked")}
 		}
 		return nil

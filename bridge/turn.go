@@ -57,7 +57,7 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	if !done && err == nil {
 		text, err = b.run(ctx, j, h, scope)
 	}
-	if err == nil {
+	if err == nil && j.Parts == nil {
 		// A turn that failed may have made files all the same; the log says it did.
 		j.files = b.made(ctx, h, j.Key())
 	}
@@ -222,7 +222,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		if m.Role == agent.RoleStarted {
 			m.Approved = j.approvedBy(m)
 		}
-		err = h.append(context.WithoutCancel(ctx), m)
+		err = b.keep(context.WithoutCancel(ctx), j, h, m)
 		if errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
 			return b.ended(ctx, j, h, scope, err)
@@ -238,6 +238,34 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 		return b.failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
+}
+
+// keep stores a message of a turn. The answer and the record that its first part is being
+// sent are one write: a platform that is in order is asked next.
+func (b *Bridge) keep(ctx context.Context, j *Job, h *history, m agent.Message) error {
+	if !m.Final || !visible(m.Text) {
+		return h.append(ctx, m)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	j.files = b.made(ctx, h, j.Key())
+	j.Parts = b.partsOf(j, m.Text)
+	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
+		j.Parts[0].State, j.Parts[0].ready = PartSending, true
+	}
+	record, err := j.record()
+	if err == nil {
+		var rev storage.Revision
+		if rev, err = h.appendWith(ctx, []storage.Op{record}, m); err == nil {
+			j.rev = rev
+			return nil
+		}
+	}
+	j.Parts = nil
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrInvalid) {
+		return h.append(ctx, m) // it may be the job, which is saved when it is delivered
+	}
+	return err
 }
 
 // ended is what becomes of a turn that the agent ended with an error: it goes on later,

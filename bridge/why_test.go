@@ -212,8 +212,8 @@ func TestWhyOfATask(t *testing.T) {
 func TestWhyTellsOfLostAnswers(t *testing.T) {
 	r := newRig(t, echo, clockAt)
 	failures := 1
-	r.platform.fail = func(_ int, committed bool) error {
-		if committed && failures > 0 {
+	r.platform.fail = func(_ int, arrived bool) error {
+		if arrived && failures > 0 {
 			failures--
 			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("lost")}
 		}

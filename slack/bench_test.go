@@ -19,7 +19,7 @@ type answering struct {
 func (a *answering) Accept(_ context.Context, messages ...bridge.Message) error {
 	for _, m := range messages {
 		go func() {
-			_, err := a.p.Send(context.Background(), bridge.Address{Chat: m.Chat}, bridge.Part{Text: "answer"}, nil)
+			_, err := a.p.Send(context.Background(), bridge.Address{Chat: m.Chat}, bridge.Part{Text: "answer"})
 			a.sent <- err
 		}()
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -93,16 +94,12 @@ type callError struct {
 	retryAfter time.Duration
 	// begun is true where a part of the request may have reached the server.
 	begun bool
-	// commit is what the commit of a send returned, where it failed.
-	commit error
-	err    error
+	err   error
 }
 
 // Error returns the text for the log.
 func (e *callError) Error() string {
 	switch {
-	case e.commit != nil:
-		return fmt.Sprintf("slack: %s: commit: %v", e.method, e.commit)
 	case e.needed != "":
 		return fmt.Sprintf("slack: %s: %s: the app needs the scope %s", e.method, e.code, e.needed)
 	case e.code != "":
@@ -143,9 +140,8 @@ type request struct {
 	method string
 	// place is the channel, where Slack counts the calls of each on their own.
 	place string
-	// gate, where there is one, has its commit run between the first byte of the
-	// request and the rest.
-	gate    *bridge.CommitGate
+	// length, if not 0, is that of a request whose length the library does not know.
+	length  int64
 	timeout time.Duration // at least the usual
 }
 
@@ -165,10 +161,13 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.timeout))
 	defer cancel()
+	var begun atomic.Bool
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
-			if r.gate != nil {
-				bridge.CommitOnWrite(req, r.gate.Open)
+			bridge.WatchBody(req, &begun)
+			if r.length > 0 {
+				// The library writes the end of its form twice.
+				req.ContentLength, req.Body = r.length, bounded{io.LimitReader(req.Body, r.length), req.Body}
 			}
 			resp, err := c.http.Do(req)
 			if err == nil {
@@ -178,10 +177,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 			return resp, err
 		})))
 	err := with(ctx, api)
-	fault.begun = true
-	if r.gate != nil {
-		fault.begun, fault.commit = r.gate.Close()
-	}
+	fault.begun = begun.Load()
 	if err == nil {
 		c.paces.passed(r.key())
 		return nil

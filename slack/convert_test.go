@@ -167,7 +167,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 	answered := f.say(f.channel, "hello", nil)
 	f.acked(human, called, answered) // what is not acknowledged comes again after the restart
 	f.in.wait(t, 2)                  // both events of the mention
-	if _, _, err := f.send(chatOf(f.channel, answered.TS), bridge.Part{Text: "here I am"}); err != nil {
+	if _, err := f.send(chatOf(f.channel, answered.TS), bridge.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
 	f.stop()
@@ -210,7 +210,7 @@ func TestThreadLookupFailsClosed(t *testing.T) {
 func TestThreadLookupIsTriedAgain(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "hello", nil)
-	if _, _, err := f.send(chatOf(f.channel, root.TS), bridge.Part{Text: "here I am"}); err != nil {
+	if _, err := f.send(chatOf(f.channel, root.TS), bridge.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
 	f.stop()

@@ -21,7 +21,7 @@ func TestPeopleOfOtherWorkspacesAreNamedAsSuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.acked(theirs)
-	card, _, err := f.send(chatOf(shared, mine.TS), question())
+	card, err := f.send(chatOf(shared, mine.TS), question())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestPeopleOfOtherWorkspacesAreNamedAsSuch(t *testing.T) {
 func TestLimitedToChannels(t *testing.T) {
 	f := setup(t, quick(), func(c *Config) { c.Channels = []string{" C5 ", ""} })
 	allowed := f.make(emulator.ChannelSpec{ID: "C5", Members: []string{f.user}})
-	card, _, err := f.send(chatOf(f.channel, ""), question())
+	card, err := f.send(chatOf(f.channel, ""), question())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,11 +226,9 @@ func (f *fixture) acked(sent ...emulator.Sent) {
 	})
 }
 
-// send sends a part and counts the commits.
-func (f *fixture) send(chat bridge.Chat, part bridge.Part) (ts string, commits int, err error) {
+func (f *fixture) send(chat bridge.Chat, part bridge.Part) (ts string, err error) {
 	f.t.Helper()
-	ts, err = f.p.Send(f.t.Context(), bridge.Address{Chat: chat}, part, func() error { commits++; return nil })
-	return ts, commits, err
+	return f.p.Send(f.t.Context(), bridge.Address{Chat: chat}, part)
 }
 
 func chatOf(channel, thread string) bridge.Chat {

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -30,17 +29,13 @@ const postMessage = "chat.postMessage"
 // at once; where the bot is not in the channel of a slash command, it answers the
 // command instead. It retries nothing else: when to try again is for the caller to
 // say.
-func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
 	if to.Chat.Platform != Name || to.Chat.ID == "" {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 	}
-	if commit == nil {
-		commit = func() error { return nil }
-	}
-	commit = sync.OnceValue(commit)
 	plain, begun := part.Text == "", time.Now()
 	for {
-		ts, err := p.post(ctx, to, part, plain, commit)
+		ts, err := p.post(ctx, to, part, plain)
 		switch {
 		case err == nil:
 			p.statuses.answered(to.Chat, begun)
@@ -61,7 +56,7 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 }
 
 // post posts a part once.
-func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part, plain bool, commit func() error) (string, error) {
+func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part, plain bool) (string, error) {
 	options := []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -80,8 +75,7 @@ func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part
 		options = append(options, slack.MsgOptionTS(to.Chat.Thread))
 	}
 	var ts string
-	call := request{method: postMessage, place: to.Chat.ID, gate: bridge.NewCommitGate(commit)}
-	err := p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) (err error) {
+	err := p.api.do(ctx, request{method: postMessage, place: to.Chat.ID}, func(ctx context.Context, api *slack.Client) (err error) {
 		_, ts, err = api.PostMessageContext(ctx, to.Chat.ID, options...)
 		if err == nil && ts == "" {
 			err = errors.New("the answer names no message")
@@ -120,8 +114,6 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case ce.commit != nil:
-		out.Outcome = bridge.Later
 	case !ce.begun && ce.code == "" && ce.status == 0:
 		out.Outcome, out.Outage = bridge.Later, true
 	case wrongToken(err):

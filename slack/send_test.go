@@ -16,9 +16,9 @@ func TestC13D16AnswersStandInTheThread(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> hi", nil)
 	msg := f.in.wait(t, 1)[0]
-	ts, commits, err := f.send(msg.Chat, bridge.Part{Text: "*hello*", Plain: "hello"})
-	if err != nil || commits != 1 {
-		t.Fatalf("%v, %d commits", err, commits)
+	ts, err := f.send(msg.Chat, bridge.Part{Text: "*hello*", Plain: "hello"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	f.View(func(s emulator.State) {
 		m, ok := s.Message(f.channel, ts)
@@ -38,30 +38,29 @@ func TestC13D16AnswersStandInTheThread(t *testing.T) {
 func TestAttack21D17Outcomes(t *testing.T) {
 	f := setup(t, quick(), nil)
 	tests := []struct {
-		name    string
-		fault   emulator.Fault
-		want    bridge.Outcome
-		after   time.Duration
-		kept    bool
-		commits int
-		outage  bool
+		name   string
+		fault  emulator.Fault
+		want   bridge.Outcome
+		after  time.Duration
+		kept   bool
+		outage bool
 	}{
-		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1, false},
-		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, 1, false},
-		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, 1, true},
-		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Unknown, 0, false, 1, true},
-		{"truncated", emulator.Fault{Effect: emulator.Refuse, Error: "request_timeout"}, bridge.Later, 0, false, 1, true},
-		{"unavailable", emulator.Fault{Effect: emulator.Refuse, Error: "service_unavailable"}, bridge.Later, 0, false, 1, true},
-		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, 1, true},
-		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown, 0, false, 1, true},
-		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1, true},
-		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1, false},
-		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, 1, false},
-		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, 1, false},
-		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, 1, false},
-		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1, true},
-		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1, true},
-		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, 1, true},
+		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, false},
+		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, false},
+		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, true},
+		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Unknown, 0, false, true},
+		{"truncated", emulator.Fault{Effect: emulator.Refuse, Error: "request_timeout"}, bridge.Later, 0, false, true},
+		{"unavailable", emulator.Fault{Effect: emulator.Refuse, Error: "service_unavailable"}, bridge.Later, 0, false, true},
+		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, true},
+		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown, 0, false, true},
+		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, true},
+		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, false},
+		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, false},
+		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, false},
+		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, false},
+		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, true},
+		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, true},
+		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,7 +68,7 @@ func TestAttack21D17Outcomes(t *testing.T) {
 			f.inject(tt.fault)
 			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
-			_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+			_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
 			var failure *bridge.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
 				t.Errorf("got %+v", err)
@@ -77,8 +76,8 @@ func TestAttack21D17Outcomes(t *testing.T) {
 			if outage := failure != nil && (failure.Outage || failure.Outcome == bridge.Unknown); outage != tt.outage {
 				t.Errorf("taken for an outage: %t", outage)
 			}
-			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept || commits != tt.commits {
-				t.Errorf("kept %t, %d commits", kept, commits)
+			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept {
+				t.Errorf("kept %t", kept)
 			}
 		})
 	}
@@ -89,33 +88,20 @@ func TestSendWithoutSlack(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
 	var failure *bridge.SendError
-	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || commits != 0 {
-		t.Errorf("got %+v, %d commits", err, commits)
-	}
-}
-
-func TestCommitThatFails(t *testing.T) {
-	f := setup(t, quick(), nil)
-	full := errors.New("disk full")
-	_, err := f.p.Send(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"}, func() error { return full })
-	var failure *bridge.SendError
-	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
+	if !errors.As(err, &failure) || failure.Outcome != bridge.Later {
 		t.Errorf("got %+v", err)
-	}
-	if got := f.Messages(f.dm); len(got) != 0 {
-		t.Errorf("it was sent all the same: %+v", got)
 	}
 }
 
 func TestAddresses(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, chat := range []bridge.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: Name}} {
-		_, commits, err := f.send(chat, bridge.Part{Text: "x"})
+		_, err := f.send(chat, bridge.Part{Text: "x"})
 		var failure *bridge.SendError
-		if !errors.As(err, &failure) || failure.Outcome != bridge.Refused || commits != 0 {
-			t.Errorf("%v: got %v, %d commits", chat, err, commits)
+		if !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+			t.Errorf("%v: got %v", chat, err)
 		}
 	}
 }
@@ -123,9 +109,9 @@ func TestAddresses(t *testing.T) {
 func TestC09PlainWhereFormattingIsRefused(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
-	_, commits, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
-	if err != nil || commits != 1 {
-		t.Fatalf("%v, %d commits", err, commits)
+	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
+	if err != nil {
+		t.Fatal(err)
 	}
 	m := f.Messages(f.dm)[0]
 	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + bridge.RepeatNotice; m.Text != want || len(m.Calls) != 0 {
@@ -135,7 +121,7 @@ func TestC09PlainWhereFormattingIsRefused(t *testing.T) {
 
 func TestOverlongTextIsSentAsFarAsItGoes(t *testing.T) {
 	f := setup(t, quick(), nil)
-	if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Plain: strings.Repeat("é", 50_000)}); err != nil {
+	if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Plain: strings.Repeat("é", 50_000)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := []rune(f.Messages(f.dm)[0].Text); len(got) != 40_000 || got[39_999] != '…' {
@@ -145,7 +131,7 @@ func TestOverlongTextIsSentAsFarAsItGoes(t *testing.T) {
 
 func TestRepeatIsMarked(t *testing.T) {
 	f := setup(t, quick(), nil)
-	if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Repeat: true}); err != nil {
+	if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Repeat: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := f.Messages(f.dm)[0].Text, "*x*\n\n_"+bridge.RepeatNotice+"_"; got != want {
@@ -180,7 +166,7 @@ func TestRendering(t *testing.T) {
 				if n := len(utf16.Encode([]rune(text(part, false)))); n > 4000 {
 					t.Errorf("a message of %d", n)
 				}
-				if _, _, err := f.send(chatOf(f.dm, ""), part); err != nil {
+				if _, err := f.send(chatOf(f.dm, ""), part); err != nil {
 					t.Error(err)
 				}
 			}
@@ -203,7 +189,7 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 	msg := f.in.wait(t, 1)[0]
 	f.acked(sent)
 	to := bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}
-	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "you are Ann"}, nil); err != nil {
+	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "you are Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Messages("C9"); len(got) != 1 || got[0].Ephemeral != f.user || got[0].Text != "you are Ann" {
@@ -212,12 +198,12 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 	for status, want := range map[int]bridge.Outcome{502: bridge.Unknown, 504: bridge.Unknown, 429: bridge.Later, 404: bridge.Refused} {
 		f.inject(emulator.Fault{Method: "response", Times: 1, Effect: emulator.ServerError, Status: status})
 		var failure *bridge.SendError
-		if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}, nil); !errors.As(err, &failure) || failure.Outcome != want {
+		if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}); !errors.As(err, &failure) || failure.Outcome != want {
 			t.Errorf("status %d: %v", status, err)
 		}
 	}
 	to.ReplyTo = "another"
-	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}, nil); err == nil {
+	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}); err == nil {
 		t.Error("answered a command that was not given")
 	}
 }
@@ -252,7 +238,7 @@ func TestC12StatusesAreCleared(t *testing.T) {
 		}
 	})
 	typing(true)
-	if _, _, err := f.send(to.Chat, bridge.Part{Text: "x"}); err != nil {
+	if _, err := f.send(to.Chat, bridge.Part{Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	shown(0)
@@ -331,7 +317,7 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 	f.inject(emulator.Fault{Method: "chat.postMessage", Effect: emulator.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"}, nil)
+	_, err := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"})
 	var failure *bridge.SendError
 	if !errors.As(err, &failure) || failure.Outcome != bridge.Unknown {
 		t.Errorf("got %v", err)
@@ -347,7 +333,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	} {
 		fault.Method, fault.Times = "chat.postMessage", 1
 		f.inject(fault)
-		if _, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"}); err == nil {
+		if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"}); err == nil {
 			t.Error("no error")
 		}
 	}

@@ -296,13 +296,13 @@ func TestRedaction(t *testing.T) {
 	}
 	f.Drop()
 	f.acked(f.say(f.dm, "x", nil))
-	_, _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	ctx, down := context.WithCancel(t.Context())
 	down()
-	_, canceled := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"}, nil)
+	_, canceled := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"})
 	f.stop()
 	f.noSecrets(err.Error() + canceled.Error() + f.log.String())
 	if got := f.p.api.redact("a " + f.BotToken() + " b xoxp-1-2 ticket=abc&x"); got != "a <token> b <token> <token>&x" {

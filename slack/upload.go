@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -29,14 +28,10 @@ const uploadTimeout = 5 * time.Minute
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
 // SendFile uploads a file and then shares it in the chat. People see nothing of it
-// before it is shared, so that is the request to which commit belongs. Slack tells the
-// id of the file, not that of the message.
-func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile, commit func() error) (string, error) {
+// before it is shared. Slack tells the id of the file, not that of the message.
+func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile) (string, error) {
 	if to.Chat.Platform != Name || to.Chat.ID == "" {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
-	}
-	if commit == nil {
-		commit = func() error { return nil }
 	}
 	begun := time.Now()
 	id, err := p.upload(ctx, f)
@@ -47,7 +42,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 		}
 		return "", failure
 	}
-	if err := p.share(ctx, to, id, f, sync.OnceValue(commit)); err != nil {
+	if err := p.share(ctx, to, id, f); err != nil {
 		return "", p.sendError(to, err)
 	}
 	p.statuses.answered(to.Chat, begun)
@@ -68,7 +63,8 @@ func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error)
 	if err != nil {
 		return "", err
 	}
-	err = p.api.do(ctx, request{method: "upload", timeout: uploadTimeout}, func(ctx context.Context, api *slack.Client) error {
+	call := request{method: "upload", timeout: uploadTimeout, length: bridge.FormLength(nil, "file", f.Name, f.Size)}
+	err = p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
 		return api.UploadToURL(ctx, slack.UploadToURLParameters{
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
 		})
@@ -81,13 +77,12 @@ func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error)
 }
 
 // share makes an uploaded file a message.
-func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f bridge.OutFile, commit func() error) error {
+func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f bridge.OutFile) error {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
 		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
 	}
-	call := request{method: "files.completeUploadExternal", gate: bridge.NewCommitGate(commit)}
-	return p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
+	return p.api.call(ctx, "files.completeUploadExternal", func(ctx context.Context, api *slack.Client) error {
 		_, err := api.CompleteUploadExternalContext(ctx, params)
 		return err
 	})

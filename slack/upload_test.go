@@ -35,11 +35,9 @@ func out(name, caption string, data []byte) bridge.OutFile {
 	return bridge.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
 }
 
-// sendFile sends a file and counts the commits.
-func (f *fixture) sendFile(chat bridge.Chat, file bridge.OutFile) (id string, commits int, err error) {
+func (f *fixture) sendFile(chat bridge.Chat, file bridge.OutFile) (id string, err error) {
 	f.t.Helper()
-	id, err = f.p.SendFile(f.t.Context(), bridge.Address{Chat: chat}, file, func() error { commits++; return nil })
-	return id, commits, err
+	return f.p.SendFile(f.t.Context(), bridge.Address{Chat: chat}, file)
 }
 
 func TestD10D16FilesStandInTheThread(t *testing.T) {
@@ -58,9 +56,9 @@ func TestD10D16FilesStandInTheThread(t *testing.T) {
 		{out("g.bin", "much", bytes.Repeat([]byte("0123456789"), 2<<20)), "much"},
 	} {
 		t.Run(tt.file.Name, func(t *testing.T) {
-			id, commits, err := f.sendFile(chatOf(f.channel, root.TS), tt.file)
-			if err != nil || commits != 1 {
-				t.Fatalf("%v, %d commits", err, commits)
+			id, err := f.sendFile(chatOf(f.channel, root.TS), tt.file)
+			if err != nil {
+				t.Fatal(err)
 			}
 			all := f.Messages(f.channel)
 			last := all[len(all)-1]
@@ -82,59 +80,50 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 	const ask, give, share = "files.getUploadURLExternal", "upload", "files.completeUploadExternal"
 	f := setup(t, quick(), nil)
 	for _, tt := range []struct {
-		name    string
-		fault   emulator.Fault
-		want    bridge.Outcome
-		after   time.Duration
-		kept    bool
-		commits int
+		name  string
+		fault emulator.Fault
+		want  bridge.Outcome
+		after time.Duration
+		kept  bool
 	}{
-		{"ask: rate limit", emulator.Fault{Method: ask, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 0},
-		{"ask: too large", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "file_upload_size_restricted"}, bridge.Refused, 0, false, 0},
-		{"ask: scope", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "missing_scope"}, bridge.Refused, 0, false, 0},
-		{"ask: cut", emulator.Fault{Method: ask, Effect: emulator.CutAfter}, bridge.Later, 0, false, 0},
-		{"give: trouble", emulator.Fault{Method: give, Effect: emulator.ServerError}, bridge.Later, 0, false, 0},
-		{"give: too large", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 413}, bridge.Refused, 0, false, 0},
-		{"give: timeout", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 504}, bridge.Later, 0, false, 0},
-		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, bridge.Later, 0, false, 0},
-		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, 1},
-		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, 1},
-		{"share: trouble", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, 1},
-		{"share: bad gateway", emulator.Fault{Method: share, Effect: emulator.ServerError}, bridge.Unknown, 0, false, 1},
-		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, 1},
-		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, bridge.Unknown, 0, false, 1},
-		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, bridge.Unknown, 0, true, 1},
+		{"ask: rate limit", emulator.Fault{Method: ask, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false},
+		{"ask: too large", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "file_upload_size_restricted"}, bridge.Refused, 0, false},
+		{"ask: scope", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "missing_scope"}, bridge.Refused, 0, false},
+		{"ask: cut", emulator.Fault{Method: ask, Effect: emulator.CutAfter}, bridge.Later, 0, false},
+		{"give: trouble", emulator.Fault{Method: give, Effect: emulator.ServerError}, bridge.Later, 0, false},
+		{"give: too large", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 413}, bridge.Refused, 0, false},
+		{"give: timeout", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 504}, bridge.Later, 0, false},
+		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, bridge.Later, 0, false},
+		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false},
+		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false},
+		{"share: trouble", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false},
+		{"share: bad gateway", emulator.Fault{Method: share, Effect: emulator.ServerError}, bridge.Unknown, 0, false},
+		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false},
+		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, bridge.Unknown, 0, false},
+		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, bridge.Unknown, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Times = 1
 			f.inject(tt.fault)
 			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
-			_, commits, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
+			_, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
 			var failure *bridge.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
 				t.Errorf("got %+v", err)
 			}
-			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept || commits != tt.commits {
-				t.Errorf("kept %t, %d commits", kept, commits)
+			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept {
+				t.Errorf("kept %t", kept)
 			}
 		})
 	}
 	f.noSecrets(f.log.String())
 }
 
-func TestFileCommitThatFails(t *testing.T) {
+func TestFileToAnotherPlatform(t *testing.T) {
 	f := setup(t, quick(), nil)
-	full := errors.New("disk full")
-	_, err := f.p.SendFile(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, out("a.txt", "", []byte("x")), func() error { return full })
 	var failure *bridge.SendError
-	if !errors.As(err, &failure) || failure.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("got %+v", err)
-	}
-	if got := f.Messages(f.dm); len(got) != 0 {
-		t.Errorf("it was sent all the same: %+v", got)
-	}
-	if _, err := f.p.SendFile(t.Context(), bridge.Address{Chat: bridge.Chat{Platform: "telegram", ID: "1"}}, out("a.txt", "", []byte("x")), nil); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+	if _, err := f.sendFile(bridge.Chat{Platform: "telegram", ID: "1"}, out("a.txt", "", []byte("x"))); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
 		t.Errorf("to a chat of another platform: %v", err)
 	}
 }

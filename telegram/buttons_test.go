@@ -20,7 +20,7 @@ func oneButton(label, data string) [][]bridge.Button {
 // card sends a message with a button and returns its id.
 func (s *stage) card(t *testing.T, to bridge.Address) int64 {
 	t.Helper()
-	id, err := s.p.Send(t.Context(), to, bridge.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")}, nothing)
+	id, err := s.p.Send(t.Context(), to, bridge.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestButtonsOnTheWire(t *testing.T) {
 		{{Label: "Yes", Data: "a:0", Style: bridge.StylePrimary}, {Label: "No", Data: "a:1", Style: bridge.StyleDanger}}, {}, {{Label: "Später", Data: "a:2"}},
 	}}
 	const want = `{"inline_keyboard":[[{"text":"Yes","callback_data":"a:0","style":"primary"},{"text":"No","callback_data":"a:1","style":"danger"}],[{"text":"Später","callback_data":"a:2"}]]}`
-	if _, err := p.Send(t.Context(), private, part, nil); err != nil || form.Get("reply_markup") != want {
+	if _, err := p.Send(t.Context(), private, part); err != nil || form.Get("reply_markup") != want {
 		t.Errorf("Send = %v with %v", err, form)
 	}
 	if err := p.Edit(t.Context(), private, "12", part); err != nil || form.Get("reply_markup") != want || form.Get("message_id") != "12" || form.Get("chat_id") != "5" {

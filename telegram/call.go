@@ -100,16 +100,12 @@ type callError struct {
 	movedTo    int64
 	// begun is true where a part of the request may have reached the server.
 	begun bool
-	// commit is what the commit of a send returned, where it failed.
-	commit error
-	err    error
+	err   error
 }
 
 // Error returns the text for the log.
 func (e *callError) Error() string {
 	switch {
-	case e.commit != nil:
-		return fmt.Sprintf("telegram: %s: commit: %v", e.method, e.commit)
 	case e.answered:
 		return fmt.Sprintf("telegram: %s: %d %s", e.method, e.code, e.text)
 	case e.code != 0:
@@ -137,30 +133,26 @@ func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
 func (c *client) call(ctx context.Context, method string, params tgbotapi.Params, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.do(ctx, method, params, into, nil)
+	return c.do(ctx, method, params, into)
 }
 
-// send is call with a commit between the first byte of the request and the rest.
-func (c *client) send(ctx context.Context, method string, params tgbotapi.Params, into any, commit func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	return c.do(ctx, method, params, into, bridge.NewCommitGate(commit))
-}
-
-func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any, g *bridge.CommitGate) error {
-	return c.request(ctx, method, into, g, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
+func (c *client) do(ctx context.Context, method string, params tgbotapi.Params, into any) error {
+	return c.request(ctx, method, into, 0, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
 		return bot.MakeRequest(method, params)
 	})
 }
 
-// request has the library make a request and decodes the result.
-func (c *client) request(ctx context.Context, method string, into any, g *bridge.CommitGate, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
+// request has the library make a request and decodes the result. Length, if not 0, is that
+// of a request whose length the library does not know.
+func (c *client) request(ctx context.Context, method string, into any, length int64, with func(*tgbotapi.BotAPI) (*tgbotapi.APIResponse, error)) error {
 	var status int
 	var header http.Header
+	var begun atomic.Bool
 	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
-		if g != nil {
-			bridge.CommitOnWrite(req, g.Open)
+		bridge.WatchBody(req, &begun)
+		if length > 0 {
+			req.ContentLength = length
 		}
 		resp, err := c.http.Load().Do(req)
 		if err == nil {
@@ -171,10 +163,7 @@ func (c *client) request(ctx context.Context, method string, into any, g *bridge
 	})}
 	bot.SetAPIEndpoint(c.endpoint)
 	resp, err := with(bot)
-	fault := &callError{method: method, code: status, begun: true}
-	if g != nil {
-		fault.begun, fault.commit = g.Close()
-	}
+	fault := &callError{method: method, code: status, begun: begun.Load()}
 	if err == nil && into != nil {
 		err = json.Unmarshal(resp.Result, into)
 	}

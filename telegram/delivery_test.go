@@ -23,7 +23,7 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 		}
 		for i, part := range parts {
 			part.Repeat = i%2 == 0
-			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part, nothing); err != nil {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part); err != nil {
 				t.Errorf("%s: part %d: %v", name, i, err)
 			}
 		}
@@ -44,7 +44,7 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 	words := strings.Repeat("word ", 3000)
 	before := len(s.answers(s.ann))
 	for _, part := range s.p.Render(words) {
-		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part, nothing); err != nil {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,43 +59,13 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 
 func TestC09D14RefusedMarkupGoesOutPlain(t *testing.T) {
 	s := newStage(t)
-	var c counted
-	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true}, c.commit)
-	if err != nil || c.n != 1 {
-		t.Fatalf("Send = %v after %d commits", err, c.n)
+	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true})
+	if err != nil {
+		t.Fatalf("Send = %v", err)
 	}
 	got := s.answers(s.ann)
 	if len(got) != 1 || got[0].Text != "never closed & <x>\n\n"+bridge.RepeatNotice || id != strconv.FormatInt(got[0].ID, 10) {
 		t.Errorf("sent %+v as %s", got, id)
-	}
-}
-
-func TestCommitComesBeforeTheMessage(t *testing.T) {
-	s := newStage(t)
-	long := strings.Repeat("x", 4000)
-	committed := 0
-	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: long, Plain: long}, func() error {
-		committed++
-		if n := len(s.answers(s.ann)); n != 0 {
-			t.Errorf("%d messages before the commit", n)
-		}
-		return nil
-	})
-	if err != nil || committed != 1 || len(s.answers(s.ann)) != 1 {
-		t.Fatalf("Send = %v, %d commits, %d messages", err, committed, len(s.answers(s.ann)))
-	}
-	full := errors.New("disk full")
-	_, err = s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: long, Plain: long}, func() error { return full })
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("Send with a failing commit = %v", err)
-	}
-	// The next send shows that the server is past the broken one.
-	if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "end"}, nothing); err != nil {
-		t.Fatal(err)
-	}
-	if all := s.answers(s.ann); len(all) != 2 || all[1].Text != "end" {
-		t.Errorf("a message arrived without its commit: %d messages", len(all))
 	}
 }
 
@@ -114,11 +84,10 @@ func TestAttack21SendFaults(t *testing.T) {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: effect, RetryAfter: 3})
-			var c counted
-			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, c.commit)
+			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
 			var got *bridge.SendError
-			if !errors.As(err, &got) || got.Outcome != tt.outcome || c.n != 1 {
-				t.Fatalf("Send = %v after %d commits, want outcome %v", err, c.n, tt.outcome)
+			if !errors.As(err, &got) || got.Outcome != tt.outcome {
+				t.Fatalf("Send = %v, want outcome %v", err, tt.outcome)
 			}
 			if n := len(s.answers(s.ann)); n != tt.arrived {
 				t.Errorf("%d messages arrived, want %d", n, tt.arrived)
@@ -132,7 +101,7 @@ func TestAttack21SendFaults(t *testing.T) {
 	if _, err := s.SetBlocked(s.ann, true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing)
+	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
 	var got *bridge.SendError
 	if !errors.As(err, &got) || got.Outcome != bridge.Refused {
 		t.Errorf("Send to who blocked the bot = %v", err)
@@ -149,7 +118,7 @@ func TestSendThatHangsIsUnknown(t *testing.T) {
 			cancel()
 		}
 	}()
-	_, err := s.p.Send(ctx, to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing)
+	_, err := s.p.Send(ctx, to(s.ann, 0, 0), bridge.Part{Text: "hi"})
 	var got *bridge.SendError
 	if !errors.As(err, &got) || got.Outcome != bridge.Unknown {
 		t.Errorf("Send = %v, want Unknown", err)
@@ -173,7 +142,7 @@ func TestTopics(t *testing.T) {
 		t.Fatalf("came from %v and %v", got[0].Chat, got[1].Chat)
 	}
 	for _, m := range got {
-		if _, err := s.p.Send(t.Context(), bridge.Address{Chat: m.Chat, ReplyTo: m.ID}, bridge.Part{Text: "answer"}, nothing); err != nil {
+		if _, err := s.p.Send(t.Context(), bridge.Address{Chat: m.Chat, ReplyTo: m.ID}, bridge.Part{Text: "answer"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,14 +155,13 @@ func TestTopics(t *testing.T) {
 	if err := s.CloseTopic(forum, topic); err != nil {
 		t.Fatal(err)
 	}
-	var c counted
-	if _, err := s.p.Send(t.Context(), bridge.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, bridge.Part{Text: "<b>late</b>", Plain: "late"}, c.commit); err != nil {
+	if _, err := s.p.Send(t.Context(), bridge.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, bridge.Part{Text: "<b>late</b>", Plain: "late"}); err != nil {
 		t.Fatal(err)
 	}
-	if a := s.answers(forum)[2]; a.Thread != 0 || a.Text != topicNotice+"\n\nlate" || c.n != 1 {
-		t.Errorf("the answer to a topic that is gone: %+v after %d commits", a, c.n)
+	if a := s.answers(forum)[2]; a.Thread != 0 || a.Text != topicNotice+"\n\nlate" {
+		t.Errorf("the answer to a topic that is gone: %+v", a)
 	}
-	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), bridge.Part{Text: "to nothing"}, nothing); err != nil {
+	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), bridge.Part{Text: "to nothing"}); err != nil {
 		t.Errorf("reply to a message that is gone: %v", err)
 	}
 }
@@ -204,7 +172,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504} {
 		for range 5 {
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.ServerError, Status: status})
-			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "x"}, nil); err == nil {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "x"}); err == nil {
 				t.Error("no error")
 			}
 		}

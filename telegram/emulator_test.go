@@ -104,8 +104,6 @@ func to(chat, thread, reply int64) bridge.Address {
 	return a
 }
 
-func nothing() error { return nil }
-
 func TestReceiveOverHTTP(t *testing.T) {
 	s := newStage(t)
 	in := newInbox()
@@ -206,7 +204,7 @@ func TestMigration(t *testing.T) {
 	if got := in.moves[0]; got != [2]bridge.Chat{chatOf(group), chatOf(super)} {
 		t.Errorf("moved %v", got)
 	}
-	_, err = s.p.Send(t.Context(), to(group, 0, 0), bridge.Part{Text: "hi"}, nothing)
+	_, err = s.p.Send(t.Context(), to(group, 0, 0), bridge.Part{Text: "hi"})
 	var got *bridge.SendError
 	if !errors.As(err, &got) || got.Outcome != bridge.Later || got.MovedTo != chatOf(super).ID {
 		t.Errorf("Send to the old chat = %v", err)

@@ -38,7 +38,7 @@ func FuzzC09Markup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, part := range p.Render(text[:min(len(text), 20_000)]) {
 			part.Repeat = len(text)%2 == 0
-			if _, err := p.Send(t.Context(), to(ann, 0, 0), part, nothing); err != nil {
+			if _, err := p.Send(t.Context(), to(ann, 0, 0), part); err != nil {
 				t.Fatalf("refused: %v\n%q", err, part.Text)
 			}
 			list := s.Messages(ann)

@@ -74,7 +74,7 @@ func flooded(t *testing.T, limits *emulator.Limits) *stage {
 func (s *stage) deliver(ctx context.Context, to bridge.Address, texts []string) error {
 	for _, text := range texts {
 		for {
-			_, err := s.p.Send(ctx, to, bridge.Part{Text: text}, nothing)
+			_, err := s.p.Send(ctx, to, bridge.Part{Text: text})
 			var failure *bridge.SendError
 			if err == nil {
 				break
@@ -190,16 +190,16 @@ func TestC07OnlyItsChat(t *testing.T) {
 		s.inject(t, emulator.Fault{Method: "sendMessage", Chat: s.ann, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 3600})
 		attempts := map[string]func() error{
 			"send": func() error {
-				_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, func() error { t.Error("committed"); return nil })
+				_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
 				return err
 			},
 			"file": func() error {
-				_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.txt", "", []byte("x")), func() error { t.Error("committed"); return nil })
+				_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.txt", "", []byte("x")))
 				return err
 			},
 			"edit": func() error { return s.p.Edit(t.Context(), to(s.ann, 0, 0), card, bridge.Part{Text: "done"}) },
 		}
-		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "first"}, nothing); err == nil {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "first"}); err == nil {
 			t.Fatal("the flood is not there")
 		}
 		time.Sleep(time.Minute)
@@ -282,12 +282,12 @@ func TestC12NoSignWhileMessagesWait(t *testing.T) {
 			t.Fatal("the flood is not there")
 		}
 		var got *bridge.SendError
-		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing); !errors.As(err, &got) || got.RetryAfter != 30*time.Second {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}); !errors.As(err, &got) || got.RetryAfter != 30*time.Second {
 			t.Errorf("Send after a sign was refused = %v", err)
 		}
 		time.Sleep(30 * time.Second)
 		for range 2 {
-			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}, nothing); err != nil {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}); err != nil {
 				t.Error(err)
 			}
 		}

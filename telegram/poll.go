@@ -192,7 +192,7 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 		params["offset"] = strconv.FormatInt(r.offset, 10)
 	}
 	var raws []json.RawMessage
-	err := r.api.do(timed, "getUpdates", params, &raws, nil)
+	err := r.api.do(timed, "getUpdates", params, &raws)
 	if err != nil && context.Cause(ctx) != nil {
 		err = context.Cause(ctx)
 	}

@@ -8,7 +8,6 @@ import (
 	"html"
 	"net/http"
 	"strconv"
-	"sync"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
@@ -29,14 +28,10 @@ type delivery struct {
 // Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
 // once; where the topic is gone, it sends to the chat with a line that says so. It
 // retries nothing else: when to try again is for the caller to say.
-func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
 	}
-	if commit == nil {
-		commit = func() error { return nil }
-	}
-	commit = sync.OnceValue(commit)
 	if err := p.admit(ctx, to.Chat); err != nil {
 		return "", err
 	}
@@ -45,7 +40,7 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 		var sent struct {
 			ID int64 `json:"message_id"`
 		}
-		err := p.api.send(ctx, "sendMessage", d.params(), &sent, commit)
+		err := p.api.call(ctx, "sendMessage", d.params(), &sent)
 		switch {
 		case err == nil && sent.ID != 0:
 			return strconv.FormatInt(sent.ID, 10), nil
@@ -126,8 +121,6 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
-	case ce.commit != nil:
-		out.Outcome = bridge.Later
 	case ce.code == 0 && !ce.begun:
 		out.Outcome, out.Outage = bridge.Later, true
 	case ce.movedTo != 0:

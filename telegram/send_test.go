@@ -17,14 +17,6 @@ import (
 
 var private = bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "5"}}
 
-// counted is a commit that counts its calls.
-type counted struct {
-	n   int
-	err error
-}
-
-func (c *counted) commit() error { c.n++; return c.err }
-
 func TestAttack21SendOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (int, string, error)
@@ -55,17 +47,13 @@ func TestAttack21SendOutcomes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			p, _ := newFake(t, func(context.Context, string, url.Values) (int, string, error) { return tt.answer() })
-			var c counted
-			id, err := p.Send(t.Context(), private, bridge.Part{Text: "hi", Plain: "hi"}, c.commit)
+			id, err := p.Send(t.Context(), private, bridge.Part{Text: "hi", Plain: "hi"})
 			var got *bridge.SendError
 			if !errors.As(err, &got) || id != "" {
 				t.Fatalf("Send = %q, %v, want a SendError", id, err)
 			}
 			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo || got.Outage != tt.want.Outage {
 				t.Errorf("Send = %+v, want %+v", *got, tt.want)
-			}
-			if c.n != 1 {
-				t.Errorf("committed %d times, want once", c.n)
 			}
 		})
 	}
@@ -88,11 +76,10 @@ func TestSendBeforeAnythingIsOut(t *testing.T) {
 	cancel()
 	for name, ctx := range map[string]context.Context{"nobody listens": t.Context(), "no time": ended} {
 		t.Run(name, func(t *testing.T) {
-			var c counted
-			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"}, c.commit)
+			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"})
 			var got *bridge.SendError
-			if !errors.As(err, &got) || got.Outcome != bridge.Later || !got.Outage || c.n != 0 {
-				t.Errorf("Send = %v after %d commits, want Later in an outage after none", err, c.n)
+			if !errors.As(err, &got) || got.Outcome != bridge.Later || !got.Outage {
+				t.Errorf("Send = %v, want Later in an outage", err)
 			}
 		})
 	}
@@ -104,10 +91,9 @@ func TestSendToABadAddress(t *testing.T) {
 		return ok(`{"message_id":1}`)
 	})
 	for _, chat := range []bridge.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: Name, ID: "C1"}, {Platform: Name, ID: "5", Thread: "x"}} {
-		var c counted
-		_, err := p.Send(t.Context(), bridge.Address{Chat: chat}, bridge.Part{Text: "hi"}, c.commit)
+		_, err := p.Send(t.Context(), bridge.Address{Chat: chat}, bridge.Part{Text: "hi"})
 		var got *bridge.SendError
-		if !errors.As(err, &got) || got.Outcome != bridge.Refused || c.n != 0 {
+		if !errors.As(err, &got) || got.Outcome != bridge.Refused {
 			t.Errorf("Send to %v = %v, want Refused", chat, err)
 		}
 	}
@@ -120,7 +106,7 @@ func TestSendParameters(t *testing.T) {
 		return ok(`{"message_id":77}`)
 	})
 	to := bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
-	id, err := p.Send(t.Context(), to, bridge.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true}, nil)
+	id, err := p.Send(t.Context(), to, bridge.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true})
 	if err != nil || id != "77" {
 		t.Fatalf("Send = %q, %v", id, err)
 	}
@@ -135,43 +121,11 @@ func TestSendParameters(t *testing.T) {
 		}
 	}
 	// The id that stands for an ephemeral message is nothing to reply to.
-	if _, err := p.Send(t.Context(), bridge.Address{Chat: private.Chat, ReplyTo: "u12"}, bridge.Part{Plain: "a < b"}, nil); err != nil {
+	if _, err := p.Send(t.Context(), bridge.Address{Chat: private.Chat, ReplyTo: "u12"}, bridge.Part{Plain: "a < b"}); err != nil {
 		t.Fatal(err)
 	}
 	if form.Has("reply_parameters") || form.Has("parse_mode") || form.Get("text") != "a < b" {
 		t.Errorf("plain part was sent as %v", form)
-	}
-}
-
-func TestCommitAfterCancelIsImpossible(t *testing.T) {
-	release := make(chan struct{})
-	read := make(chan error, 1)
-	// A transport that gives up before the body is read to its end, as net/http may.
-	p, err := New(Config{Token: testToken, APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: roundTrip(
-		func(req *http.Request) (*http.Response, error) {
-			var one [1]byte
-			if _, err := req.Body.Read(one[:]); err != nil {
-				t.Error(err)
-			}
-			go func() {
-				<-release
-				_, err := req.Body.Read(one[:])
-				read <- err
-			}()
-			return nil, context.Canceled
-		})}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c counted
-	_, err = p.Send(t.Context(), private, bridge.Part{Text: "hi"}, c.commit)
-	close(release)
-	if err := <-read; err == nil {
-		t.Error("the rest of the body could be read after the send")
-	}
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Later || c.n != 0 {
-		t.Errorf("Send = %v after %d commits, want Later after none", err, c.n)
 	}
 }
 
@@ -219,7 +173,7 @@ func TestD19NoToken(t *testing.T) {
 			p.conflictWait = 1
 			chat := bridge.Chat{Platform: Name, ID: "-5"}
 			var errs []error
-			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"}, nil)
+			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"})
 			errs = append(errs, err, p.Typing(ctx, private, true), p.Announce(ctx, nil),
 				p.Fetch(ctx, bridge.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
 			_, err = p.IsAdmin(ctx, chat, "5")
@@ -311,7 +265,7 @@ func TestD19NoTokenByRedirect(t *testing.T) {
 	if err := p.api.download(t.Context(), "photos/1.jpg", &strings.Builder{}); err == nil {
 		t.Error("a redirect was taken for a file")
 	}
-	if _, err := p.Send(t.Context(), private, bridge.Part{Text: "hi"}, nil); err == nil {
+	if _, err := p.Send(t.Context(), private, bridge.Part{Text: "hi"}); err == nil {
 		t.Error("a redirect was taken for an answer")
 	}
 	if referer != "" {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -33,14 +32,10 @@ func (p *Platform) MaxFile() int64 { return maxUpload }
 // SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
 // as a document. Where the topic is gone, it sends to the chat with a line that says
 // so. It retries nothing else.
-func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile, commit func() error) (string, error) {
+func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
 	}
-	if commit == nil {
-		commit = func() error { return nil }
-	}
-	commit = sync.OnceValue(commit)
 	photo, err := isPhoto(f)
 	if err != nil {
 		return "", &bridge.SendError{Outcome: bridge.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
@@ -50,7 +45,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 	}
 	d := delivery{to: to, part: bridge.Part{Repeat: f.Repeat}}
 	for {
-		id, err := p.upload(ctx, d, f, photo, commit)
+		id, err := p.upload(ctx, d, f, photo)
 		switch {
 		case err == nil:
 			return id, nil
@@ -67,7 +62,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 }
 
 // upload sends a file once.
-func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, photo bool, commit func() error) (string, error) {
+func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, photo bool) (string, error) {
 	method, field := "sendDocument", "document"
 	if photo {
 		method, field = "sendPhoto", "photo"
@@ -82,7 +77,7 @@ func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, pho
 	// A reader for each try: the library may still be reading from that of the last.
 	content := io.NewSectionReader(f.Content, 0, f.Size)
 	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: f.Name, Reader: content}}
-	err := p.api.upload(ctx, method, params, file, &sent, commit)
+	err := p.api.upload(ctx, method, params, file, bridge.FormLength(params, field, f.Name, f.Size), &sent)
 	if err == nil && sent.ID == 0 {
 		err = errors.New("telegram: " + method + ": the answer names no message")
 	}
@@ -107,7 +102,7 @@ func isPhoto(f bridge.OutFile) (bool, error) {
 // or too different, it is too large, or it can not be decoded.
 func noPhoto(err error) bool {
 	var ce *callError
-	if !errors.As(err, &ce) || ce.commit != nil {
+	if !errors.As(err, &ce) {
 		return false
 	}
 	return ce.code == http.StatusRequestEntityTooLarge || ce.answered && ce.code == http.StatusBadRequest &&
@@ -141,11 +136,11 @@ func (d delivery) caption(text string) string {
 	return strings.TrimSpace(d.text(text, plainLine))
 }
 
-// upload is send with a file, and with more time.
-func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, into any, commit func() error) error {
+// upload is call with a file, and with more time. Length is that of the whole request.
+func (c *client) upload(ctx context.Context, method string, params tgbotapi.Params, file tgbotapi.RequestFile, length int64, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, uploadTimeout))
 	defer cancel()
-	return c.request(ctx, method, into, bridge.NewCommitGate(commit), func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
+	return c.request(ctx, method, into, length, func(bot *tgbotapi.BotAPI) (*tgbotapi.APIResponse, error) {
 		return bot.UploadFiles(method, params, []tgbotapi.RequestFile{file})
 	})
 }

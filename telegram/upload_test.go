@@ -61,10 +61,9 @@ func TestD10PicturesAndDocumentsAreSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			var c counted
-			id, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), tt.file, c.commit)
-			if err != nil || c.n != 1 {
-				t.Fatalf("SendFile = %v after %d commits", err, c.n)
+			id, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), tt.file)
+			if err != nil {
+				t.Fatalf("SendFile = %v", err)
 			}
 			answers := s.answers(s.ann)
 			if len(answers) != 1 || strconv.FormatInt(answers[0].ID, 10) != id || answers[0].Text != tt.file.Caption {
@@ -99,7 +98,7 @@ func TestCaptionsFit(t *testing.T) {
 			s := newStage(t)
 			f := out("a.txt", tt.caption, []byte("x"))
 			f.Repeat = tt.repeat
-			if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), f, nil); err != nil {
+			if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), f); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, s.answers(s.ann)[0].Text); diff != "" {
@@ -118,7 +117,7 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	}
 	asked := s.say(t, forum, "@oneclaw_bot here", &emulator.SayOptions{Thread: topic})
 	f := out("a.txt", "the file", []byte("x"))
-	if _, err := s.p.SendFile(t.Context(), to(forum, topic, asked.Message), f, nil); err != nil {
+	if _, err := s.p.SendFile(t.Context(), to(forum, topic, asked.Message), f); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.answers(forum)[0]; a.Thread != topic || a.ReplyTo != asked.Message {
@@ -127,9 +126,8 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	if err := s.CloseTopic(forum, topic); err != nil {
 		t.Fatal(err)
 	}
-	var c counted
-	if _, err := s.p.SendFile(t.Context(), to(forum, topic, asked.Message), f, c.commit); err != nil || c.n != 1 {
-		t.Fatalf("%v after %d commits", err, c.n)
+	if _, err := s.p.SendFile(t.Context(), to(forum, topic, asked.Message), f); err != nil {
+		t.Fatal(err)
 	}
 	if a := s.answers(forum)[1]; a.Thread != 0 || a.Text != topicNotice+"\n\nthe file" || a.File == nil {
 		t.Errorf("the file of a topic that is gone: %+v", a)
@@ -150,11 +148,10 @@ func TestAttack21FileFaults(t *testing.T) {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
 			s.inject(t, emulator.Fault{Method: "sendPhoto", Times: 1, Effect: effect, RetryAfter: 3})
-			var c counted
-			_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.png", "", pngOf(t, 30, 20)), c.commit)
+			_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.png", "", pngOf(t, 30, 20)))
 			var got *bridge.SendError
-			if !errors.As(err, &got) || got.Outcome != tt.outcome || c.n != 1 {
-				t.Fatalf("SendFile = %v after %d commits, want outcome %v", err, c.n, tt.outcome)
+			if !errors.As(err, &got) || got.Outcome != tt.outcome {
+				t.Fatalf("SendFile = %v, want outcome %v", err, tt.outcome)
 			}
 			if n := len(s.answers(s.ann)); n != tt.arrived {
 				t.Errorf("%d messages arrived, want %d", n, tt.arrived)
@@ -192,7 +189,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = p.SendFile(t.Context(), private, out("a.txt", "", []byte("x")), nothing)
+			_, err = p.SendFile(t.Context(), private, out("a.txt", "", []byte("x")))
 			var got *bridge.SendError
 			if !errors.As(err, &got) || got.Outcome != tt.want.Outcome || got.MovedTo != tt.want.MovedTo {
 				t.Errorf("SendFile = %+v, want %+v", err, tt.want)
@@ -201,19 +198,13 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestFileCommitThatFails(t *testing.T) {
+func TestFileBeforeAnythingIsOut(t *testing.T) {
 	s := newStage(t)
-	full := errors.New("disk full")
-	_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.bin", "", make([]byte, 1<<20)), func() error { return full })
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Later || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("SendFile = %v", err)
-	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	var c counted
-	if _, err := s.p.SendFile(ended, to(s.ann, 0, 0), out("a.bin", "", []byte("x")), c.commit); !errors.As(err, &got) || got.Outcome != bridge.Later || c.n != 0 {
-		t.Errorf("without time: %v after %d commits", err, c.n)
+	var got *bridge.SendError
+	if _, err := s.p.SendFile(ended, to(s.ann, 0, 0), out("a.bin", "", []byte("x"))); !errors.As(err, &got) || got.Outcome != bridge.Later {
+		t.Errorf("without time: %v", err)
 	}
 	if n := len(s.answers(s.ann)); n != 0 {
 		t.Errorf("%d files arrived", n)

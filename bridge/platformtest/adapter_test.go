@@ -31,13 +31,9 @@ func bugs() map[string][]string {
 		"answers in another chat":                {"C13D16Threads"},
 		"replies to another message":             {"C13D16Threads"},
 		"strips slashes":                         {"Help", "C06Stop", "Clear"},
-		"never commits":                          {"RecordBeforeArrival", "RestartWhileSending"},
-		"commits after sending":                  {"RecordBeforeArrival", "NoRecordNoArrival", "RestartWhileSending"},
-		"commits twice":                          {"RecordBeforeArrival"},
-		"ignores commits that fail":              {"NoRecordNoArrival", "RestartWhileSending"},
-		"sends twice":                            {"C06D20Order", "C13D16Threads"},
+		"sends twice":                            {"C06D20Order", "C13D16Threads", "RecordBeforeArrival"},
 		"hides repeats":                          {"C04AnswerDropped", "RestartWhileSending"},
-		"marks everything":                       {"C06D20Order", "C07FloodPasses"},
+		"marks everything":                       {"C06D20Order", "C07FloodPasses", "NoRecordNoArrival"},
 		"calls lost answers not sent":            {"C04AnswerDropped"},
 		"calls lost answers refused":             {"C04AnswerDropped"},
 		"calls floods refused":                   {"C07Flood", "C07FloodPasses"},
@@ -240,7 +236,7 @@ func cut(text string) (parts []bridge.Part) {
 	return parts
 }
 
-func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
 	if a.has("stands still in floods") {
 		a.still <- struct{}{}
 		defer func() { <-a.still }()
@@ -252,22 +248,11 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 	}
 	fault := a.m.fault(to.Chat.ID)
 	to = a.misdirect(to)
-	if a.has("commits after sending") {
-		a.m.show(to, text, a.buttons(part))
-	}
-	for range a.commits() {
-		if err := commit(); err != nil && !a.has("ignores commits that fail") {
-			return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
-		}
-	}
 	switch fault.Effect {
 	case Outage:
 		return "", &bridge.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
 	case RateLimited, ServerError:
-		return a.refuse(ctx, fault, to, part, commit)
-	}
-	if a.has("commits after sending") {
-		return "0", nil
+		return a.refuse(ctx, fault, to, part)
 	}
 	if a.has("sends twice") {
 		a.m.show(to, text, a.buttons(part))
@@ -277,16 +262,6 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part,
 		return "", &bridge.SendError{Outcome: a.lost(), Err: errors.New("connection lost")}
 	}
 	return id, nil
-}
-
-func (a *adapter) commits() int {
-	switch a.m.bug {
-	case "never commits":
-		return 0
-	case "commits twice":
-		return 2
-	}
-	return 1
 }
 
 func (a *adapter) misdirect(to bridge.Address) bridge.Address {
@@ -330,7 +305,7 @@ func (a *adapter) lost() bridge.Outcome {
 }
 
 // refuse is what becomes of a message that the service does not take.
-func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
+func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part) (string, error) {
 	failure := &bridge.SendError{Outcome: bridge.Later, Err: errors.New(string(fault.Effect))}
 	if fault.Effect == ServerError {
 		failure.Outcome = bridge.Unknown
@@ -340,8 +315,8 @@ func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, pa
 		case "calls errors not sent":
 			failure.Outcome = bridge.Later
 		case "tries errors again by itself":
-			_, _ = a.Send(ctx, to, part, commit)
-			return a.Send(ctx, to, part, commit)
+			_, _ = a.Send(ctx, to, part)
+			return a.Send(ctx, to, part)
 		}
 		return "", failure
 	}

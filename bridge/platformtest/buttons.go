@@ -154,7 +154,7 @@ func (f *face) part(text string, rows ...[]bridge.Button) bridge.Part {
 // post sends a part and returns its message as it is shown.
 func (f *face) post(in Place, part bridge.Part) Shown {
 	f.t.Helper()
-	id, err := f.Send(f.t.Context(), f.address(in), part, func() error { return nil })
+	id, err := f.Send(f.t.Context(), f.address(in), part)
 	if err != nil {
 		f.t.Fatal(err)
 	}

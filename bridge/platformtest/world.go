@@ -285,6 +285,24 @@ func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev sto
 	return got, err
 }
 
+// Write implements [storage.Store].
+func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	s.mu.Lock()
+	hook := s.hook
+	s.mu.Unlock()
+	write := func() error {
+		got, err = s.Store.Write(ctx, ops...)
+		return err
+	}
+	for _, op := range ops {
+		var j bridge.Job
+		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == bridge.StateOpen {
+			return got, hook(ctx, j, write)
+		}
+	}
+	return got, write()
+}
+
 // isSending reports whether a job is written because a part is on its way.
 func isSending(j bridge.Job) bool {
 	return slices.ContainsFunc(j.Parts, func(p bridge.SentPart) bool { return p.State == bridge.PartSending })

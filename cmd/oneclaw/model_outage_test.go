@@ -108,10 +108,7 @@ func (w *wall) Run(ctx context.Context, _ bridge.Inbox) error {
 
 func (w *wall) Render(markdown string) []bridge.Part { return []bridge.Part{{Text: markdown}} }
 
-func (w *wall) Send(_ context.Context, to bridge.Address, part bridge.Part, commit func() error) (string, error) {
-	if err := commit(); err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Later, Err: err}
-	}
+func (w *wall) Send(_ context.Context, to bridge.Address, part bridge.Part) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shown[to.Chat.ID] = append(w.shown[to.Chat.ID], part.Text)

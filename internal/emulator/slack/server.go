@@ -268,6 +268,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.life.Leave()
 	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat))
+	if !wire.Sized(w, r) {
+		return
+	}
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):

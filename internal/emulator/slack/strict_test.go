@@ -3,7 +3,9 @@ package slack_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -233,5 +235,28 @@ func TestJSONBodies(t *testing.T) {
 	req.Header.Set("Authorization", "Bearer "+f.BotToken())
 	if code, got := f.do(req); code != 200 || !strings.Contains(got, `"ok":true`) {
 		t.Errorf("got %d %s", code, got)
+	}
+}
+
+func TestRequestsInChunksAreRefused(t *testing.T) {
+	f := start(t, slack.Config{})
+	for _, path := range []string{"/api/chat.postMessage", "/upload/v1/F1", "/commands/1"} {
+		address, err := url.JoinPath(f.url, "..", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := io.MultiReader(strings.NewReader(`{"channel":"C1","text":"x"}`)) // of no known length
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer "+slack.DefaultBotToken)
+		if status, answer := f.do(req); status != http.StatusLengthRequired {
+			t.Errorf("%s: status %d, %s", path, status, answer)
+		}
+	}
+	if got := f.Messages("C1"); len(got) != 0 {
+		t.Errorf("it arrived: %+v", got)
 	}
 }

@@ -1,9 +1,11 @@
 package telegram_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -43,11 +45,30 @@ func start(t *testing.T, cfg telegram.Config) *fixture {
 		}
 		client.CloseIdleConnections()
 	})
-	f := &fixture{Server: s, t: t, url: url, http: client, bot: &tg.BotAPI{Token: s.Token(), Client: client}}
+	f := &fixture{Server: s, t: t, url: url, http: client, bot: &tg.BotAPI{Token: s.Token(), Client: &http.Client{Transport: measured{client.Transport}}}}
 	f.bot.SetAPIEndpoint(url + "/bot%s/%s")
 	f.user = s.AddUser(telegram.User{FirstName: "Ann", Username: "ann"}).ID
 	f.chat(telegram.ChatSpec{Kind: telegram.Private, User: f.user})
 	return f
+}
+
+// measured sends each request with its length: a library that writes a form while it is
+// sent does not know it.
+type measured struct{ http.RoundTripper }
+
+func (m measured) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.ContentLength < 0 || req.Body != nil && req.Body != http.NoBody && req.ContentLength == 0 {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req = req.Clone(req.Context())
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		if len(body) == 0 {
+			req.Body = http.NoBody
+		}
+	}
+	return m.RoundTripper.RoundTrip(req)
 }
 
 func (f *fixture) chat(spec telegram.ChatSpec) int64 {

@@ -152,6 +152,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.life.Leave()
+	if !wire.Sized(w, r) {
+		return
+	}
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/file/bot"):

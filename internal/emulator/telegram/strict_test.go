@@ -288,3 +288,25 @@ func (f *fixture) message(chat, id int64) (m telegram.Message) {
 	f.View(func(s telegram.State) { m, _ = s.Message(chat, id) })
 	return m
 }
+
+func TestRequestsInChunksAreRefused(t *testing.T) {
+	f := start(t, telegram.Config{})
+	body := io.MultiReader(strings.NewReader("chat_id=" + id(f.user) + "&text=x")) // of no known length
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/bot"+f.Token()+"/sendMessage", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := f.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusLengthRequired {
+		t.Errorf("status %d, %v", resp.StatusCode, err)
+	}
+	f.View(func(s telegram.State) {
+		if n := len(s.Answers(f.user)); n != 0 {
+			t.Errorf("%d messages arrived", n)
+		}
+	})
+}

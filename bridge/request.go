@@ -1,0 +1,43 @@
+package bridge
+
+import (
+	"bytes"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"sync/atomic"
+)
+
+// FormLength returns the length of a multipart form with these fields and one file of so
+// many bytes: a client library that writes the form while it is sent does not know it, and
+// without it the request would go in chunks. Boundaries are random and of one length.
+func FormLength(fields map[string]string, field, name string, size int64) int64 {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for key, value := range fields {
+		_ = form.WriteField(key, value) // a buffer takes everything
+	}
+	_, _ = form.CreateFormFile(field, name)
+	_ = form.Close()
+	return int64(body.Len()) + size
+}
+
+// WatchBody sets begun once a part of a request's body may have gone out: until then the
+// platform has done nothing. The transport replays the request no more, so that nothing
+// goes out unnoticed.
+func WatchBody(req *http.Request, begun *atomic.Bool) {
+	if req.Body != nil && req.Body != http.NoBody {
+		req.Body, req.GetBody = watchedBody{req.Body, begun}, nil
+	}
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	begun *atomic.Bool
+}
+
+// Read notes that something is read.
+func (b watchedBody) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	return b.ReadCloser.Read(p)
+}
