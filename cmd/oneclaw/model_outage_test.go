@@ -174,8 +174,9 @@ func outlastModel(t *testing.T, hangs bool) {
 	if model.most > chats {
 		t.Errorf("%d requests at once for %d chats", model.most, chats)
 	}
-	if !hangs && back > 3*before {
-		t.Errorf("when it was back, it was asked %d times in a second, and %d times before", back, before)
+	// Pauses have a random part: a few chats may meet in a second, a herd may not.
+	if !hangs && back > chats/5 {
+		t.Errorf("when it was back, it was asked %d times in a second by %d chats, and %d times before", back, chats, before)
 	}
 }
 
