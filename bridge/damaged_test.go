@@ -23,9 +23,10 @@ func (r *rig) put(key, value string) {
 	}
 }
 
-// appendTo writes a record behind the last of a log.
-func (r *rig) appendTo(log string, record storage.Record) {
+// appendRecord writes a record behind the last of the first conversation.
+func (r *rig) appendRecord(record storage.Record) {
 	r.t.Helper()
+	const log = "fake:1/1"
 	last := storage.Position(0)
 	for record, err := range r.cfg.Store.Records(r.t.Context(), log, storage.Query{Backward: true, Limit: 1}) {
 		if err != nil {
@@ -139,9 +140,9 @@ func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) 
 	r.accept(direct("1", "one"))
 	r.platform.wait(t, 1)
 	r.stop()
-	r.appendTo("fake:1/1", storage.Record{Data: []byte("{")})
-	r.appendTo("fake:1/1", storage.Record{Label: agent.LabelLoad, Data: []byte("{")})
-	r.appendTo("fake:1/1", storage.Record{Label: agent.LabelSummary, Data: []byte("{")})
+	r.appendRecord(storage.Record{Data: []byte("{")})
+	r.appendRecord(storage.Record{Label: agent.LabelLoad, Data: []byte("{")})
+	r.appendRecord(storage.Record{Label: agent.LabelSummary, Data: []byte("{")})
 	for n, text := range []string{"two", "three"} {
 		r.start()
 		r.accept(direct(text, text))
@@ -184,7 +185,7 @@ func TestAttack23ATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	r.accept(direct("1", "go"))
 	<-began
 	r.stop()
-	r.appendTo("fake:1/1", storage.Record{Data: []byte("{")})
+	r.appendRecord(storage.Record{Data: []byte("{")})
 	r.start()
 	got := r.platform.until(t, "notice and answer", func(all []sent) bool { return len(all) == 2 })
 	if all := fmt.Sprint(texts(got)); !strings.Contains(all, setAside) || !strings.Contains(all, "Something went wrong inside me") || len(began) > 0 {

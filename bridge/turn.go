@@ -291,8 +291,7 @@ func (b *Bridge) ended(ctx context.Context, j *Job, h *history, scope toolgroups
 // the next message: a provider does not take it, or the answer is too large to keep. An
 // unknown model or address is no such thing.
 func refused(err error) bool {
-	var failure *agent.ModelError
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
 		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
 	}
 	return errors.Is(err, storage.ErrInvalid)

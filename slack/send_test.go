@@ -328,8 +328,10 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, fault := range []emulator.Fault{
-		{Effect: emulator.ServerError, Status: 503}, {Effect: emulator.ServerError, Status: 504},
-		{Effect: emulator.Refuse, Error: "internal_error"}, {Effect: emulator.Refuse, Error: "fatal_error"},
+		{Effect: emulator.ServerError, Status: 503},
+		{Effect: emulator.ServerError, Status: 504},
+		{Effect: emulator.Refuse, Error: "internal_error"},
+		{Effect: emulator.Refuse, Error: "fatal_error"},
 	} {
 		fault.Method, fault.Times = "chat.postMessage", 1
 		f.inject(fault)

@@ -95,7 +95,7 @@ func (c Config) checkAddresses() error {
 
 // checkPlatforms refuses settings of a platform that do not fit together.
 func (c Config) checkPlatforms() error {
-	for _, platform := range c.Platforms.all {
+	for _, platform := range c.all {
 		if err := platform.Validate(); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code string) string {
 	ctx, cancel := context.WithTimeout(ctx, linkPatience)
 	defer cancel()
-	for _, platform := range cfg.Platforms.all {
+	for _, platform := range cfg.all {
 		if p, ok := platform.(linking); ok && platform.Missing() == "" {
 			return p.Link(ctx, log)
 		}

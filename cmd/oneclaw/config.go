@@ -162,7 +162,7 @@ func defaultConfig() Config {
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: bridge.DefaultApprovalTimeout},
 		MaxParts:       bridge.DefaultMaxParts,
 	}
-	for _, platform := range cfg.Platforms.all {
+	for _, platform := range cfg.all {
 		platform.Default()
 	}
 	return cfg

@@ -19,7 +19,7 @@ func (d *patient) checks() []doctor.Check {
 		{Name: "access", Run: d.checkAccess},
 		{Name: "set aside", Run: d.checkAside},
 	}
-	for name, platform := range d.cfg.Platforms.all {
+	for name, platform := range d.cfg.all {
 		if platform.Missing() == "" {
 			checks = append(checks, doctor.Check{Name: name, Run: platform.Doctor})
 		}

@@ -126,7 +126,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		redact: cfg.redact,
 	}
 	var err error
-	if b.platforms, err = cfg.Platforms.open(store, log); err != nil {
+	if b.platforms, err = cfg.open(store, log); err != nil {
 		return nil, err
 	}
 	changing, vault, err := openSettings(cfg, store, log)

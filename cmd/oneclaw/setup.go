@@ -46,7 +46,7 @@ func setup(cmd *cobra.Command, cfg Config) error {
 	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
-	for name, platform := range cfg.Platforms.all {
+	for name, platform := range cfg.all {
 		p, ok := platform.(asking)
 		if !ok || platform.Missing() == "" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +51,8 @@ func serve() int {
 			}
 			kept = append(kept, block)
 		}
-		for o.Spin {
+		for spins := 0; o.Spin; spins++ { // until it is killed
+			runtime.KeepAlive(spins)
 		}
 		if parent.Send(len(kept)) != nil {
 			return 4

@@ -33,7 +33,9 @@ func hold(t *testing.T, e *javascript.Engine, owner string) (release func()) {
 	}
 	return func() {
 		cancel()
-		<-over
+		if err := <-over; !errors.Is(err, context.Canceled) {
+			t.Errorf("a script that was cancelled ended with %v", err)
+		}
 	}
 }
 

@@ -15,4 +15,4 @@ func (s Secret) String() string {
 func (s Secret) GoString() string { return s.String() }
 
 // MarshalYAML masks the value.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil } //nolint:unparam // the signature of yaml.Marshaler
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }

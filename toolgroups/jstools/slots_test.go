@@ -60,8 +60,10 @@ func TestAttack13AScriptThatDoesNotBeginSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var first sync.WaitGroup
 	first.Go(func() {
-		call := toolgroups.Call{Name: "js_eval", Scope: toolgroups.Scope{Owner: "telegram:1", Workspace: h.workspace, Role: toolgroups.RoleUser},
-			Arguments: []byte(`{"code": "await fetch('` + url + `')"}`)}
+		call := toolgroups.Call{
+			Name: "js_eval", Scope: toolgroups.Scope{Owner: "telegram:1", Workspace: h.workspace, Role: toolgroups.RoleUser},
+			Arguments: []byte(`{"code": "await fetch('` + url + `')"}`),
+		}
 		_, _ = toolgroups.Run(ctx, nil, eval, call)
 	})
 	defer first.Wait()
