@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"oneclaw/internal/retry"
 )
 
 // Pinger is a platform with a call that changes nothing and shows whether the platform is
@@ -88,7 +90,7 @@ func (k *breaker) probe(ctx context.Context) error {
 		k.mu.Lock()
 		wait := time.Until(k.next)
 		k.mu.Unlock()
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.release()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"oneclaw/internal/retry"
 )
 
 // sendTimeout bounds one try to send a part.
@@ -74,7 +76,7 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 func (b *Bridge) closeLater(j *Job, state State) {
 	b.lanes.Go(func() {
 		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
-			if pause(b.work, wait) != nil {
+			if retry.Wait(b.work, wait) != nil {
 				return
 			}
 		}
@@ -220,16 +222,4 @@ func (b *Bridge) saveAlways(j *Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	return b.jobs.save(ctx, j)
-}
-
-// pause waits, or returns why ctx ended.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"oneclaw/internal/retry"
 )
 
 // asideAfter is how long what is to be sent waits for a platform that is out of order
@@ -68,7 +70,7 @@ func (b *Bridge) waitAgain(ctx context.Context, j *Job, failure *SendError, d ti
 	}
 	patient, cancel := b.patience(ctx, j)
 	defer cancel()
-	return pause(patient, d)
+	return retry.Wait(patient, d)
 }
 
 // patience bounds how long a job that is held up waits. What says that an answer was set

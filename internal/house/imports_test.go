@@ -33,7 +33,7 @@ var layers = []layer{
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
-	{"bridge", []string{"agent", "toolgroups", "storage", "internal/runes", "internal/settings", "internal/workspace"}},
+	{"bridge", []string{"agent", "toolgroups", "storage", "internal/retry", "internal/runes", "internal/settings", "internal/workspace"}},
 	{"bridge/platformtest", []string{"bridge", "agent", "toolgroups", "storage", "storage/bolt"}},
 	{"telegram", []string{"bridge", "storage", "internal/cache", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry", "internal/runes"}},
 	{"slack/manifest", nil},
