@@ -277,6 +277,3 @@ var ErrClosed = errors.New("slack emulator: closed")
 func (s *Server) WaitFor(ctx context.Context, cond func(State) bool) error {
 	return s.hub.WaitFor(ctx, func() bool { return cond(State{s}) })
 }
-
-// CutOff counts the sends that were cut off, as Watch.CutOff of the package wire defines it.
-func (st State) CutOff() int { return st.s.life.Connections().CutOff() }

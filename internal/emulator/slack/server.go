@@ -274,7 +274,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):
-		s.life.Connections().Note(r, path == "/api/chat.postMessage" || path == "/api/files.completeUploadExternal")
 		s.serveMethod(w, r, strings.TrimPrefix(path, "/api/"))
 	case path == socketPath:
 		s.serveSocket(w, r)

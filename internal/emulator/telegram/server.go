@@ -140,11 +140,6 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 // subscriptions and waits until nothing runs any more.
 func (s *Server) Close() error { return s.life.Close(s.hub.Close) }
 
-// isSend says which methods make a message.
-func isSend(method string) bool {
-	return method == "sendmessage" || method == "sendphoto" || method == "senddocument"
-}
-
 // ServeHTTP answers the bot, and the control side where it is on.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
@@ -169,7 +164,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeError(w, err)
 			return
 		}
-		s.life.Connections().Note(r, isSend(strings.ToLower(name)))
 		s.serveMethod(w, r, strings.ToLower(name))
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)

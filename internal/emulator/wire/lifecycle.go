@@ -52,7 +52,7 @@ func (l *Lifecycle) Listen(ctx context.Context, addr ...string) (net.Listener, e
 // Serve lets a handler answer what comes to a listener, until [Lifecycle.Close]. It
 // returns at once, with the URL of the listener.
 func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error) {
-	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow, ConnContext: l.watch.Attach}
+	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.watch.Follow}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -145,9 +145,6 @@ func (l *Lifecycle) Closed() bool { return l.closed }
 
 // Done is closed when the emulator is.
 func (l *Lifecycle) Done() <-chan struct{} { return l.done }
-
-// Connections are the connections of the emulator.
-func (l *Lifecycle) Connections() *Watch { return &l.watch }
 
 // Sleep waits for d, or without end where d is 0. It reports false where the client
 // or the emulator went away first.
