@@ -21,9 +21,9 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// rounds is how often the flood test kills the bot: 8 unless ONECLAW_TEST_KILLS says.
+// rounds is how often the flood test kills the bot: 8 unless TEST_ONECLAW_KILLS says.
 func rounds() int {
-	if n, err := strconv.Atoi(os.Getenv("ONECLAW_TEST_KILLS")); err == nil && n > 0 {
+	if n, err := strconv.Atoi(os.Getenv("TEST_ONECLAW_KILLS")); err == nil && n > 0 {
 		return n
 	}
 	return 8

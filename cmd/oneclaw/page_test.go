@@ -70,11 +70,11 @@ func says(t *testing.T, ctx context.Context, pane, text string) {
 		return !!m && !m.classList.contains("mine") && m.innerText.toLowerCase().includes(%q) })()`, pane, strings.ToLower(text)))
 }
 
-// picture saves what the page looks like, where ONECLAW_TEST_SCREENSHOTS names a
+// picture saves what the page looks like, where TEST_ONECLAW_SCREENSHOTS names a
 // folder: docs/demo.png is made that way.
 func picture(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
-	dir := os.Getenv("ONECLAW_TEST_SCREENSHOTS")
+	dir := os.Getenv("TEST_ONECLAW_SCREENSHOTS")
 	if dir == "" {
 		return
 	}

@@ -35,9 +35,9 @@ const (
 	soakFileEach   = 6 << 10  // for each message: the question, the answer, the receipt
 )
 
-// soakTime is how long the soak lasts: 40 seconds unless ONECLAW_TEST_SOAK says.
+// soakTime is how long the soak lasts: 40 seconds unless TEST_ONECLAW_SOAK says.
 func soakTime() time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("ONECLAW_TEST_SOAK")); err == nil && d > 0 {
+	if d, err := time.ParseDuration(os.Getenv("TEST_ONECLAW_SOAK")); err == nil && d > 0 {
 		return d
 	}
 	return 40 * time.Second
@@ -141,7 +141,7 @@ func (s *soak) use() use {
 	}
 }
 
-// TestTrialSoak has people write for as long as ONECLAW_TEST_SOAK says, with a round
+// TestTrialSoak has people write for as long as TEST_ONECLAW_SOAK says, with a round
 // before that fills what is kept for each chat. All is answered, in order and once, and
 // the program uses no more than before but what it keeps of each message.
 func TestTrialSoak(t *testing.T) {

@@ -27,7 +27,7 @@ func installed(t *testing.T, name string) (node, script string) {
 	}
 	cache, err := os.UserCacheDir()
 	must(t, err)
-	dir := cmp.Or(os.Getenv("ONECLAW_TEST_MCP_SERVERS"), filepath.Join(cache, "oneclaw", "mcp-servers"))
+	dir := cmp.Or(os.Getenv("TEST_ONECLAW_MCP_SERVERS"), filepath.Join(cache, "oneclaw", "mcp-servers"))
 	script = filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
 	if _, err := os.Stat(script); err != nil {
 		t.Skipf("%s is not installed: run testdata/servers/install", name)

@@ -17,7 +17,7 @@ import (
 // TestAttack04TheChildIsConfinedAndEndsWithItsParent talks to a child as the parent does.
 func TestAttack04TheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bomb.pdf")
-	if err := os.WriteFile(path, bomb().bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, bomb(t, 0).bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Open(path)

@@ -15,7 +15,7 @@ import (
 // A page that would take hours is stopped in the middle, and the tools work on.
 func TestBombIsStopped(t *testing.T) {
 	d := newDesk(t, pdf.Config{Workers: 1})
-	d.put(t, "bomb.pdf", bomb().bytes())
+	d.put(t, "bomb.pdf", bomb(t, 0).bytes())
 	d.put(t, "good.pdf", numbered(1).bytes())
 	d.must(t, "pdf_info", `{"path":"good.pdf"}`)
 	for _, tool := range []string{"pdf_render_page", "pdf_extract_text"} {
@@ -32,13 +32,7 @@ func TestBombIsStopped(t *testing.T) {
 // What was read when the time ends is returned.
 func TestLongDocumentStopsInTime(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
-	// The last page is one form, again and again, of operators that do nothing: it takes
-	// time and no memory.
-	p := numbered(3)
-	p.pages = append(p.pages, strings.Repeat("/X Do ", 200))
-	p.resources = fmt.Sprintf("/XObject << /X %d 0 R >>", p.firstObject())
-	p.objects = []string{stream("/Type /XObject /Subtype /Form /BBox [0 0 595 842] /Filter /FlateDecode", deflated(t, "n ", 5_000_000))}
-	d.put(t, "long.pdf", p.bytes())
+	d.put(t, "long.pdf", bomb(t, 3).bytes())
 	d.must(t, "pdf_info", `{"path":"long.pdf"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

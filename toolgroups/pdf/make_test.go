@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"testing"
 )
 
 // paper describes a PDF that a test needs.
@@ -88,20 +89,13 @@ func numbered(n int) paper {
 	return p
 }
 
-// bomb is a small file whose one page takes longer to draw and to read than
-// anyone will wait: forms that draw one another, ten times each, deep.
-func bomb() paper {
-	const depth = 12
-	p := paper{pages: []string{strings.Repeat("/X Do ", 10)}}
-	first := p.firstObject()
-	p.resources = fmt.Sprintf("/XObject << /X %d 0 R >>", first)
-	for i := range depth {
-		if i == depth-1 {
-			p.objects = append(p.objects, stream("/Type /XObject /Subtype /Form /BBox [0 0 595 842]", line("x")))
-			break
-		}
-		dict := fmt.Sprintf("/Type /XObject /Subtype /Form /BBox [0 0 595 842] /Resources << /XObject << /X %d 0 R >> >>", first+i+1)
-		p.objects = append(p.objects, stream(dict, strings.Repeat("/X Do ", 10)))
-	}
+// bomb is a small file whose last page takes longer to draw and to read than anyone will
+// wait, and no memory: one form, again and again, of operators that do nothing. pages is
+// how many pages stand before it.
+func bomb(t *testing.T, pages int) paper {
+	p := numbered(pages)
+	p.pages = append(p.pages, strings.Repeat("/X Do ", 200))
+	p.resources = fmt.Sprintf("/XObject << /X %d 0 R >>", p.firstObject())
+	p.objects = []string{stream("/Type /XObject /Subtype /Form /BBox [0 0 595 842] /Filter /FlateDecode", deflated(t, "n ", 5_000_000))}
 	return p
 }
