@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -18,14 +20,14 @@ import (
 const acceptWrites = 128
 
 // Accept implements [Inbox]. It waits until Run has found what a former run left open.
-func (b *Bridge) Accept(ctx context.Context, messages ...Message) error {
+func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	select {
 	case <-b.resumed:
 	case <-ctx.Done():
 		return fmt.Errorf("accept: %w", context.Cause(ctx))
 	}
-	var chats []Chat
-	byChat := make(map[Chat][]Message)
+	var places []chats.Chat
+	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
 		if err := b.check(m); err != nil {
 			// Giving it again would not help, and it must not block the ones behind it.
@@ -33,20 +35,20 @@ func (b *Bridge) Accept(ctx context.Context, messages ...Message) error {
 			continue
 		}
 		if byChat[m.Chat] == nil {
-			chats = append(chats, m.Chat)
+			places = append(places, m.Chat)
 		}
 		byChat[m.Chat] = append(byChat[m.Chat], m)
 	}
 	var group errgroup.Group
 	group.SetLimit(acceptWrites)
-	for _, chat := range chats {
+	for _, chat := range places {
 		group.Go(func() error { return b.acceptChat(ctx, chat, byChat[chat]) })
 	}
 	return group.Wait()
 }
 
 // check refuses what no platform should hand over.
-func (b *Bridge) check(m Message) error {
+func (b *Bridge) check(m chats.Message) error {
 	if b.platforms[m.Chat.Platform] == nil {
 		return fmt.Errorf("accept: no platform is named %q", m.Chat.Platform)
 	}
@@ -59,7 +61,7 @@ func (b *Bridge) check(m Message) error {
 }
 
 // acceptChat takes messages of one chat, in order.
-func (b *Bridge) acceptChat(ctx context.Context, chat Chat, messages []Message) error {
+func (b *Bridge) acceptChat(ctx context.Context, chat chats.Chat, messages []chats.Message) error {
 	l := b.lane(chat)
 	defer b.leave(l)
 	l.accepting.Lock()
@@ -72,12 +74,12 @@ func (b *Bridge) acceptChat(ctx context.Context, chat Chat, messages []Message) 
 	return nil
 }
 
-func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
-	if m.Kind == KindEdit {
+func (b *Bridge) acceptOne(ctx context.Context, l *lane, m chats.Message) error {
+	if m.Kind == chats.KindEdit {
 		return b.amend(ctx, l, m)
 	}
-	j := &Job{Message: m, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
-	if j.isPress() {
+	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
+	if isPress(j) {
 		if !b.acceptPress(j) {
 			return nil
 		}
@@ -101,14 +103,14 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m Message) error {
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
-func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
-	added, err := b.jobs.add(ctx, j)
+func (b *Bridge) enqueue(ctx context.Context, j *jobs.Job) error {
+	added, err := b.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// Giving it again would not help: it is answered without what it says.
 		b.log.Error("message is too large", "job", j.Key(), "err", err)
 		j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
 		j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
-		added, err = b.jobs.add(ctx, j)
+		added, err = b.jobs.Add(ctx, j)
 	}
 	if !added {
 		b.uncount(j)
@@ -122,9 +124,9 @@ func (b *Bridge) enqueue(ctx context.Context, j *Job) error {
 	}
 	if !added {
 		err := b.adopt(ctx, j.Key())
-		if d, is := errors.AsType[*damagedError](err); is {
+		if d, is := errors.AsType[*jobs.DamagedError](err); is {
 			// The platform has given the message again.
-			if _, err := b.mend(ctx, d, Chat{}, ""); err != nil {
+			if _, err := b.mend(ctx, d, chats.Chat{}, ""); err != nil {
 				return err
 			}
 			return b.enqueue(ctx, j)
@@ -146,7 +148,7 @@ func (b *Bridge) adopt(ctx context.Context, key string) error {
 	if _, working := b.open.Load(key); working {
 		return nil
 	}
-	j, err := b.jobs.load(ctx, key)
+	j, err := b.jobs.Load(ctx, key)
 	if j != nil {
 		b.stopNow(j)
 		b.queue(j)
@@ -165,23 +167,23 @@ func (b *Bridge) nextSeq() int64 {
 // amend gives a message that still waits its new text. An edit of one that is being
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
-func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
+func (b *Bridge) amend(ctx context.Context, l *lane, edit chats.Message) error {
 	j, edited := l.editable(edit)
 	if j == nil {
 		return nil
 	}
 	edited.Message.Text = edit.Text
-	err := b.jobs.put(ctx, &edited, edited.rev)
+	err := b.jobs.Put(ctx, &edited, edited.Rev)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
-		known, err := b.jobs.load(ctx, edited.Key())
-		if isDamaged(err) {
+		known, err := b.jobs.Load(ctx, edited.Key())
+		if jobs.IsDamaged(err) {
 			return nil // its own turn meets that
 		}
 		if known == nil || err != nil || known.Message.Text != edit.Text {
 			return err
 		}
-		edited.rev = known.rev
+		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {
 		b.log.Error("edit dropped", "job", edited.Key(), "err", err)
 		return nil
@@ -198,16 +200,16 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit Message) error {
 
 // editable returns the waiting job that an edit is about, nil if there is none, and a copy
 // to edit: the job itself belongs to its worker as soon as the lock is gone.
-func (l *lane) editable(edit Message) (*Job, Job) {
+func (l *lane) editable(edit chats.Message) (*jobs.Job, jobs.Job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.messages.waiting, func(j *Job) bool {
+	i := slices.IndexFunc(l.messages.waiting, func(j *jobs.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
-		return j.Message.Kind == KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.begun && len(j.Approvals) == 0
+		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
 	})
 	if i < 0 {
-		return nil, Job{}
+		return nil, jobs.Job{}
 	}
 	return l.messages.waiting[i], *l.messages.waiting[i]
 }

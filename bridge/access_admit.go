@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -40,7 +43,7 @@ type newcomer struct {
 
 // knock has the owner asked about a stranger who has written, and returns what the
 // stranger is told. Done again it asks no second time.
-func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
+func (b *Bridge) knock(ctx context.Context, j *jobs.Job) (string, error) {
 	b.people.changing.Lock()
 	defer b.people.changing.Unlock()
 	m, now := j.Message, b.cfg.Now()
@@ -60,8 +63,8 @@ func (b *Bridge) knock(ctx context.Context, j *Job) (string, error) {
 			return "", err
 		}
 		one = person{
-			User: user, Name: shorten(m.UserName, maxCalled), Standing: hasAsked, Since: now, Until: now.Add(askedAge),
-			Chat: Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
+			User: user, Name: wording.OneLine(m.UserName, maxCalled), Standing: hasAsked, Since: now, Until: now.Add(askedAge),
+			Chat: chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
 		}
 		if err := b.people.put(ctx, one); err != nil {
 			return "", err
@@ -99,8 +102,8 @@ func (b *Bridge) makeRoom(ctx context.Context, now time.Time) error {
 // ask posts the card about a newcomer, once.
 func (b *Bridge) ask(ctx context.Context, owner, one person, text string) error {
 	said := "They sent something that is no text."
-	if text = shorten(text, maxSaid); text != "" {
-		said = "They wrote: " + inCode(text)
+	if text = wording.OneLine(text, maxSaid); text != "" {
+		said = "They wrote: " + wording.Code(text)
 	}
 	data, err := json.Marshal(newcomer{one.User, one.title(), one.Since})
 	if err != nil {
@@ -110,8 +113,8 @@ func (b *Bridge) ask(ctx context.Context, owner, one person, text string) error 
 		Kind: cardAdmit, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]Choice{{
-			{Label: "Let in", Value: choiceAdmit, Style: StylePrimary},
-			{Label: "Refuse", Value: choiceRefuse, Style: StyleDanger},
+			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
+			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
 		}},
 	})
 	if err != nil || token == one.Card {

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // newOwned is a bot that user 1 owns.
@@ -273,7 +274,7 @@ func TestD03PressesOfStrangersMakeNoTurn(t *testing.T) {
 		for n := range rapid.IntRange(1, 15).Draw(rt, "events") {
 			user := fmt.Sprint(rapid.IntRange(2, 4).Draw(rt, "user"))
 			id := fmt.Sprint("e", n)
-			var m bridge.Message
+			var m chats.Message
 			if rapid.Bool().Draw(rt, "press") {
 				m = pressOn(card, id, user, card.button(t, rapid.SampledFrom([]string{"Let in", "Refuse"}).Draw(rt, "label")))
 				m.Chat.ID = rapid.SampledFrom([]string{"1", user, "g"}).Draw(rt, "chat")

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -158,9 +161,9 @@ func (b *Bridge) openClaim(ctx context.Context, user, code string) (claim, bool,
 var codePattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
 
 // claimOf returns the message as the command that claims the bot, if it is meant as one.
-func claimOf(m Message) (Message, bool) {
+func claimOf(m chats.Message) (chats.Message, bool) {
 	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
-	if match == nil || m.Kind != KindText {
+	if match == nil || m.Kind != chats.KindText {
 		return m, false
 	}
 	m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
@@ -170,7 +173,7 @@ func claimOf(m Message) (Message, bool) {
 const claimName = "claim"
 
 // claimBot makes the sender the owner, if the code is right.
-func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (string, error) {
+func claimBot(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, code string) (string, error) {
 	m := j.Message
 	if b.role(m) == toolgroups.RoleOwner {
 		return greeting(m), nil
@@ -201,8 +204,8 @@ func claimBot(ctx context.Context, b *Bridge, _ *lane, j *Job, code string) (str
 		return "", err
 	}
 	owner := person{
-		User: user, Name: shorten(m.UserName, maxCalled), Standing: isOwner, Since: b.cfg.Now(),
-		Chat: Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
+		User: user, Name: wording.OneLine(m.UserName, maxCalled), Standing: isOwner, Since: b.cfg.Now(),
+		Chat: chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID},
 	}
 	if err := b.people.put(ctx, owner); err != nil {
 		return "", err
@@ -223,10 +226,10 @@ func (b *Bridge) wrongCode(ctx context.Context, c claim, user string) (string, e
 	return "That is not the code, or not all of it. My log shows it; each start makes a new one.", c.put(ctx, b.store, c.rev)
 }
 
-func greeting(m Message) string {
+func greeting(m chats.Message) string {
 	name := ""
 	if m.UserName != "" {
-		name = ", " + escapeMarkdown(shorten(m.UserName, maxCalled))
+		name = ", " + wording.Escape(wording.OneLine(m.UserName, maxCalled))
 	}
 	return "Welcome" + name + "! I am yours now.\n\n" +
 		"Write to me as you would to a person; /help lists the commands. " +

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
 )
 
-func whoami(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
+func whoami(_ context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
 	m := j.Message
 	can := "You may talk to me."
 	switch b.role(m) {
@@ -27,7 +30,7 @@ const maxListedPeople = 30
 const cardPeople = "people"
 
 // peopleCommand lists who may talk to the bot, and changes that.
-func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *Job, args string) (string, error) {
+func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args string) (string, error) {
 	m := j.Message
 	role := b.role(m)
 	if role < toolgroups.RoleAdmin {
@@ -67,8 +70,8 @@ func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]Choice) {
 		}
 		fmt.Fprintf(&text, "- %s – %s since %s\n", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006"))
 		if p.Standing != isOwner && role > p.Standing.role() {
-			label := shorten("Remove "+cmp.Or(p.Name, p.User), MaxLabel)
-			choices = append(choices, []Choice{{Label: label, Value: p.User, Style: StyleDanger}})
+			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), MaxLabel)
+			choices = append(choices, []Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
 		}
 	}
 	settings := func(entries []string, as standing) {
@@ -141,14 +144,14 @@ func (b *Bridge) configured(user string) toolgroups.Role {
 
 // addPerson lets somebody in, or makes them an administrator, who was named by their id.
 func (b *Bridge) addPerson(ctx context.Context, by string, role toolgroups.Role, user string, admin bool) (string, error) {
-	chat, err := ParseChat(user)
+	chat, err := chats.ParseChat(user)
 	if err != nil || chat.Thread != "" || b.platforms[chat.Platform] == nil {
 		return "Name a person by platform and id, such as `telegram:123`. /whoami tells everybody their own.", nil //nolint:nilerr // it is told to the person
 	}
 	if strings.Contains(chat.ID, "*") {
 		return fmt.Sprintf("`%s` names nobody: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everybody in.", user), nil
 	}
-	if namer, ok := b.platforms[chat.Platform].(UserNamer); ok && !namer.NamesUser(chat.ID) {
+	if namer, ok := b.platforms[chat.Platform].(chats.UserNamer); ok && !namer.NamesUser(chat.ID) {
 		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user), nil
 	}
 	if admin && role < toolgroups.RoleOwner {

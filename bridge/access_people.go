@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -57,7 +59,7 @@ type person struct {
 	// Until ends a standing that gives no role.
 	Until time.Time `json:"until,omitzero"`
 	// Chat is where the bot talks to them alone.
-	Chat Chat `json:"chat,omitzero"`
+	Chat chats.Chat `json:"chat,omitzero"`
 	// Card is the token of the card about them.
 	Card string `json:"card,omitempty"`
 }
@@ -70,12 +72,8 @@ func (p person) title() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
 	}
-	return inCode(p.Name) + " (`" + p.User + "`)"
+	return wording.Code(p.Name) + " (`" + p.User + "`)"
 }
-
-// inCode has a line that somebody else has written shown as it is: nothing in it is a
-// link, a mention or a command.
-func inCode(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
 const accessPrefix = "access/"
 
@@ -218,18 +216,18 @@ func (b *Bridge) roleOf(platform, user string) toolgroups.Role {
 }
 
 // role is what the sender of a message may do now.
-func (b *Bridge) role(m Message) toolgroups.Role { return b.roleOf(m.Chat.Platform, m.User) }
+func (b *Bridge) role(m chats.Message) toolgroups.Role { return b.roleOf(m.Chat.Platform, m.User) }
 
 // AdminChats returns the chats in which the bot is alone with its owner or with one of the
 // administrators who were made such in a chat, as far as it knows those chats.
-func (b *Bridge) AdminChats() []Chat {
-	var chats []Chat
+func (b *Bridge) AdminChats() []chats.Chat {
+	var places []chats.Chat
 	for _, one := range b.people.all(func(one person) bool { return one.Standing.role() >= toolgroups.RoleAdmin }) {
-		if one.Chat != (Chat{}) && !slices.Contains(chats, one.Chat) {
-			chats = append(chats, one.Chat)
+		if one.Chat != (chats.Chat{}) && !slices.Contains(places, one.Chat) {
+			places = append(places, one.Chat)
 		}
 	}
-	return chats
+	return places
 }
 
 // errBarred is the cause with which the turn of somebody is cancelled who was removed.
@@ -238,8 +236,8 @@ var errBarred = errors.New("bridge: its user was removed")
 // barred reports whether a job must not run because of whose it is: what its user may do
 // counts now, not when it was accepted. Notices are for everybody, and so is a claim;
 // cards look by themselves who presses.
-func (b *Bridge) barred(j *Job) bool {
-	if j.Notice != "" || j.ofCard() || b.role(j.Message) > toolgroups.RoleStranger {
+func (b *Bridge) barred(j *jobs.Job) bool {
+	if j.Notice != "" || ofCard(j) || b.role(j.Message) > toolgroups.RoleStranger {
 		return false
 	}
 	if c, _, ok := b.commandOf(j); ok && c.Name == claimName {
@@ -258,10 +256,10 @@ func (b *Bridge) expel(user string) {
 	b.mu.Unlock()
 	for _, l := range lanes {
 		l.mu.Lock()
-		if r := l.messages.running; r != nil && r.by() == user {
+		if r := l.messages.running; r != nil && r.By() == user {
 			l.messages.cancel(errBarred)
 		}
-		waits := l.messages.held != nil && l.messages.held.job.by() == user
+		waits := l.messages.held != nil && l.messages.held.job.By() == user
 		if waits {
 			l.unhold(errBarred)
 		}
@@ -275,7 +273,7 @@ func (b *Bridge) expel(user string) {
 
 // permit is the gate of a turn: a tool runs only while the sender may still use it,
 // whatever they could do when the turn began.
-func (b *Bridge) permit(m Message) agent.Gate {
+func (b *Bridge) permit(m chats.Message) agent.Gate {
 	return func(_ context.Context, _ toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 		if role := b.role(m); role == toolgroups.RoleStranger || role < tool.Role {
 			return agent.Decision{Verdict: agent.Deny, Reason: "the user may not use this tool any more"}, nil

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-
-	"oneclaw/internal/runes"
 )
 
 // A stranger is told once in this time how to be let in; what else they send is dropped
@@ -76,7 +75,7 @@ func (s *strangers) forget(who string) {
 
 // acceptStranger takes a message of somebody who has no role: as a try to claim the bot,
 // as a reason to say once how to be let in, or not at all. No turn comes of it.
-func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
+func (b *Bridge) acceptStranger(ctx context.Context, j *jobs.Job) error {
 	m, claims := claimOf(j.Message)
 	if claims {
 		offer, open, err := b.openClaim(ctx, m.Chat.Platform+":"+m.User, strings.TrimPrefix(m.Text, "/"+claimName))
@@ -90,7 +89,7 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 		claims = offer.Hash != nil
 	}
 	who := m.Chat.Platform + ":" + m.User
-	if m.Kind != KindText || !b.strangers.tell(who, m.Direct, b.cfg.Now()) {
+	if m.Kind != chats.KindText || !b.strangers.tell(who, m.Direct, b.cfg.Now()) {
 		return nil
 	}
 	_, owned := b.people.owner()
@@ -114,22 +113,7 @@ func (b *Bridge) acceptStranger(ctx context.Context, j *Job) error {
 	return nil
 }
 
-func strangerNotice(m Message) string {
+func strangerNotice(m chats.Message) string {
 	return fmt.Sprintf("Sorry, I only talk to people I have been introduced to. "+
 		"If you should be one of them, ask my operator to allow `%s:%s`.", m.Chat.Platform, m.User)
-}
-
-// shorten makes one line of at most so many characters of a text that somebody else has
-// written: nothing in it that has no shape or changes the order of what stands beside it.
-func shorten(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, text)
-	return runes.Clip(strings.Join(strings.Fields(text), " "), limit)
 }

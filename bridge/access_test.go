@@ -15,12 +15,14 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // from is a message of a user in their own direct chat.
-func from(user, id, text string) bridge.Message {
+func from(user, id, text string) chats.Message {
 	m := direct(id, text)
 	m.Chat.ID, m.User, m.UserName = user, user, "user "+user
 	return m
@@ -56,7 +58,7 @@ func (u *unclaimed) offer() {
 }
 
 // say has a message accepted and returns the n-th text that the bot has sent.
-func (r *rig) say(m bridge.Message, n int) string {
+func (r *rig) say(m chats.Message, n int) string {
 	r.t.Helper()
 	r.accept(m)
 	return r.platform.wait(r.t, n)[n-1].text
@@ -156,7 +158,7 @@ func TestAttack14WrongCodesVoidNoClaim(t *testing.T) {
 		}
 	}
 	// So many are counted; more are told once that their code does not count.
-	var more []bridge.Message
+	var more []chats.Message
 	for user := 12; user < 200; user++ {
 		more = append(more, from(fmt.Sprint(user), "m", "/claim wrong"))
 	}
@@ -193,7 +195,7 @@ func TestAClaimSurvivesACrash(t *testing.T) {
 	tried := make(chan struct{}, 10)
 	u.platform.fail = func(int, bool) error {
 		tried <- struct{}{}
-		return &bridge.SendError{Outcome: bridge.Later, Err: errors.New("no network")}
+		return &chats.SendError{Outcome: chats.Later, Err: errors.New("no network")}
 	}
 	u.accept(from("1", "1", "/claim "+u.code))
 	<-tried
@@ -213,7 +215,7 @@ func (r *rig) taken() int {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if key := strings.TrimPrefix(entry.Key, prefix); strings.HasSuffix(key, "/"+string(bridge.KindText)) {
+			if key := strings.TrimPrefix(entry.Key, prefix); strings.HasSuffix(key, "/"+string(chats.KindText)) {
 				keys[key] = true
 			}
 		}
@@ -238,7 +240,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 			"hello", "/start", "/help", "/clear", "/people", "/people add fake:1", "/people admin fake:2", "/agent", "/claim", "/claim x",
 			"/claim AAAAAAAAAAAAAAAAAAAAAAAAAA", "claim me", "/stop", "/new", "card:1", "/claim\n/help", "", "/start hello",
 		})
-		kinds := rapid.SampledFrom([]bridge.Kind{bridge.KindText, bridge.KindText, bridge.KindEdit, bridge.KindPress, bridge.KindTask})
+		kinds := rapid.SampledFrom([]chats.Kind{chats.KindText, chats.KindText, chats.KindEdit, chats.KindPress, jobs.KindTask})
 		for n := range rapid.IntRange(1, 30).Draw(rt, "events") {
 			user := fmt.Sprint(rapid.IntRange(1, 3).Draw(rt, "user"))
 			m := from(user, fmt.Sprint(rapid.IntRange(1, 5).Draw(rt, "id")), texts.Draw(rt, "text"))
@@ -264,7 +266,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 
 func TestC16WhatStrangersAreToldIsBounded(t *testing.T) {
 	u := newUnclaimed(t)
-	var all []bridge.Message
+	var all []chats.Message
 	for n := range 300 {
 		all = append(all, from(fmt.Sprint(n), "1", "hello"), from(fmt.Sprint(n), "2", "hello?"))
 	}

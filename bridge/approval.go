@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
@@ -51,52 +54,20 @@ const (
 	PolicyDeny  PolicyRule = "deny"
 )
 
-// Approval is what became of a call that needed one. It stands in the job of its turn.
-type Approval struct {
-	// Call names the call inside its conversation: the place of the reply that made it,
-	// and its id there.
-	Call string `json:"call"`
-	Tool string `json:"tool"`
-	// Hash is that of the call as the model made it, Shown that of the arguments that
-	// stand on the card: those the tool is given. A call with others asks again.
-	Hash  string `json:"hash"`
-	Shown string `json:"shown"`
-	// Card is the token of the card that asks.
-	Card string `json:"card"`
-	// Decision is there once it has counted.
-	Decision *Decision `json:"decision,omitempty"`
-}
-
-// Decision is the answer to a request for approval.
-type Decision struct {
-	// Choice is "allow", "deny" or "expired".
-	Choice string `json:"choice"`
-	// By is who decided, as platform:id, and Name what the platform calls them.
-	By   string    `json:"by,omitempty"`
-	Name string    `json:"name,omitempty"`
-	At   time.Time `json:"at"`
-}
-
-const (
-	choiceAllow   = "allow"
-	choiceDeny    = "deny"
-	choiceExpired = "expired"
-)
-
 // kindApproval is the [Card.Kind] of a request for approval.
 const kindApproval = "approval"
 
 // request is what the card of an approval has for its handler.
 type request struct {
 	// Job is the turn that waits in Lane.
-	Job  string `json:"job"`
-	Lane Chat   `json:"lane"`
-	Tool string `json:"tool"`
+	Job  string     `json:"job"`
+	Lane chats.Chat `json:"lane"`
+	Tool string     `json:"tool"`
 	// Requester is whose turn it is, as platform:id.
-	Requester string    `json:"requester"`
-	Direct    bool      `json:"direct,omitempty"`
-	Approvers Approvers `json:"approvers,omitempty"`
-	Decision  *Decision `json:"decision,omitempty"`
+	Requester string         `json:"requester"`
+	Direct    bool           `json:"direct,omitempty"`
+	Approvers Approvers      `json:"approvers,omitempty"`
+	Decision  *jobs.Decision `json:"decision,omitempty"`
 }
 
 // mayAllow reports whether a user may approve it.
@@ -118,7 +89,7 @@ var errGate = errors.New("bridge: it can not be found out whether a call may run
 
 // gate decides about the calls of a turn: first whether its user may make them still, then
 // whether somebody has to approve them.
-func (b *Bridge) gate(j *Job, h *history) agent.Gate {
+func (b *Bridge) gate(j *jobs.Job, h *sessions.History) agent.Gate {
 	permit := b.permit(j.Message)
 	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 		d, err := permit(ctx, call, tool)
@@ -136,7 +107,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
 }
 
-func (b *Bridge) decide(ctx context.Context, j *Job, h *history, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (b *Bridge) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
@@ -154,11 +125,11 @@ func (b *Bridge) decide(ctx context.Context, j *Job, h *history, call toolgroups
 	case PolicyDeny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
 	}
-	asked := Approval{
-		Call: h.place() + "/" + call.ID, Tool: tool.Name,
+	asked := jobs.Approval{
+		Call: h.Place() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
 	}
-	i := slices.IndexFunc(j.Approvals, func(a Approval) bool {
+	i := slices.IndexFunc(j.Approvals, func(a jobs.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
 	})
 	if i < 0 {
@@ -167,20 +138,10 @@ func (b *Bridge) decide(ctx context.Context, j *Job, h *history, call toolgroups
 	return b.decided(ctx, j, &j.Approvals[i], policy)
 }
 
-// place is the position of the reply whose calls are being resolved.
-func (h *history) place() string {
-	for i, m := range slices.Backward(h.messages) {
-		if m.Role == agent.RoleAssistant {
-			return strconv.FormatUint(uint64(h.at[i]), 10)
-		}
-	}
-	return "0"
-}
-
 // askApproval posts the card of a call.
-func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.History, asked *jobs.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
-		Job: j.Key(), Lane: j.lane(), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+		Job: j.Key(), Lane: laneOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")
@@ -196,8 +157,8 @@ func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *App
 	expires := b.cfg.Now().Add(b.cfg.ApprovalTimeout)
 	card := approvalCard(j, &r, tool, arguments, b.cfg.ApprovalTimeout)
 	card.Data, card.Expires = data, expires
-	key := strings.Join([]string{kindApproval, h.log, asked.Call, asked.Hash, asked.Shown}, "/")
-	asked.Card, err = b.post(ctx, key, j.address().Chat, card)
+	key := strings.Join([]string{kindApproval, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
+	asked.Card, err = b.post(ctx, key, j.Address().Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
@@ -213,7 +174,7 @@ func (b *Bridge) askApproval(ctx context.Context, j *Job, h *history, asked *App
 
 // decided is what has come of a request. Who decided is looked up again: they may have
 // lost the right since.
-func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy) (agent.Decision, error) {
+func (b *Bridge) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := b.cards.load(ctx, a.Card)
 	if err != nil {
 		return agent.Decision{}, err
@@ -233,16 +194,16 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 	strict.Approvers = policy.Approvers
 	if a.Decision == nil {
 		a.Decision = r.Decision
-		decision := cmp.Or(r.Decision, &Decision{Choice: string(kept.How)})
+		decision := cmp.Or(r.Decision, &jobs.Decision{Choice: string(kept.How)})
 		b.log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
 		b.measureDecision(j.Message.Chat.Platform, decision.Choice)
 	}
 	switch {
 	case kept.How == cardUnseen:
 		return deny("it could not be shown to a person")
-	case r.Decision == nil || r.Decision.Choice == choiceExpired:
-		return deny("nobody approved it within %s", lasting(b.cfg.ApprovalTimeout))
-	case r.Decision.Choice != choiceAllow:
+	case r.Decision == nil || r.Decision.Choice == jobs.ChoiceExpired:
+		return deny("nobody approved it within %s", wording.Minutes(b.cfg.ApprovalTimeout))
+	case r.Decision.Choice != jobs.ChoiceAllow:
 		return deny("%s said no", who(r.Decision))
 	case !r.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)) || !strict.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)):
 		return deny("%s approved it, and may not any more", who(r.Decision))
@@ -251,7 +212,7 @@ func (b *Bridge) decided(ctx context.Context, j *Job, a *Approval, policy Policy
 }
 
 // who names who decided, for the model.
-func who(d *Decision) string {
+func who(d *jobs.Decision) string {
 	if d.Name == "" {
 		return d.By
 	}
@@ -270,19 +231,19 @@ func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, 
 	if err := json.Unmarshal(press.Card.Data, &r); err != nil {
 		return CardResult{}, fmt.Errorf("decode request: %w", err)
 	}
-	d := Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: b.cfg.Now()}
-	by := "by " + shown(who(&d)) + "."
+	d := jobs.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: b.cfg.Now()}
+	by := "by " + wording.Shown(who(&d)) + "."
 	if r.Direct {
 		by = ""
 	}
 	result := CardResult{Close: true}
 	switch {
 	case press.Expired:
-		d = Decision{Choice: choiceExpired, At: d.At}
+		d = jobs.Decision{Choice: jobs.ChoiceExpired, At: d.At}
 		result.Text = "⌛ **Expired.** Nobody decided in time, so I did not run it."
-	case press.Choice == choiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+	case press.Choice == jobs.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
 		result.Toast, result.Text = "Denied.", "❌ **Denied** "+by
-	case press.Choice == choiceAllow && r.mayAllow(press.User, press.Role):
+	case press.Choice == jobs.ChoiceAllow && r.mayAllow(press.User, press.Role):
 		result.Toast, result.Text = "Allowed once.", "✅ **Allowed once** "+by
 	default:
 		return CardResult{Toast: r.refusal()}, nil
@@ -305,17 +266,6 @@ func (r *request) refusal() string {
 	return "Only who asked for this, or an administrator, can decide."
 }
 
-// undecided are the cards of a job that may still be open.
-func (j *Job) undecided() []string {
-	var tokens []string
-	for _, a := range j.Approvals {
-		if a.Decision == nil {
-			tokens = append(tokens, a.Card)
-		}
-	}
-	return tokens
-}
-
 // movedOn reports whether one of the decisions that a job waits for is there.
 func (b *Bridge) movedOn(ctx context.Context, undecided []string) (bool, error) {
 	for _, token := range undecided {
@@ -330,19 +280,9 @@ func (b *Bridge) movedOn(ctx context.Context, undecided []string) (bool, error) 
 	return len(undecided) == 0, nil
 }
 
-// approvedBy is who allowed a call that begins; empty where nobody was asked.
-func (j *Job) approvedBy(started agent.Message) string {
-	for _, a := range slices.Backward(j.Approvals) {
-		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == choiceAllow {
-			return a.Decision.By
-		}
-	}
-	return ""
-}
-
 // voidApprovals closes the cards of a turn that is over.
-func (b *Bridge) voidApprovals(ctx context.Context, j *Job) error {
-	for _, token := range j.undecided() {
+func (b *Bridge) voidApprovals(ctx context.Context, j *jobs.Job) error {
+	for _, token := range j.Undecided() {
 		if err := b.void(ctx, token, "⏹ **Over.** The request was ended, so I did not run it."); err != nil {
 			return err
 		}

@@ -12,6 +12,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -170,7 +173,7 @@ func TestC17CallWaitsForItsApproval(t *testing.T) {
 			!strings.Contains(all[0].text, "until then I wait")
 	})
 	// The decision is on record with the start of the call.
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -507,7 +510,7 @@ func TestC17PolicyDecides(t *testing.T) {
 func TestC17NoApprovalWithoutButtons(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Platforms = []bridge.Platform{struct{ bridge.Platform }{c.Platforms[0]}}
+		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
 	})
 	r.accept(direct("1", "run a"))
 	if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"it needs the approval of a person") || len(w.commands()) != 0 {
@@ -538,7 +541,7 @@ func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 	if answer := r.platform.wait(t, 3)[2].text; !strings.HasSuffix(answer, "ran a") {
 		t.Errorf("answer %q", answer)
 	}
-	if result := <-results; result.State != bridge.StateDone {
+	if result := <-results; result.State != jobs.StateDone {
 		t.Errorf("result %+v", result)
 	}
 }
@@ -674,7 +677,7 @@ func TestC17RestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
 	r.start()
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "**Over.**") && all[0].buttons == nil })
 	last := ""
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}

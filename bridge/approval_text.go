@@ -7,9 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
@@ -25,22 +27,22 @@ const (
 )
 
 // approvalCard is the question whether a call may run.
-func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
+func approvalCard(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
 	card := Card{Kind: kindApproval, ReplyTo: j.Message.ID, Choices: [][]Choice{{
-		{Label: "Allow once", Value: choiceAllow, Style: StylePrimary},
-		{Label: "Deny", Value: choiceDeny, Style: StyleDanger},
+		{Label: "Allow once", Value: jobs.ChoiceAllow, Style: chats.StylePrimary},
+		{Label: "Deny", Value: jobs.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
-	if j.isTask() || r.Direct {
+	if jobs.IsTask(j) || r.Direct {
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "**May I run %s?**", codeSpan(r.Tool))
-	if j.isTask() {
-		fmt.Fprintf(&text, " It is for the scheduled task %s.", shown(runes.Clip(j.Title, maxShownName)))
+	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
+	if jobs.IsTask(j) {
+		fmt.Fprintf(&text, " It is for the scheduled task %s.", wording.Shown(runes.Clip(j.Title, maxShownName)))
 	}
-	fmt.Fprintf(&text, "\n\n_%s_\n\n", shown(firstSentence(tool.Description)))
+	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
-		card.Lead = fmt.Sprintf("**What %s would be given:**\n\n%s", codeSpan(r.Tool), arguments)
+		card.Lead = fmt.Sprintf("**What %s would be given:**\n\n%s", wording.Code(r.Tool), arguments)
 		text.WriteString("What it would be given stands above. Please read it to its end.\n\n")
 	} else {
 		text.WriteString(arguments + "\n\n")
@@ -51,11 +53,11 @@ func approvalCard(j *Job, r *request, tool toolgroups.Tool, arguments string, ti
 	case r.Direct:
 		text.WriteString("You can allow it")
 	case r.Approvers == ApproversRequester:
-		fmt.Fprintf(&text, "Only %s can allow it", shown(runes.Clip(requesterName(j), maxShownName)))
+		fmt.Fprintf(&text, "Only %s can allow it", wording.Shown(runes.Clip(requesterName(j), maxShownName)))
 	default:
-		fmt.Fprintf(&text, "%s or an administrator can allow it", shown(runes.Clip(requesterName(j), maxShownName)))
+		fmt.Fprintf(&text, "%s or an administrator can allow it", wording.Shown(runes.Clip(requesterName(j), maxShownName)))
 	}
-	fmt.Fprintf(&text, " within %s; until then I wait.", lasting(timeout))
+	fmt.Fprintf(&text, " within %s; until then I wait.", wording.Minutes(timeout))
 	card.Text = text.String()
 	return card
 }
@@ -69,22 +71,11 @@ func overText(card, outcome string) string {
 	return strings.TrimSpace(card + "\n\n" + outcome)
 }
 
-func requesterName(j *Job) string {
+func requesterName(j *jobs.Job) string {
 	if j.Message.UserName != "" {
 		return j.Message.UserName
 	}
 	return j.Message.User
-}
-
-// lasting is a duration as people say it.
-func lasting(d time.Duration) string {
-	if d >= time.Minute && d%time.Minute == 0 {
-		if d == time.Minute {
-			return "a minute"
-		}
-		return fmt.Sprintf("%d minutes", d/time.Minute)
-	}
-	return d.String()
 }
 
 // firstSentence is the beginning of a tool's description, on one line.
@@ -94,31 +85,6 @@ func firstSentence(text string) string {
 		line = line[:i+1]
 	}
 	return runes.Clip(line, maxAbout)
-}
-
-// shown is a text of one line as Markdown that shows it as it is.
-func shown(text string) string {
-	return escapeMarkdown(strings.Join(strings.Fields(reveal(text)), " "))
-}
-
-// codeSpan shows a name in the type of code.
-func codeSpan(name string) string {
-	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(reveal(name)), " "), "`", "'") + "`"
-}
-
-// reveal makes visible what a person would not see, or would see in another order:
-// control characters, marks of direction, characters without a width.
-func reveal(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r) && visible(string(r)) || r == ' ':
-			out.WriteRune(r)
-		default:
-			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
-		}
-	}
-	return out.String()
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -134,11 +100,11 @@ func showArguments(raw json.RawMessage) (string, bool) {
 	}
 	fields, ok := argumentFields(raw)
 	if !ok {
-		return fence(string(raw)), true
+		return wording.Fence(string(raw)), true
 	}
 	var text strings.Builder
 	for _, f := range fields {
-		fmt.Fprintf(&text, "%s:\n\n%s\n\n", codeSpan(f.name), fence(f.value))
+		fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.Code(f.name), wording.Fence(f.value))
 	}
 	shown := strings.TrimSpace(text.String())
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
@@ -175,19 +141,4 @@ func argumentFields(raw json.RawMessage) ([]field, bool) {
 		return nil, false
 	}
 	return fields, true
-}
-
-// fence shows a text in a block of code that it can not get out of.
-func fence(text string) string {
-	longest, run := 0, 0
-	for _, r := range text {
-		if r == '`' {
-			run++
-			longest = max(longest, run)
-		} else {
-			run = 0
-		}
-	}
-	marks := strings.Repeat("`", max(3, longest+1))
-	return marks + "\n" + reveal(text) + "\n" + marks
 }

@@ -6,16 +6,18 @@ import (
 	"slices"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 )
 
 // suspend puts on disk that a job waits for a decision. Its lane is held for it, without
 // a goroutine.
-func (b *Bridge) suspend(j *Job) error {
-	j.State = StateWaiting
+func (b *Bridge) suspend(j *jobs.Job) error {
+	j.State = jobs.StateWaiting
 	err := b.saveAlways(j)
-	j.suspended = err == nil
+	j.Suspended = err == nil
 	if err != nil {
-		j.State = StateOpen
+		j.State = jobs.StateOpen
 		b.log.Error("a turn that waits for an approval can not be stored, trying again", "job", j.Key(), "err", err)
 	}
 	return err
@@ -23,21 +25,21 @@ func (b *Bridge) suspend(j *Job) error {
 
 // awake returns nil where there is something to do for a job: it does not wait for an
 // approval, or has one. From then on a restart that finds it counts again.
-func (b *Bridge) awake(ctx context.Context, j *Job) error {
-	if j.State != StateWaiting {
+func (b *Bridge) awake(ctx context.Context, j *jobs.Job) error {
+	if j.State != jobs.StateWaiting {
 		return nil
 	}
-	j.counted = true
-	moved, err := b.movedOn(ctx, j.undecided())
+	j.Counted = true
+	moved, err := b.movedOn(ctx, j.Undecided())
 	if err != nil {
 		return err
 	}
 	if !moved {
 		return agent.ErrSuspended
 	}
-	j.State = StateOpen
-	if err := b.jobs.save(ctx, j); err != nil {
-		j.State = StateWaiting
+	j.State = jobs.StateOpen
+	if err := b.jobs.Save(ctx, j); err != nil {
+		j.State = jobs.StateWaiting
 		return err
 	}
 	return nil
@@ -45,15 +47,15 @@ func (b *Bridge) awake(ctx context.Context, j *Job) error {
 
 // held is a job that waits for an approval, with what does not change while it does.
 type held struct {
-	job *Job
+	job *jobs.Job
 	// cards ask for the decisions, about these tools.
 	cards, tools []string
 }
 
-func newHeld(j *Job) *held {
-	h := &held{job: j, cards: j.undecided()}
+func newHeld(j *jobs.Job) *held {
+	h := &held{job: j, cards: j.Undecided()}
 	for _, a := range j.Approvals {
-		if name := codeSpan(a.Tool); a.Decision == nil && !slices.Contains(h.tools, name) {
+		if name := wording.Code(a.Tool); a.Decision == nil && !slices.Contains(h.tools, name) {
 			h.tools = append(h.tools, name)
 		}
 	}
@@ -62,7 +64,7 @@ func newHeld(j *Job) *held {
 
 // hold keeps the lane for a job that ran and waits now. The decision, or the command
 // that ends it, may have come meanwhile.
-func (b *Bridge) hold(ran context.Context, l *lane, j *Job) {
+func (b *Bridge) hold(ran context.Context, l *lane, j *jobs.Job) {
 	h := newHeld(j)
 	b.mu.Lock()
 	l.users++
@@ -71,7 +73,7 @@ func (b *Bridge) hold(ran context.Context, l *lane, j *Job) {
 	l.messages.held = h
 	cause := context.Cause(ran)
 	l.messages.done()
-	var next *Job
+	var next *jobs.Job
 	if cause != nil {
 		l.unhold(cause)
 	} else if len(l.messages.waiting) > 0 {
@@ -111,7 +113,7 @@ func (b *Bridge) free(l *lane, key string) {
 func (l *lane) unhold(cause error) {
 	j := l.messages.held.job
 	l.messages.held = nil
-	j.suspended, j.ended = false, cause
+	j.Suspended, j.Ended = false, cause
 	l.messages.insert(j)
 }
 
@@ -138,10 +140,10 @@ func (l *lane) waits() *held {
 
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
-func (b *Bridge) hint(ctx context.Context, l *lane, j *Job) {
+func (b *Bridge) hint(ctx context.Context, l *lane, j *jobs.Job) {
 	held := l.waits()
 	if held == nil || held.job.Seq >= j.Seq || len(held.cards) == 0 || // its own turn may wait already
-		b.isCommand(j) || j.ofCard() || j.Message.Kind == kindLoad || j.Notice != "" {
+		b.isCommand(j) || ofCard(j) || j.Message.Kind == jobs.KindLoad || j.Notice != "" {
 		return
 	}
 	err := b.Post(ctx, "wait/"+held.cards[0], j.Message.Chat, Card{

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -19,7 +19,7 @@ func TestAsidesAreListedByTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := bridge.Asides(t.Context(), store)
+	all, err := jobs.ListAsides(t.Context(), store)
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
 	}

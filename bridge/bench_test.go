@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -25,7 +26,7 @@ func BenchmarkMessage(b *testing.B) {
 	p := newPlatform()
 	bot, err := bridge.New(bridge.Config{
 		Store: store, Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry },
-		Platforms: []bridge.Platform{p}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), DrainTimeout: -1,
+		Platforms: []chats.Platform{p}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), DrainTimeout: -1,
 	})
 	if err != nil {
 		b.Fatal(err)

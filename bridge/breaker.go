@@ -7,15 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
-
-// Pinger is a platform with a call that changes nothing and shows whether the platform is
-// in order. Without one, a send has to find out.
-type Pinger interface {
-	// Ping returns nil where the platform has answered as it should.
-	Ping(ctx context.Context) error
-}
 
 // Pauses before a platform that is out of order is asked again: they double.
 const (
@@ -44,9 +38,9 @@ type breaker struct {
 	changed chan struct{}
 }
 
-func newBreaker(p Platform, log *slog.Logger) *breaker {
+func newBreaker(p chats.Platform, log *slog.Logger) *breaker {
 	k := &breaker{name: p.Name(), log: log, changed: make(chan struct{})}
-	if pinger, ok := p.(Pinger); ok {
+	if pinger, ok := p.(chats.Pinger); ok {
 		k.ping = pinger.Ping
 	}
 	return k
@@ -117,7 +111,7 @@ func (k *breaker) probe(ctx context.Context) error {
 func (k *breaker) report(probe bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var failure *SendError
+	var failure *chats.SendError
 	now, sent := time.Now(), err == nil || errors.As(err, &failure)
 	switch out := isOutage(failure); {
 	case out && k.tripped.IsZero():
@@ -148,6 +142,6 @@ func (k *breaker) release() {
 }
 
 // isOutage reports whether a send failed because of the platform, and not of itself.
-func isOutage(failure *SendError) bool {
-	return failure != nil && (failure.Outcome == Unknown || failure.Outage)
+func isOutage(failure *chats.SendError) bool {
+	return failure != nil && (failure.Outcome == chats.Unknown || failure.Outage)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 var errCut = errors.New("the connection broke")
@@ -22,7 +24,7 @@ type outage struct {
 	*platform
 
 	// outcome is what becomes of a send meanwhile, pings whether it answers those.
-	outcome bridge.Outcome
+	outcome chats.Outcome
 	pings   bool
 
 	mu          sync.Mutex
@@ -63,22 +65,22 @@ func (o *outage) fate(_ int, arrived bool) error {
 		return nil
 	}
 	o.sent++
-	return &bridge.SendError{Outcome: o.outcome, Outage: true, Err: errCut}
+	return &chats.SendError{Outcome: o.outcome, Outage: true, Err: errCut}
 }
 
-func newOutage(t *testing.T, outcome bridge.Outcome, pings bool) (*rig, *outage) {
+func newOutage(t *testing.T, outcome chats.Outcome, pings bool) (*rig, *outage) {
 	t.Helper()
 	o := &outage{outcome: outcome, pings: pings}
 	r := newRig(t, echo, func(cfg *bridge.Config) {
 		o.platform, _ = cfg.Platforms[0].(*platform)
 		o.fail = o.fate
-		cfg.Platforms = []bridge.Platform{o}
+		cfg.Platforms = []chats.Platform{o}
 	})
 	return r, o
 }
 
 // saidIn is a message in a direct chat of its own.
-func saidIn(chat, id int, text string) bridge.Message {
+func saidIn(chat, id int, text string) chats.Message {
 	m := direct(fmt.Sprint(id), text)
 	m.Chat.ID, m.User = fmt.Sprint(chat), fmt.Sprint(chat)
 	return m
@@ -90,17 +92,17 @@ func saidIn(chat, id int, text string) bridge.Message {
 func TestAttack02AnOutageLosesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		outcome bridge.Outcome
+		outcome chats.Outcome
 		pings   bool
 		lasts   time.Duration
 		marks   int // at most
 		sends   int // at most, in vain
 		pinged  int // at most, while it lasts
 	}{
-		{"takes the request and closes", bridge.Unknown, false, 6 * time.Hour, 100, 100, 400},
-		{"takes the request and closes for a moment", bridge.Unknown, false, 45 * time.Second, 100, 100, 20},
-		{"answers 504 and says that it is well", bridge.Unknown, true, 30 * time.Second, 110, 110, 20},
-		{"can not be reached", bridge.Later, false, 6 * time.Hour, 0, 100, 400},
+		{"takes the request and closes", chats.Unknown, false, 6 * time.Hour, 100, 100, 400},
+		{"takes the request and closes for a moment", chats.Unknown, false, 45 * time.Second, 100, 100, 20},
+		{"answers 504 and says that it is well", chats.Unknown, true, 30 * time.Second, 110, 110, 20},
+		{"can not be reached", chats.Later, false, 6 * time.Hour, 0, 100, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,7 +162,7 @@ func inOrder(t *testing.T, p *platform, chats, each int) (marks int) {
 // told once the platform is back. What is asked then is answered.
 func TestAttack02NothingIsGivenUpInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, o := newOutage(t, bridge.Unknown, false)
+		r, o := newOutage(t, chats.Unknown, false)
 		o.begin(48 * time.Hour)
 		r.accept(direct("1", "old"), direct("2", "young"))
 		pass(t, 20*3600)
@@ -194,9 +196,9 @@ func TestAttack02NothingIsGivenUpInSilence(t *testing.T) {
 	})
 }
 
-func asides(t *testing.T, r *rig) []bridge.Aside {
+func asides(t *testing.T, r *rig) []jobs.Aside {
 	t.Helper()
-	all, err := bridge.Asides(t.Context(), r.cfg.Store)
+	all, err := jobs.ListAsides(t.Context(), r.cfg.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +212,7 @@ func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 		o := &outage{}
 		r := newRig(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
-			cfg.Platforms = []bridge.Platform{poisoned{o}}
+			cfg.Platforms = []chats.Platform{poisoned{o}}
 		})
 		r.accept(saidIn(0, 1, "poison"))
 		for n := range 100 {
@@ -241,10 +243,10 @@ func TestAttack02OnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 // poisoned breaks each send to the chat 0, after it is shown.
 type poisoned struct{ *outage }
 
-func (p poisoned) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p poisoned) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	id, err := p.platform.Send(ctx, to, part)
 	if err == nil && to.Chat.ID == "0" && part.Plain == "" {
-		return "", &bridge.SendError{Outcome: bridge.Unknown, Err: errCut}
+		return "", &chats.SendError{Outcome: chats.Unknown, Err: errCut}
 	}
 	return id, err
 }
@@ -278,10 +280,10 @@ func (p *platform) awaitIn(t *testing.T, chat string, n int) {
 // TestAttack02CommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
 // nothing can be sent, and the bridge ends.
 func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
-	for command, state := range map[string]bridge.State{"/stop": bridge.StateStopped, "/clear": bridge.StateCleared} {
+	for command, state := range map[string]jobs.State{"/stop": jobs.StateStopped, "/clear": jobs.StateCleared} {
 		t.Run(command, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, o := newOutage(t, bridge.Unknown, false)
+				r, o := newOutage(t, chats.Unknown, false)
 				o.begin(30 * time.Minute)
 				r.accept(saidIn(7, 9, "the one that asks"))
 				pass(t, 1)
@@ -319,11 +321,11 @@ func TestAttack02CommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 // TestAttack02AFloodIsNoOutage: a refusal of one chat, or a limit, asks nobody anything.
 func TestAttack02AFloodIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, o := newOutage(t, bridge.Later, false)
-		o.fail = outcomes(map[int]*bridge.SendError{
-			1: {Outcome: bridge.Later, RetryAfter: time.Hour, Err: errCut},
-			2: {Outcome: bridge.Refused, Err: errCut},
-			3: {Outcome: bridge.Later, Err: errCut},
+		r, o := newOutage(t, chats.Later, false)
+		o.fail = outcomes(map[int]*chats.SendError{
+			1: {Outcome: chats.Later, RetryAfter: time.Hour, Err: errCut},
+			2: {Outcome: chats.Refused, Err: errCut},
+			3: {Outcome: chats.Later, Err: errCut},
 		})
 		r.accept(saidIn(1, 1, "a"))
 		synctest.Wait()
@@ -342,12 +344,12 @@ func TestAttack02EditsWaitToo(t *testing.T) {
 		o := &outage{}
 		r := newRig(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
-			cfg.Platforms = []bridge.Platform{editable{o}}
+			cfg.Platforms = []chats.Platform{editable{o}}
 			cfg.Cards = map[string]bridge.CardHandler{"test": func(context.Context, bridge.CardPress) (bridge.CardResult, error) {
 				return bridge.CardResult{Text: "pressed", Close: true}, nil
 			}}
 		})
-		err := r.bridge.Post(t.Context(), "k", bridge.Chat{Platform: "fake", ID: "1"}, bridge.Card{
+		err := r.bridge.Post(t.Context(), "k", chats.Chat{Platform: "fake", ID: "1"}, bridge.Card{
 			Kind: "test", Text: "question", Choices: [][]bridge.Choice{{{Label: "yes", Value: "yes"}}},
 		})
 		if err != nil {
@@ -357,7 +359,7 @@ func TestAttack02EditsWaitToo(t *testing.T) {
 		synctest.Wait()
 		o.begin(3 * time.Hour)
 		press := direct("p", card.buttons[0][0].Data)
-		press.Kind, press.On = bridge.KindPress, card.id
+		press.Kind, press.On = chats.KindPress, card.id
 		r.accept(press)
 		pass(t, 4*3600)
 		if got := o.texts(); len(got) != 1 || got[0] != "pressed" {
@@ -370,7 +372,7 @@ func TestAttack02EditsWaitToo(t *testing.T) {
 // editable fails edits during the outage.
 type editable struct{ *outage }
 
-func (e editable) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+func (e editable) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if err := e.fate(0, false); err != nil {
 		return err
 	}
@@ -378,7 +380,7 @@ func (e editable) Edit(ctx context.Context, to bridge.Address, id string, part b
 }
 
 // receipt returns a job that is closed.
-func receipt(t *testing.T, r *rig, key string) (j bridge.Job) {
+func receipt(t *testing.T, r *rig, key string) (j jobs.Job) {
 	t.Helper()
 	entry, err := r.cfg.Store.Get(t.Context(), "job/done/"+key)
 	if err == nil {

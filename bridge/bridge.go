@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -34,7 +37,7 @@ type Config struct {
 	// Tools returns the present registry.
 	Tools func() *toolgroups.Registry
 	// Platforms deliver messages and take answers. Their names differ.
-	Platforms []Platform
+	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
 	Access Access
@@ -83,7 +86,7 @@ type Config struct {
 	// Moved, if not nil, is told that a chat goes on under another id, before messages
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
-	Moved func(ctx context.Context, from, to Chat) error
+	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
@@ -114,7 +117,7 @@ type Config struct {
 	// [DefaultDrainTimeout], a negative value no time at all.
 	DrainTimeout time.Duration
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
-	Observe func(Chat, agent.Event)
+	Observe func(chats.Chat, agent.Event)
 	// Measure, if not nil, is told what is to be counted, by the name of the platform. It
 	// is called from several goroutines and must not wait.
 	Measure func(platform string, what Measured)
@@ -153,15 +156,16 @@ type Bridge struct {
 	cfg       Config
 	log       *slog.Logger
 	store     storage.Store
-	jobs      jobs
+	jobs      jobs.Store
+	asides    jobs.Asides
 	cards     cards
 	handlers  map[string]CardHandler
 	expiry    *expiry
-	platforms map[string]Platform
+	platforms map[string]chats.Platform
 	breakers  map[string]*breaker // one for each platform
 	commands  []command
 	names     *regexp.Regexp // of the commands, in texts
-	history   *historyCache
+	history   *sessions.Cache
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
 
@@ -185,13 +189,13 @@ type Bridge struct {
 	mending sync.Mutex
 
 	mu      sync.Mutex
-	byChat  map[Chat]*lane
+	byChat  map[chats.Chat]*lane
 	lastSeq int64
-	closing bool               // no lane begins another job
-	told    map[Chat]time.Time // that their messages waited, and when
+	closing bool                     // no lane begins another job
+	told    map[chats.Chat]time.Time // that their messages waited, and when
 	// moves are the chats that go on under another id, moving both ends of the moves that
 	// are not over, with where they lead.
-	moves, moving map[Chat]Chat
+	moves, moving map[chats.Chat]chats.Chat
 	// hushed is closed, and replaced, when something ended in a chat that moves.
 	hushed  chan struct{}
 	waiting map[string]int       // by who wrote them, in shared chats
@@ -217,30 +221,31 @@ func New(cfg Config) (*Bridge, error) {
 		cfg:       cfg,
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
-		jobs:      jobs{kv: cfg.Store},
+		jobs:      jobs.Store{Kv: cfg.Store},
 		cards:     cards{kv: cfg.Store},
 		expiry:    newExpiry(),
 		turns:     turns{free: cfg.MaxTurns},
 		sends:     make(chan struct{}, cfg.MaxTurns),
 		toasts:    make(chan struct{}, maxToasts),
-		platforms: make(map[string]Platform),
+		platforms: make(map[string]chats.Platform),
 		breakers:  make(map[string]*breaker),
 		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
-		byChat:    make(map[Chat]*lane),
-		told:      make(map[Chat]time.Time),
-		moves:     make(map[Chat]Chat),
-		moving:    make(map[Chat]Chat),
+		byChat:    make(map[chats.Chat]*lane),
+		told:      make(map[chats.Chat]time.Time),
+		moves:     make(map[chats.Chat]chats.Chat),
+		moving:    make(map[chats.Chat]chats.Chat),
 		hushed:    make(chan struct{}),
 		waiting:   make(map[string]int),
 		full:      make(map[string]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
+	b.asides = jobs.Asides{Kv: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)
-	b.history = newHistoryCache(cfg.Store, cfg.WindowTokens)
+	b.history = sessions.NewCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
@@ -365,8 +370,8 @@ func (b *Bridge) drain() {
 	<-done
 }
 
-func (b *Bridge) announce(ctx context.Context, p Platform) {
-	announcer, ok := p.(Announcer)
+func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
+	announcer, ok := p.(chats.Announcer)
 	if !ok {
 		return
 	}
@@ -386,4 +391,4 @@ func (b *Bridge) Health() error {
 	return all
 }
 
-var _ Inbox = (*Bridge)(nil)
+var _ chats.Inbox = (*Bridge)(nil)

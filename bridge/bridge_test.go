@@ -10,6 +10,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -114,9 +116,9 @@ func TestD02ClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
 
 func countHistory(t *testing.T, r *rig, generation int) int {
 	t.Helper()
-	c := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: generation}
+	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: generation}
 	n := 0
-	for _, err := range bridge.Messages(t.Context(), r.cfg.Store, c.Log()) {
+	for _, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +133,7 @@ func TestB06ClearTwiceLeavesOneEmptySession(t *testing.T) {
 	r.platform.wait(t, 1)
 	r.accept(direct("2", "/clear"), direct("3", "/clear"), direct("4", "/new"))
 	r.platform.wait(t, 4)
-	s, err := bridge.CurrentSession(t.Context(), r.cfg.Store, bridge.Chat{Platform: "fake", ID: "1"})
+	s, err := sessions.Current(t.Context(), r.cfg.Store, chats.Chat{Platform: "fake", ID: "1"})
 	if err != nil || s.Generation != 2 {
 		t.Errorf("generation %d (%v), want 2", s.Generation, err)
 	}
@@ -146,7 +148,7 @@ func TestClearInASharedChatNeedsAnAdministrator(t *testing.T) {
 	if got := r.platform.wait(t, 1); strings.Contains(got[0].text, "cleared") {
 		t.Errorf("a member cleared the chat: %q", got[0].text)
 	}
-	for n, m := range []bridge.Message{group("2", "8", "/clear"), opener, group("4", "9", "/clear")} {
+	for n, m := range []chats.Message{group("2", "8", "/clear"), opener, group("4", "9", "/clear")} {
 		r.accept(m)
 		if got := r.platform.wait(t, n+2); !strings.Contains(got[n+1].text, "cleared") || got[n+1].to.ReplyTo != m.ID {
 			t.Errorf("user %s: %q in reply to %q", m.User, got[n+1].text, got[n+1].to.ReplyTo)
@@ -204,9 +206,9 @@ func TestAnEditOfAWaitingMessageAmendsIt(t *testing.T) {
 	r.accept(direct("1", "slow"), direct("2", "wrong"))
 	<-s.asked
 	edit := direct("2", "right")
-	edit.Kind = bridge.KindEdit
+	edit.Kind = chats.KindEdit
 	late := direct("1", "too late")
-	late.Kind = bridge.KindEdit
+	late.Kind = chats.KindEdit
 	r.accept(edit, late)
 	close(s.free)
 	if got := texts(r.platform.wait(t, 2)); got[0] != "re: slow" || got[1] != "re: right" {
@@ -291,7 +293,7 @@ func TestAPanicIsASentenceToo(t *testing.T) {
 
 func TestB19OnePlatformThatGivesUpLeavesTheOthers(t *testing.T) {
 	broken := newPlatform()
-	broken.run = func(context.Context, bridge.Inbox) error { return errors.New("wrong token") }
+	broken.run = func(context.Context, chats.Inbox) error { return errors.New("wrong token") }
 	r := newRig(t, echo, func(c *bridge.Config) { c.Platforms = append(c.Platforms, named{broken, "broken"}) })
 	r.accept(direct("1", "x"))
 	r.platform.wait(t, 1)
@@ -324,7 +326,7 @@ func TestMovedChatKeepsItsConversation(t *testing.T) {
 	})
 	r.accept(group("1", "5", "before"))
 	r.platform.wait(t, 1)
-	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
+	from, to := chats.Chat{Platform: "fake", ID: "g"}, chats.Chat{Platform: "fake", ID: "s"}
 	for range 2 { // the second time changes nothing
 		if err := r.bridge.Moved(t.Context(), from, to); err != nil {
 			t.Fatal(err)

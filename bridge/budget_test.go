@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
 
@@ -47,7 +48,7 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "chose yes") })
 	r.accept(direct("1", "hello"))
 	said := 0
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil || m.Text != "hello" {
 			t.Errorf("on record: %+v, %v", m, err)
 		}

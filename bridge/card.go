@@ -2,17 +2,16 @@ package bridge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
 )
 
@@ -54,8 +53,8 @@ type Choice struct {
 	// Label is what the button says: plain text of at most [MaxLabel] characters.
 	Label string `json:"label"`
 	// Value is what the handler is told. It never leaves the bot.
-	Value string      `json:"value"`
-	Style ButtonStyle `json:"style,omitempty"`
+	Value string            `json:"value"`
+	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
 // CardPress is the press of a button, or the end of a card that nobody has decided.
@@ -66,7 +65,7 @@ type CardPress struct {
 	// UserName is what the platform calls who pressed.
 	UserName string
 	// Place is the chat as a value.
-	Place Chat
+	Place chats.Chat
 	// Choice is the value of the button.
 	Choice string
 	// Expired says that nobody pressed in time: there is no Choice, and the card is
@@ -114,19 +113,13 @@ func (b *Bridge) addCards(more map[string]CardHandler) {
 // under the same key is dropped, for [ReceiptAge] after the first was delivered.
 //
 // Post waits until Run has found what a former run left open.
-func (b *Bridge) Post(ctx context.Context, key string, to Chat, card Card) error {
+func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card Card) error {
 	_, err := b.post(ctx, key, to, card)
 	return err
 }
 
-// hashed makes an id of what may be long or hold characters that ids must not.
-func hashed(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:16])
-}
-
 // post returns the token of the card that stands under the key.
-func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (string, error) {
+func (b *Bridge) post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
 	select {
 	case <-b.resumed:
 	case <-ctx.Done():
@@ -136,12 +129,12 @@ func (b *Bridge) post(ctx context.Context, key string, to Chat, card Card) (stri
 }
 
 // postNow posts while what a former run left open is still being looked for.
-func (b *Bridge) postNow(ctx context.Context, key string, to Chat, card Card) (string, error) {
-	m := Message{Chat: to, ID: hashed(key), Kind: kindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
+func (b *Bridge) postNow(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
+	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: jobs.KindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}
-	known, err := b.findJob(ctx, jobKey(m))
+	known, err := b.findJob(ctx, jobs.KeyOf(m))
 	if known != nil || err != nil {
 		return tokenOf(known), err
 	}
@@ -149,8 +142,8 @@ func (b *Bridge) postNow(ctx context.Context, key string, to Chat, card Card) (s
 	if err != nil {
 		return "", err
 	}
-	j := &Job{Message: m, Card: kept.Token, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
-	added, err := b.jobs.add(ctx, j)
+	j := &jobs.Job{Message: m, Card: kept.Token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
+	added, err := b.jobs.Add(ctx, j)
 	if err != nil {
 		return "", fmt.Errorf("post card to %s: %w", to, err)
 	}
@@ -169,18 +162,18 @@ func (b *Bridge) postNow(ctx context.Context, key string, to Chat, card Card) (s
 }
 
 // findJob returns a job, open or closed; one that does not decode is set aside.
-func (b *Bridge) findJob(ctx context.Context, key string) (*Job, error) {
-	j, err := b.jobs.find(ctx, key)
-	if d, is := errors.AsType[*damagedError](err); is {
-		if _, err := b.mend(ctx, d, Chat{}, ""); err != nil {
+func (b *Bridge) findJob(ctx context.Context, key string) (*jobs.Job, error) {
+	j, err := b.jobs.Find(ctx, key)
+	if d, is := errors.AsType[*jobs.DamagedError](err); is {
+		if _, err := b.mend(ctx, d, chats.Chat{}, ""); err != nil {
 			return nil, err
 		}
-		return b.jobs.find(ctx, key)
+		return b.jobs.Find(ctx, key)
 	}
 	return j, err
 }
 
-func tokenOf(j *Job) string {
+func tokenOf(j *jobs.Job) string {
 	if j == nil {
 		return ""
 	}
@@ -188,7 +181,7 @@ func tokenOf(j *Job) string {
 }
 
 // keepCard checks a card and stores it, open, before it is shown anywhere.
-func (b *Bridge) keepCard(ctx context.Context, chat Chat, card Card) (*keptCard, error) {
+func (b *Bridge) keepCard(ctx context.Context, chat chats.Chat, card Card) (*keptCard, error) {
 	if err := b.checkCard(chat, card); err != nil {
 		return nil, err
 	}
@@ -209,11 +202,11 @@ func (b *Bridge) keepCard(ctx context.Context, chat Chat, card Card) (*keptCard,
 	return kept, nil
 }
 
-func (b *Bridge) checkCard(chat Chat, card Card) error {
+func (b *Bridge) checkCard(chat chats.Chat, card Card) error {
 	if len(card.Choices) == 0 {
 		return nil
 	}
-	if _, ok := b.platforms[chat.Platform].(Editor); !ok {
+	if _, ok := b.platforms[chat.Platform].(chats.Editor); !ok {
 		return fmt.Errorf("card for %s: %w", chat, ErrNoButtons)
 	}
 	if b.handlers[card.Kind] == nil {
@@ -238,7 +231,7 @@ func checkChoices(rows [][]Choice) error {
 // renderCard makes the parts of a card: its lead, its text, and the buttons under the
 // last part. Lead says how many of them belong to the lead. Only known secrets are
 // masked: a text that has merely the shape of one may be what somebody decides about.
-func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int) {
+func (b *Bridge) renderCard(j *jobs.Job, kept *keptCard) (parts []jobs.SentPart, lead int) {
 	if kept.Lead != "" {
 		parts = b.renderMasked(j, b.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
@@ -248,7 +241,7 @@ func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int)
 		text = b.spelled(kept.Chat.Platform, text)
 	}
 	parts = append(parts, b.renderMasked(j, b.cfg.RedactCards(text))...)
-	if _, ok := b.platforms[kept.Chat.Platform].(Editor); ok && len(parts) > lead {
+	if _, ok := b.platforms[kept.Chat.Platform].(chats.Editor); ok && len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
 	}
 	return parts, lead
@@ -256,12 +249,12 @@ func (b *Bridge) renderCard(j *Job, kept *keptCard) (parts []SentPart, lead int)
 
 // cardSent keeps which messages show a card, once all of it was sent. One that could not
 // be shown whole is closed: nobody is to decide about what they have not seen.
-func (b *Bridge) cardSent(ctx context.Context, j *Job) error {
+func (b *Bridge) cardSent(ctx context.Context, j *jobs.Job) error {
 	var ids []string
 	failed, repeated := false, false
 	for _, p := range j.Parts {
 		ids = append(ids, p.ID)
-		failed = failed || p.State == PartFailed
+		failed = failed || p.State == jobs.PartFailed
 		repeated = repeated || p.Repeat
 	}
 	if j.Aside != "" {
@@ -270,7 +263,7 @@ func (b *Bridge) cardSent(ctx context.Context, j *Job) error {
 	kept, err := b.cards.update(ctx, j.Card, func(kept *keptCard) {
 		_, lead := b.renderCard(j, kept)
 		kept.IDs = ids[min(lead, len(ids)):]
-		kept.Chat, kept.Twice = j.address().Chat, repeated
+		kept.Chat, kept.Twice = j.Address().Chat, repeated
 	})
 	if err != nil || kept == nil {
 		return err

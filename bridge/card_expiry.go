@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
 )
 
@@ -80,8 +82,8 @@ func (b *Bridge) watchCards(ctx context.Context) {
 
 // expire makes the job that ends a card.
 func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
-	j := b.cardJob(kindExpire, kept, kept.Token)
-	added, err := b.jobs.add(ctx, j)
+	j := b.cardJob(jobs.KindExpire, kept, kept.Token)
+	added, err := b.jobs.Add(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
 
 // endCard closes the card whose time is over. Presses of its chat wait for it, so a handler
 // that goes wrong each time is not asked for ever.
-func (b *Bridge) endCard(ctx context.Context, j *Job) error {
+func (b *Bridge) endCard(ctx context.Context, j *jobs.Job) error {
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	kept, err := b.cards.load(limited, j.Card)
@@ -103,10 +105,10 @@ func (b *Bridge) endCard(ctx context.Context, j *Job) error {
 		return err
 	case !kept.open():
 		return b.settled(limited, kept)
-	case j.tries >= pressTries:
+	case j.Tries >= pressTries:
 		return b.closeCard(limited, kept, CardResult{}, cardExpired)
 	}
-	j.tries++
+	j.Tries++
 	return b.lapse(limited, kept, cardExpired)
 }
 
@@ -164,11 +166,11 @@ func (b *Bridge) openCards(ctx context.Context) error {
 		}
 		return nil
 	}, func(err error) error {
-		d, is := errors.AsType[*damagedError](err)
+		d, is := errors.AsType[*jobs.DamagedError](err)
 		if !is {
 			return err
 		}
-		_, err = b.mend(ctx, d, Chat{}, "")
+		_, err = b.mend(ctx, d, chats.Chat{}, "")
 		return err
 	})
 }

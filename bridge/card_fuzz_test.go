@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Whatever comes back from a platform as the data of a button, nothing but a button of
@@ -31,7 +32,7 @@ func FuzzC16Press(f *testing.F) {
 		for i, text := range []string{data, mixed} {
 			id := fmt.Sprint("p", i)
 			r.accept(pressOn(shown, id, "1", text))
-			known := slices.ContainsFunc(slices.Concat(shown.buttons...), func(b bridge.Button) bool { return b.Data == text })
+			known := slices.ContainsFunc(slices.Concat(shown.buttons...), func(b chats.Button) bool { return b.Data == text })
 			if toast := r.platform.toast(t, id); toast == "thanks" && !known {
 				t.Errorf("%q presses a button", text)
 			}

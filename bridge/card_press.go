@@ -9,14 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
-)
-
-// The kinds of jobs that cards make beside presses. No platform delivers them.
-const (
-	kindCard    Kind = "card"         // a card to be sent
-	kindExpire  Kind = "card-expire"  // a card whose time is over
-	kindRefresh Kind = "card-refresh" // a card whose message shows an older version
 )
 
 // What presses are told that do nothing.
@@ -40,23 +36,23 @@ const pressTries = 5
 // pressTimeout bounds what is done with one press.
 const pressTimeout = 30 * time.Second
 
-func (j *Job) isPress() bool { return j.Message.Kind == KindPress }
+func isPress(j *jobs.Job) bool { return j.Message.Kind == chats.KindPress }
 
 // ofCard reports whether a job belongs to a card: it waits for no message of its chat.
-func (j *Job) ofCard() bool {
+func ofCard(j *jobs.Job) bool {
 	switch j.Message.Kind {
-	case KindPress, kindCard, kindExpire, kindRefresh:
+	case chats.KindPress, jobs.KindCard, jobs.KindExpire, jobs.KindRefresh:
 		return true
 	}
 	return false
 }
 
 // decides reports whether a job decides about a card: such jobs wait for no other.
-func (j *Job) decides() bool { return j.isPress() || j.Message.Kind == kindExpire }
+func decides(j *jobs.Job) bool { return isPress(j) || j.Message.Kind == jobs.KindExpire }
 
 // acceptPress reports whether a press is to be handled; who pressed is told where not.
-func (b *Bridge) acceptPress(j *Job) bool {
-	l := b.lane(j.lane())
+func (b *Bridge) acceptPress(j *jobs.Job) bool {
+	l := b.lane(laneOf(j))
 	defer b.leave(l)
 	m := j.Message
 	switch {
@@ -72,7 +68,7 @@ func (b *Bridge) acceptPress(j *Job) bool {
 
 // toastSoon tells who pressed a button that nothing comes of it, unless too many are
 // being told already.
-func (b *Bridge) toastSoon(m Message, toast string) {
+func (b *Bridge) toastSoon(m chats.Message, toast string) {
 	select {
 	case b.toasts <- struct{}{}:
 	default:
@@ -85,8 +81,8 @@ func (b *Bridge) toastSoon(m Message, toast string) {
 }
 
 // answerPress is best effort: a press that is not answered ends by itself.
-func (b *Bridge) answerPress(m Message, toast string) {
-	editor, ok := b.platforms[m.Chat.Platform].(Editor)
+func (b *Bridge) answerPress(m chats.Message, toast string) {
+	editor, ok := b.platforms[m.Chat.Platform].(chats.Editor)
 	if !ok {
 		return
 	}
@@ -98,39 +94,39 @@ func (b *Bridge) answerPress(m Message, toast string) {
 }
 
 // attemptCard carries on a job that has no answer to deliver.
-func (b *Bridge) attemptCard(ctx context.Context, j *Job) error {
+func (b *Bridge) attemptCard(ctx context.Context, j *jobs.Job) error {
 	switch j.Message.Kind {
-	case KindPress:
+	case chats.KindPress:
 		toast, err := b.handlePress(ctx, j)
 		if err != nil {
 			return err
 		}
 		b.answerPress(j.Message, toast)
-	case kindExpire:
+	case jobs.KindExpire:
 		if err := b.endCard(ctx, j); err != nil {
 			return err
 		}
-	case kindRefresh:
+	case jobs.KindRefresh:
 		if err := b.refresh(ctx, j); err != nil {
 			return err
 		}
 	}
-	b.closeLater(j, StateDone)
+	b.closeLater(j, jobs.StateDone)
 	return nil
 }
 
 // handlePress decides what a press does and returns what is told to who pressed. What
 // goes wrong is tried again a few times, then told.
-func (b *Bridge) handlePress(ctx context.Context, j *Job) (toast string, err error) {
+func (b *Bridge) handlePress(ctx context.Context, j *jobs.Job) (toast string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-			j.tries = pressTries
+			j.Tries = pressTries
 		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if j.tries++; j.tries >= pressTries {
+		if j.Tries++; j.Tries >= pressTries {
 			b.failed(j, err)
 			toast, err = toastTrouble, nil
 		}
@@ -143,7 +139,7 @@ func (b *Bridge) handlePress(ctx context.Context, j *Job) (toast string, err err
 // errUnseen is why a press is tried again: it overtook the record of its message.
 var errUnseen = errors.New("bridge: the card is still being sent")
 
-func (b *Bridge) press(ctx context.Context, j *Job) (string, error) {
+func (b *Bridge) press(ctx context.Context, j *jobs.Job) (string, error) {
 	m := j.Message
 	token, version, index, ok := parsePress(m.Text)
 	if !ok {
@@ -192,8 +188,8 @@ func toastOf(kept *keptCard) string {
 }
 
 // choose has the handler decide, and keeps what it decided.
-func (b *Bridge) choose(ctx context.Context, j *Job, kept *keptCard, choice string) (string, error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+func (b *Bridge) choose(ctx context.Context, j *jobs.Job, kept *keptCard, choice string) (string, error) {
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -276,29 +272,29 @@ func (b *Bridge) refreshLater(ctx context.Context, kept *keptCard, why string) e
 	if kept.Version == 1 {
 		return nil
 	}
-	j := b.cardJob(kindRefresh, kept, kept.Token+"-"+strconv.Itoa(kept.Version)+why)
-	added, err := b.jobs.add(ctx, j)
+	j := b.cardJob(jobs.KindRefresh, kept, kept.Token+"-"+strconv.Itoa(kept.Version)+why)
+	added, err := b.jobs.Add(ctx, j)
 	if err == nil && added {
 		b.queue(j)
 	}
 	return err
 }
 
-func (b *Bridge) cardJob(kind Kind, kept *keptCard, id string) *Job {
-	return &Job{
-		Message: Message{Chat: kept.Chat, ID: id, Kind: kind, User: "bot", Time: b.cfg.Now()},
-		Card:    kept.Token, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now(),
+func (b *Bridge) cardJob(kind chats.Kind, kept *keptCard, id string) *jobs.Job {
+	return &jobs.Job{
+		Message: chats.Message{Chat: kept.Chat, ID: id, Kind: kind, User: "bot", Time: b.cfg.Now()},
+		Card:    kept.Token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now(),
 	}
 }
 
 // refresh edits the messages of a card. Where its text has got more or fewer parts than
 // there are messages, the last message shows the last part and the others stay.
-func (b *Bridge) refresh(ctx context.Context, j *Job) error {
+func (b *Bridge) refresh(ctx context.Context, j *jobs.Job) error {
 	kept, err := b.cards.load(ctx, j.Card)
 	if err != nil {
 		return err
 	}
-	editor, ok := b.platforms[j.Message.Chat.Platform].(Editor)
+	editor, ok := b.platforms[j.Message.Chat.Platform].(chats.Editor)
 	if kept == nil || len(kept.IDs) == 0 || !ok {
 		return nil // not shown yet: what is shown then is the present version
 	}
@@ -309,9 +305,9 @@ func (b *Bridge) refresh(ctx context.Context, j *Job) error {
 		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
 	}
 	for i := range parts {
-		err := b.editPart(ctx, j, editor, Address{Chat: kept.Chat}, ids[i], parts[i].Part)
+		err := b.editPart(ctx, j, editor, chats.Address{Chat: kept.Chat}, ids[i], parts[i].Part)
 		if errors.Is(err, errOverdue) {
-			return b.asideJob(j, newIncident())
+			return b.asideJob(j, jobs.NewIncident())
 		}
 		if err != nil {
 			return err
@@ -322,7 +318,7 @@ func (b *Bridge) refresh(ctx context.Context, j *Job) error {
 
 // editPart tries until the message is edited or can not be. While the platform is out of
 // order it waits, and ends with [errOverdue] after a day. Doing it again does no harm.
-func (b *Bridge) editPart(ctx context.Context, j *Job, editor Editor, to Address, id string, part Part) error {
+func (b *Bridge) editPart(ctx context.Context, j *jobs.Job, editor chats.Editor, to chats.Address, id string, part chats.Part) error {
 	if id == "" {
 		return nil // its sending was lost
 	}
@@ -334,16 +330,16 @@ func (b *Bridge) editPart(ctx context.Context, j *Job, editor Editor, to Address
 		call, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = editor.Edit(call, to, id, part)
 		cancel()
-		var failure *SendError
+		var failure *chats.SendError
 		if err != nil && !errors.As(err, &failure) {
-			failure = &SendError{Outcome: Unknown, Err: err}
+			failure = &chats.SendError{Outcome: chats.Unknown, Err: err}
 			err = failure
 		}
 		b.breakers[to.Chat.Platform].report(probe, err)
 		if err == nil {
 			return nil
 		}
-		if failure.Outcome == Refused {
+		if failure.Outcome == chats.Refused {
 			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
 			return nil
 		}

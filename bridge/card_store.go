@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -19,8 +21,8 @@ import (
 type keptCard struct {
 	Card
 	// Token stands in the data of its buttons. It can not be guessed.
-	Token string `json:"token"`
-	Chat  Chat   `json:"chat"`
+	Token string     `json:"token"`
+	Chat  chats.Chat `json:"chat"`
 	// Version counts the changes of what it shows. It stands in the data of its buttons,
 	// so that a press of buttons that were replaced is known for one.
 	Version int `json:"version"`
@@ -59,13 +61,13 @@ func (c *keptCard) end(now time.Time, how cardEnd) {
 	c.Version++
 }
 
-func (c *keptCard) buttons() [][]Button {
-	var rows [][]Button
+func (c *keptCard) buttons() [][]chats.Button {
+	var rows [][]chats.Button
 	n := 0
 	for _, choices := range c.Choices {
-		var row []Button
+		var row []chats.Button
 		for _, choice := range choices {
-			row = append(row, Button{Label: choice.Label, Style: choice.Style, Data: fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n)})
+			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n)})
 			n++
 		}
 		if row != nil {
@@ -114,7 +116,7 @@ func (s cards) load(ctx context.Context, token string) (*keptCard, error) {
 
 func decodeCard(entry storage.Entry) (*keptCard, error) {
 	kept := &keptCard{}
-	if err := decode(entry, kept); err != nil {
+	if err := jobs.Decode(entry, kept); err != nil {
 		return nil, err
 	}
 	kept.rev = entry.Revision

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -55,13 +57,13 @@ func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 
 func vote() bridge.Card {
 	return bridge.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]bridge.Choice{
-		{{Label: "Yes", Value: "yes", Style: bridge.StylePrimary}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
+		{{Label: "Yes", Value: "yes", Style: chats.StylePrimary}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
 	}}
 }
 
-var chatOne = bridge.Chat{Platform: "fake", ID: "1"}
+var chatOne = chats.Chat{Platform: "fake", ID: "1"}
 
-func (r *rig) post(key string, to bridge.Chat, card bridge.Card) {
+func (r *rig) post(key string, to chats.Chat, card bridge.Card) {
 	r.t.Helper()
 	if err := r.bridge.Post(r.t.Context(), key, to, card); err != nil {
 		r.t.Fatal(err)
@@ -69,9 +71,9 @@ func (r *rig) post(key string, to bridge.Chat, card bridge.Card) {
 }
 
 // pressOn is the press of a button as a platform delivers it.
-func pressOn(s sent, id, user, data string) bridge.Message {
-	return bridge.Message{
-		Chat: s.to.Chat, ID: id, Kind: bridge.KindPress, User: user, UserName: "Ann", Direct: s.to.Chat.ID == "1", Text: data, On: s.id,
+func pressOn(s sent, id, user, data string) chats.Message {
+	return chats.Message{
+		Chat: s.to.Chat, ID: id, Kind: chats.KindPress, User: user, UserName: "Ann", Direct: s.to.Chat.ID == "1", Text: data, On: s.id,
 	}
 }
 
@@ -92,7 +94,7 @@ func TestC17CardIsPressedOnce(t *testing.T) {
 	r.post("q:1/x", chatOne, vote())
 	r.post("q:1/x", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
-	if shown.text != "Tea?" || len(shown.buttons) != 2 || len(shown.buttons[0]) != 2 || shown.buttons[0][0].Style != bridge.StylePrimary {
+	if shown.text != "Tea?" || len(shown.buttons) != 2 || len(shown.buttons[0]) != 2 || shown.buttons[0][0].Style != chats.StylePrimary {
 		t.Fatalf("shown: %+v", shown)
 	}
 	no := shown.button(t, "No")
@@ -133,7 +135,7 @@ func TestC16CardRefusesForgedPresses(t *testing.T) {
 	token, _, _ := strings.Cut(yes, "-")
 	elsewhere := all[0]
 	elsewhere.to.Chat.ID = "g"
-	presses := map[string]bridge.Message{
+	presses := map[string]chats.Message{
 		"unknown token":    pressOn(all[0], "1", "1", strings.Repeat("a", len(token))+"-1-0"),
 		"not a token":      pressOn(all[0], "2", "1", "/clear"),
 		"wrong index":      pressOn(all[0], "3", "1", token+"-1-3"),
@@ -228,7 +230,7 @@ func TestC17CardThatMayStandTwice(t *testing.T) {
 	r := newRig(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 1 && arrived {
-			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("the line broke")}
+			return &chats.SendError{Outcome: chats.Unknown, Err: errors.New("the line broke")}
 		}
 		return nil
 	}
@@ -280,7 +282,7 @@ func TestCardWithLeadAndReply(t *testing.T) {
 	r := newRig(t, echo, voting(v))
 	card := vote()
 	card.Lead, card.Text, card.ReplyTo = "long\fstory", "one\ftwo", "m7"
-	chat := bridge.Chat{Platform: "fake", ID: "g", Thread: "t"}
+	chat := chats.Chat{Platform: "fake", ID: "g", Thread: "t"}
 	r.post("a", chat, card)
 	all := r.platform.wait(t, 4)
 	if got := fmt.Sprint(texts(all)); got != "[long story one two]" {
@@ -302,7 +304,7 @@ func TestCardOfACommand(t *testing.T) {
 	v := &voter{}
 	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
-			CommandInfo: bridge.CommandInfo{Name: "tea", Description: "Tea"},
+			CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"},
 			Ask: func(_ context.Context, call bridge.CommandCall) (bridge.Card, error) {
 				card := vote()
 				card.Text = "Tea, " + call.Args + "?"
@@ -324,8 +326,8 @@ func TestCardOfACommand(t *testing.T) {
 func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 	v := &voter{}
 	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
-		c.Platforms = []bridge.Platform{struct{ bridge.Platform }{c.Platforms[0]}}
-		c.Commands = []bridge.Command{{CommandInfo: bridge.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (bridge.Card, error) {
+		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
+		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (bridge.Card, error) {
 			return vote(), nil
 		}}}
 	}))
@@ -355,7 +357,7 @@ func TestCardsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: posted", name)
 		}
 	}
-	if err := r.bridge.Post(t.Context(), "a", bridge.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, bridge.ErrUnwelcome) {
+	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, bridge.ErrUnwelcome) {
 		t.Errorf("other platform: %v", err)
 	}
 }
@@ -378,7 +380,7 @@ func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
 	r := newRig(t, echo, voting(v))
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 1 && !arrived {
-			return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("no")}
+			return &chats.SendError{Outcome: chats.Refused, Err: errors.New("no")}
 		}
 		return nil
 	}
@@ -405,7 +407,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	r.accept(pressOn(shown[1], "p", "1", shown[1].button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return all[1].text == "fake:1 chose yes" })
 	r.stop()
-	c.advance(bridge.ReceiptAge + time.Minute)
+	c.advance(jobs.ReceiptAge + time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	changes := r.cfg.Store.Watch(ctx, "card/")

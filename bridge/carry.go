@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -23,13 +26,13 @@ const (
 )
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
-func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
+func (b *Bridge) carry(ctx context.Context, l *lane, j *jobs.Job) {
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
 		err := b.attempt(ctx, l, j)
 		if err == nil {
 			return
 		}
-		turn := j.turn
+		turn := j.Turn
 		b.endTurn(j)
 		if b.ends(ctx, j, err, wait) || b.rest(ctx, wait) != nil {
 			return
@@ -41,16 +44,16 @@ func (b *Bridge) carry(ctx context.Context, l *lane, j *Job) {
 }
 
 // ends reports whether a job is over that could not be carried on, or waits.
-func (b *Bridge) ends(ctx context.Context, j *Job, err error, wait time.Duration) bool {
+func (b *Bridge) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
 	switch cause := context.Cause(ctx); {
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		return b.suspend(j) == nil
-	case errors.Is(err, errCleared) || errors.Is(cause, errCleared):
-		return b.settle(j, StateCleared) == nil
-	case errors.Is(err, errStopped) || errors.Is(cause, errStopped):
-		return b.cutOff(j, StateStopped)
+	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
+		return b.settle(j, jobs.StateCleared) == nil
+	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
+		return b.cutOff(j, jobs.StateStopped)
 	case errors.Is(cause, errBarred):
-		return b.cutOff(j, StateBarred)
+		return b.cutOff(j, jobs.StateBarred)
 	case b.work.Err() != nil:
 		return true
 	case b.mended(j, err):
@@ -61,7 +64,7 @@ func (b *Bridge) ends(ctx context.Context, j *Job, err error, wait time.Duration
 }
 
 // cutOff ends a turn that was interrupted for good, and reports whether that is on record.
-func (b *Bridge) cutOff(j *Job, state State) bool {
+func (b *Bridge) cutOff(j *jobs.Job, state jobs.State) bool {
 	return b.stopTurn(j) == nil && b.settle(j, state) == nil
 }
 
@@ -84,20 +87,20 @@ func (b *Bridge) rest(ctx context.Context, d time.Duration) error {
 
 // attempt answers and delivers. Whatever panics on the way becomes an answer that
 // says so, with the incident in the log.
-func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
+func (b *Bridge) attempt(ctx context.Context, l *lane, j *jobs.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if j.Message.Kind == kindMove {
+	if j.Message.Kind == jobs.KindMove {
 		return b.attemptMove(ctx, j)
 	}
 	if err := b.overtaken(ctx, j); err != nil {
 		return err
 	}
-	if j.ofCard() && j.Message.Kind != kindCard {
+	if ofCard(j) && j.Message.Kind != jobs.KindCard {
 		return b.attemptCard(ctx, j)
 	}
-	if j.Message.Kind == kindLoad {
+	if j.Message.Kind == jobs.KindLoad {
 		return b.attemptLoad(ctx, j)
 	}
 	if j.Parts == nil {
@@ -106,7 +109,7 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 			if err := b.stopTurn(j); err != nil {
 				return err
 			}
-			return b.settle(j, StateBarred)
+			return b.settle(j, jobs.StateBarred)
 		}
 		if err := b.compose(ctx, l, j); err != nil {
 			return err
@@ -121,33 +124,33 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *Job) error {
 }
 
 // overtaken returns why a job of a former run is not to be answered any more.
-func (b *Bridge) overtaken(ctx context.Context, j *Job) error {
-	if !j.found || b.isCommand(j) || j.ofCard() {
+func (b *Bridge) overtaken(ctx context.Context, j *jobs.Job) error {
+	if !j.Found || b.isCommand(j) || ofCard(j) {
 		return nil
 	}
 	session, err := b.session(ctx, j)
 	if err != nil {
 		return err
 	}
-	return session.overtaken(j)
+	return session.Overtaken(j)
 }
 
 // deliverAny delivers an answer, or a sentence where the job with it is larger than a value
 // can be: then none of it was sent.
-func (b *Bridge) deliverAny(ctx context.Context, j *Job) error {
+func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 	err := b.deliver(ctx, j)
 	if !errors.Is(err, storage.ErrInvalid) {
 		return err
 	}
-	j.Parts = b.render(j, j.headed(b.failed(j, err)))
+	j.Parts = b.render(j, headed(j, b.failed(j, err)))
 	return b.deliver(ctx, j)
 }
 
 // compose makes the parts of an answer.
-func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
-	if j.Message.Kind != kindCard {
+func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
+	if j.Message.Kind != jobs.KindCard {
 		j.Card = "" // of an earlier try
-		stop := b.showTyping(ctx, j.address())
+		stop := b.showTyping(ctx, j.Address())
 		answer, err := b.respond(ctx, l, j)
 		stop()
 		if err != nil {
@@ -164,7 +167,7 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 	if err != nil {
 		return err
 	}
-	j.Parts = []SentPart{}
+	j.Parts = []jobs.SentPart{}
 	if kept != nil && kept.shown() {
 		j.Parts, _ = b.renderCard(j, kept)
 	}
@@ -172,11 +175,11 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *Job) error {
 }
 
 // partsOf makes the parts of an answer in words and of its files.
-func (b *Bridge) partsOf(j *Job, answer string) []SentPart {
-	return append(b.answerParts(j, j.headed(answer)), b.fileParts(j)...)
+func (b *Bridge) partsOf(j *jobs.Job, answer string) []jobs.SentPart {
+	return append(b.answerParts(j, headed(j, answer)), b.fileParts(j)...)
 }
 
-func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, err error) {
+func (b *Bridge) respond(ctx context.Context, l *lane, j *jobs.Job) (answer string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
@@ -196,7 +199,7 @@ func (b *Bridge) respond(ctx context.Context, l *lane, j *Job) (answer string, e
 }
 
 // settle closes a job without an answer.
-func (b *Bridge) settle(j *Job, state State) error {
+func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
@@ -205,7 +208,7 @@ func (b *Bridge) settle(j *Job, state State) error {
 		err = b.report(ctx, j)
 	}
 	if err == nil {
-		err = b.jobs.close(ctx, j)
+		err = b.jobs.Close(ctx, j)
 	}
 	if err != nil {
 		b.log.Error("job can not be closed, trying again", "job", j.Key(), "err", err)
@@ -218,11 +221,11 @@ func (b *Bridge) settle(j *Job, state State) error {
 // mayClear reports whether the sender may clear the chat of a message: in a direct
 // chat its user; in a shared one configured admins, whoever began the thread, and
 // those the platform calls administrators.
-func (b *Bridge) mayClear(ctx context.Context, m Message) bool {
+func (b *Bridge) mayClear(ctx context.Context, m chats.Message) bool {
 	if m.Direct || b.role(m) >= toolgroups.RoleAdmin || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
-	admins, ok := b.platforms[m.Chat.Platform].(Administrators)
+	admins, ok := b.platforms[m.Chat.Platform].(chats.Administrators)
 	if !ok {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -77,7 +78,7 @@ func TestReceiptsOutliveAClockThatJumps(t *testing.T) {
 			t.Errorf("%d receipts, want 2", n)
 		}
 		// Both are forgotten a week later, the one from the future too.
-		pass(t, int((bridge.ReceiptAge+3*time.Hour)/time.Second))
+		pass(t, int((jobs.ReceiptAge+3*time.Hour)/time.Second))
 		r.stop()
 		if n := keys(t, r.cfg.Store, "job/done/"); n != 0 {
 			t.Errorf("%d receipts after a week, want none", n)

@@ -11,21 +11,25 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // command is something that a person asks of the bot itself, not of the model.
 type command struct {
-	CommandInfo
+	chats.CommandInfo
 	// hidden ones are understood and not listed.
 	hidden bool
-	run    func(ctx context.Context, b *Bridge, l *lane, j *Job, args string) (string, error)
+	run    func(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, args string) (string, error)
 }
 
 // Command is a command that another part of the program brings.
 type Command struct {
-	CommandInfo
+	chats.CommandInfo
 	// Role is the least role of who may give it. The zero value asks for nothing.
 	Role toolgroups.Role
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
@@ -47,8 +51,8 @@ type CommandCall struct {
 
 // bring makes a command of one that another part of the program brings.
 func bring(c Command) command {
-	return command{CommandInfo: c.CommandInfo, run: func(ctx context.Context, b *Bridge, _ *lane, j *Job, args string) (string, error) {
-		session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	return command{CommandInfo: c.CommandInfo, run: func(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args string) (string, error) {
+		session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 		if err != nil {
 			return "", err
 		}
@@ -73,7 +77,7 @@ func bring(c Command) command {
 
 // answerCard has a job answered with a card. A command of the bridge's own returns what
 // it returns.
-func (b *Bridge) answerCard(ctx context.Context, j *Job, card Card) (string, error) {
+func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card Card) (string, error) {
 	kept, err := b.keepCard(ctx, j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
@@ -85,19 +89,23 @@ func (b *Bridge) answerCard(ctx context.Context, j *Job, card Card) (string, err
 	return "", nil
 }
 
+func info(name, description string) chats.CommandInfo {
+	return chats.CommandInfo{Name: name, Description: description}
+}
+
 func commandTable(more []Command) []command {
 	table := []command{
-		{CommandInfo: CommandInfo{"help", "What I can do and which commands there are"}, run: help},
-		{CommandInfo: CommandInfo{"clear", "Close this conversation and unload its tools; I can still find it when I search"}, run: clearChat},
-		{CommandInfo: CommandInfo{"new", "Begin a new conversation; does the same as clear"}, run: clearChat},
-		{CommandInfo: CommandInfo{stopName, "Stop what I am doing and drop waiting messages"}, run: stop},
-		{CommandInfo: CommandInfo{"status", "What is going on in this chat"}, run: status},
-		{CommandInfo: CommandInfo{"tools", "Tool groups, and which are loaded here"}, run: tools},
-		{CommandInfo: CommandInfo{"whoami", "Your id and what you may do"}, run: whoami},
-		{CommandInfo: CommandInfo{"why", "What became of the last message here, and why"}, run: whyCommand},
-		{CommandInfo: CommandInfo{"people", "Who may talk to me: list and remove (administrators)"}, run: peopleCommand},
-		{CommandInfo: CommandInfo{"start", "Hello"}, hidden: true, run: help},
-		{CommandInfo: CommandInfo{claimName, "Make me yours"}, hidden: true, run: claimBot},
+		{CommandInfo: info("help", "What I can do and which commands there are"), run: help},
+		{CommandInfo: info("clear", "Close this conversation and unload its tools; I can still find it when I search"), run: clearChat},
+		{CommandInfo: info("new", "Begin a new conversation; does the same as clear"), run: clearChat},
+		{CommandInfo: info(stopName, "Stop what I am doing and drop waiting messages"), run: stop},
+		{CommandInfo: info("status", "What is going on in this chat"), run: status},
+		{CommandInfo: info("tools", "Tool groups, and which are loaded here"), run: tools},
+		{CommandInfo: info("whoami", "Your id and what you may do"), run: whoami},
+		{CommandInfo: info("why", "What became of the last message here, and why"), run: whyCommand},
+		{CommandInfo: info("people", "Who may talk to me: list and remove (administrators)"), run: peopleCommand},
+		{CommandInfo: info("start", "Hello"), hidden: true, run: help},
+		{CommandInfo: info(claimName, "Make me yours"), hidden: true, run: claimBot},
 	}
 	for _, c := range more {
 		table = append(table, bring(c))
@@ -105,8 +113,8 @@ func commandTable(more []Command) []command {
 	return table
 }
 
-func (b *Bridge) commandInfos() []CommandInfo {
-	var infos []CommandInfo
+func (b *Bridge) commandInfos() []chats.CommandInfo {
+	var infos []chats.CommandInfo
 	for _, c := range b.commands {
 		if !c.hidden {
 			infos = append(infos, c.CommandInfo)
@@ -119,9 +127,9 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // commandOf returns the command of a job. A job with a notice has none, and neither
 // has a text that only looks like one.
-func (b *Bridge) commandOf(j *Job) (command, string, bool) {
+func (b *Bridge) commandOf(j *jobs.Job) (command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
-	if match == nil || j.Notice != "" || j.Message.Kind != KindText {
+	if match == nil || j.Notice != "" || j.Message.Kind != chats.KindText {
 		return command{}, "", false
 	}
 	i := slices.IndexFunc(b.commands, func(c command) bool { return c.Name == match[1] })
@@ -131,12 +139,12 @@ func (b *Bridge) commandOf(j *Job) (command, string, bool) {
 	return b.commands[i], match[2], true
 }
 
-func (b *Bridge) isCommand(j *Job) bool {
+func (b *Bridge) isCommand(j *jobs.Job) bool {
 	_, _, is := b.commandOf(j)
 	return is
 }
 
-func help(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
+func help(_ context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
 		"I load the ones I need as we go.\n\n")
@@ -152,11 +160,11 @@ func help(_ context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, erro
 const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
 	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
 
-func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+func clearChat(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
 	if !b.mayClear(ctx, j.Message) {
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +172,7 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	// the look below and its end.
 	empty := !l.pending(session.ClearedAt, j.Seq)
 	// A record that can not be read is one more reason to begin anew.
-	for _, err := range messages(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
+	for _, err := range sessions.Read(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil {
 			b.log.Warn("cleared a conversation that can not be read", "log", session.Log(), "err", err)
 		}
@@ -172,16 +180,16 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (strin
 	}
 	// First the new session, then the end of what belongs to the old one: a crash in
 	// between leaves jobs that are older than the session, and those are closed.
-	if _, err := session.clear(ctx, b.store, j.Seq, empty); err != nil {
+	if _, err := session.Clear(ctx, b.store, j.Seq, empty); err != nil {
 		return "", err
 	}
-	interrupted, waiting := b.interrupt(l, j.Seq, errCleared)
-	b.settleAll(waiting, StateCleared)
+	interrupted, waiting := b.interrupt(l, j.Seq, sessions.ErrCleared)
+	b.settleAll(waiting, jobs.StateCleared)
 	return clearedText + ended(interrupted, len(waiting)), nil
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (b *Bridge) settleAll(jobs []*Job, state State) {
+func (b *Bridge) settleAll(jobs []*jobs.Job, state jobs.State) {
 	for _, j := range jobs {
 		if b.settle(j, state) != nil {
 			b.closeLater(j, state)
@@ -205,12 +213,12 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+func status(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
-	groups, err := LoadedGroups(ctx, b.store, session.Log())
+	groups, err := sessions.LoadedGroups(ctx, b.store, session.Log())
 	if err != nil {
 		return "", err
 	}
@@ -222,14 +230,14 @@ func status(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, 
 	state := "I am idle here."
 	if held := l.waits(); held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
-			listOr(held.tools, "a tool"), behind(waiting))
+			wording.ListOr(held.tools, "a tool"), behind(waiting))
 	} else if running {
 		state = "I am working on an answer" + behind(waiting) + "."
 	} else if l.queues() {
-		state = "I am busy in other chats: " + count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
+		state = "I am busy in other chats: " + wording.Count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
-		state, said, listOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
+		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
 	if err := b.Health(); err != nil && b.role(j.Message) >= toolgroups.RoleAdmin {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
@@ -247,7 +255,7 @@ func (b *Bridge) said(ctx context.Context, log string) (string, error) {
 			return "", fmt.Errorf("read %s: %w", log, err)
 		}
 		oldest = record.Pos
-		if m, err := decodeMessage(log, record); err == nil && m.Role == agent.RoleUser {
+		if m, err := sessions.Decode(log, record); err == nil && m.Role == agent.RoleUser {
 			n++
 		}
 	}
@@ -262,20 +270,13 @@ func behind(waiting int) string {
 	if waiting == 0 {
 		return ""
 	}
-	return ", and " + count(waiting, "more message waits", "more messages wait")
-}
-
-func listOr(names []string, none string) string {
-	if len(names) == 0 {
-		return none
-	}
-	return strings.Join(names, ", ")
+	return ", and " + wording.Count(waiting, "more message waits", "more messages wait")
 }
 
 // recordedRouting is the mode that the newest reply of a conversation was made in; empty
 // where it has none.
 func (b *Bridge) recordedRouting(ctx context.Context, log string) string {
-	for m, err := range RecentMessages(ctx, b.store, log) {
+	for m, err := range sessions.RecentMessages(ctx, b.store, log) {
 		if err == nil && (m.Routing != "" || m.Usage != nil) {
 			return m.Routing // as the agent reads it
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // A crash at any step around a summary loses no message and none of what was said, and
@@ -29,7 +30,7 @@ func crashed(t *testing.T, dies int) int {
 	r, _ := newLong(t, s, func(c *bridge.Config) { c.WindowTokens, c.DrainTimeout = 700, -1 })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
-	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	var want []string
 	for n := range 5 {
@@ -45,7 +46,7 @@ func crashed(t *testing.T, dies int) int {
 	if dies == 0 && s.summaries() == 0 {
 		t.Fatal("nothing was summed up")
 	}
-	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 	r.start()
 	for n := range 6 {
 		r.accept(direct(fmt.Sprint(n), question(n)))

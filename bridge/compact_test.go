@@ -17,6 +17,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
 
@@ -155,10 +157,10 @@ func TestD24NothingIsForgottenInALongConversation(t *testing.T) {
 	if n := s.summaries(); n < 4 || n > turns/4 {
 		t.Errorf("%d summaries in %d turns", n, turns)
 	}
-	log := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: 1}.Log()
+	log := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}.Log()
 	for name, all := range map[string]iter.Seq2[agent.Message, error]{
-		"forward":  bridge.Messages(t.Context(), r.cfg.Store, log),
-		"backward": bridge.RecentMessages(t.Context(), r.cfg.Store, log),
+		"forward":  sessions.Messages(t.Context(), r.cfg.Store, log),
+		"backward": sessions.RecentMessages(t.Context(), r.cfg.Store, log),
 	} {
 		questions, answers := 0, 0
 		for m, err := range all {
@@ -253,7 +255,7 @@ func TestD27TheMemoryLooksFirst(t *testing.T) {
 		store := c.Store
 		c.BeforeCompact = func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error {
 			summaries := 0
-			for m, err := range bridge.Messages(ctx, store, scope.Session) {
+			for m, err := range sessions.Messages(ctx, store, scope.Session) {
 				if err == nil && m.Role == agent.RoleSummary {
 					summaries++
 				}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 )
 
@@ -106,11 +106,11 @@ type mortalPlatform struct {
 	life *mortal
 }
 
-func (p mortalPlatform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p mortalPlatform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	return p.request(func() (string, error) { return p.platform.Send(ctx, to, part) })
 }
 
-func (p mortalPlatform) SendFile(ctx context.Context, to bridge.Address, file bridge.OutFile) (string, error) {
+func (p mortalPlatform) SendFile(ctx context.Context, to chats.Address, file chats.OutFile) (string, error) {
 	return p.request(func() (string, error) { return p.platform.SendFile(ctx, to, file) })
 }
 
@@ -120,7 +120,7 @@ func (p mortalPlatform) request(send func() (string, error)) (id string, err err
 		return err
 	})
 	if failure != nil {
-		return "", &bridge.SendError{Outcome: bridge.Later, Err: failure}
+		return "", &chats.SendError{Outcome: chats.Later, Err: failure}
 	}
 	return id, nil
 }
@@ -181,9 +181,9 @@ func live(t *testing.T, life *mortal) {
 	r := newRig(t, twoRounds(&effects))
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
-	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
-	messages := []bridge.Message{direct("1", "one"), direct("2", "two"), direct("3", "three")}
+	messages := []chats.Message{direct("1", "one"), direct("2", "two"), direct("3", "three")}
 	accepted := make([]bool, len(messages))
 	for i, m := range messages {
 		accepted[i] = r.bridge.Accept(t.Context(), m) == nil
@@ -194,7 +194,7 @@ func live(t *testing.T, life *mortal) {
 		waitDead(t, life, shown)
 	}
 	r.stop()
-	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 	r.start()
 	// The platform delivers again whatever was not accepted, and one that was.
 	r.accept(messages...)
@@ -276,7 +276,7 @@ func TestAFailedWriteAsksNothingTwice(t *testing.T) {
 				r.stop()
 				r.cfg.Store = flakyStore{Store: r.cfg.Store, flaw: &flaw{fails: fails}}
 				r.start()
-				for _, m := range []bridge.Message{direct("1", "one"), direct("2", "two")} {
+				for _, m := range []chats.Message{direct("1", "one"), direct("2", "two")} {
 					for r.bridge.Accept(t.Context(), m) != nil {
 						pass(t, 1)
 					}

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -42,7 +43,7 @@ func (r *rig) appendRecord(record storage.Record) {
 // asides are the incidents of what was set aside, by key.
 func (r *rig) asides() map[string]string {
 	r.t.Helper()
-	all, err := bridge.Asides(r.t.Context(), r.cfg.Store)
+	all, err := jobs.ListAsides(r.t.Context(), r.cfg.Store)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -92,8 +93,8 @@ func TestAttack23AReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	if got := texts(r.platform.wait(t, 2)); got[1] != "re: two" {
 		t.Errorf("answers: %q", got)
 	}
-	r.jobs("aside/", func(all []bridge.Job) bool { return len(all) == 1 })
-	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 2 }) // all of them decode
+	r.jobs("aside/", func(all []jobs.Job) bool { return len(all) == 1 })
+	r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 2 }) // all of them decode
 	if asides := r.asides(); asides["job/done/fake:1/1/text"] == "" {
 		t.Errorf("set aside: %v", asides)
 	}

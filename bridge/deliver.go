@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/retry"
 )
 
@@ -18,32 +20,32 @@ const sendTimeout = time.Minute
 const maxRepeatRetry = time.Hour
 
 // render makes the parts of an answer, with its secrets masked.
-func (b *Bridge) render(j *Job, answer string) []SentPart {
+func (b *Bridge) render(j *jobs.Job, answer string) []jobs.SentPart {
 	return b.renderMasked(j, b.cfg.Redact(answer))
 }
 
 // renderMasked makes the parts of a text that is masked already. Where the platform's
 // renderer fails, the text goes out as it is (B-04).
-func (b *Bridge) renderMasked(j *Job, answer string) (parts []SentPart) {
+func (b *Bridge) renderMasked(j *jobs.Job, answer string) (parts []jobs.SentPart) {
 	defer func() {
 		if r := recover(); r != nil {
 			b.log.Error("answer can not be rendered and goes out plain", "job", j.Key(), "panic", r)
-			parts = []SentPart{{Part: Part{Plain: answer}, State: PartPending}}
+			parts = []jobs.SentPart{{Part: chats.Part{Plain: answer}, State: jobs.PartPending}}
 		}
 	}()
 	for _, p := range b.platforms[j.Message.Chat.Platform].Render(answer) {
-		parts = append(parts, SentPart{Part: p, State: PartPending})
+		parts = append(parts, jobs.SentPart{Part: p, State: jobs.PartPending})
 	}
 	if parts == nil {
-		parts = []SentPart{}
+		parts = []jobs.SentPart{}
 	}
 	return parts
 }
 
 // deliver sends the parts that have not been sent, in order, and closes the job. An
 // error means that it has to go on later; the job then says where.
-func (b *Bridge) deliver(ctx context.Context, j *Job) error {
-	to := j.address()
+func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
+	to := j.Address()
 	for i := 0; i < len(j.Parts); i++ {
 		err := b.deliverPart(ctx, j, to, &j.Parts[i])
 		if errors.Is(err, errOverdue) {
@@ -61,9 +63,9 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 			return err
 		}
 	}
-	state := StateDone
-	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p SentPart) bool { return p.State == PartFailed }) {
-		state = StateFailed
+	state := jobs.StateDone
+	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
+		state = jobs.StateFailed
 	}
 	b.measureAnswer(to.Chat.Platform, state)
 	b.closeLater(j, state)
@@ -73,7 +75,7 @@ func (b *Bridge) deliver(ctx context.Context, j *Job) error {
 // closeLater writes the receipt while the next message of the chat is already being
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark.
-func (b *Bridge) closeLater(j *Job, state State) {
+func (b *Bridge) closeLater(j *jobs.Job, state jobs.State) {
 	b.lanes.Go(func() {
 		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
 			if retry.Wait(b.work, wait) != nil {
@@ -86,9 +88,9 @@ func (b *Bridge) closeLater(j *Job, state State) {
 // deliverPart tries until the part is sent or refused. While the platform is out of order
 // it waits, and ends with [errOverdue] after a day. Waiting can be interrupted; a try that
 // has begun is not.
-func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPart) error {
+func (b *Bridge) deliverPart(ctx context.Context, j *jobs.Job, to chats.Address, p *jobs.SentPart) error {
 	var tries attempts
-	for p.State != PartSent && p.State != PartFailed {
+	for p.State != jobs.PartSent && p.State != jobs.PartFailed {
 		probe, err := b.pass(ctx, j)
 		if err != nil {
 			return err
@@ -99,13 +101,13 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 		if err == nil {
 			continue
 		}
-		var failure *SendError
+		var failure *chats.SendError
 		if !errors.As(err, &failure) {
 			return err
 		}
 		wait := tries.note(failure)
 		switch {
-		case failure.Outcome == Refused:
+		case failure.Outcome == chats.Refused:
 			b.log.Error("part refused by the platform", "job", j.Key(), "err", err)
 			continue
 		case p.File != nil && tries.hopeless():
@@ -113,7 +115,7 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 			continue
 		case failure.MovedTo != "":
 			j.MovedTo = failure.MovedTo
-			to = j.address()
+			to = j.Address()
 		}
 		b.log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
 		if err := b.waitAgain(ctx, j, failure, wait); err != nil {
@@ -127,10 +129,10 @@ func (b *Bridge) deliverPart(ctx context.Context, j *Job, to Address, p *SentPar
 type attempts struct{ unknown, other int }
 
 // note counts a try in vain and returns how long to wait before the next.
-func (a *attempts) note(failure *SendError) time.Duration {
+func (a *attempts) note(failure *chats.SendError) time.Duration {
 	longest := maxRetry
 	switch {
-	case failure.Outcome == Unknown:
+	case failure.Outcome == chats.Unknown:
 		a.unknown++
 		longest = maxRepeatRetry
 	case !failure.Outage:
@@ -147,7 +149,7 @@ func (a *attempts) note(failure *SendError) time.Duration {
 func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
 // tryInTurn sends a part once, when there are not too many sends.
-func (b *Bridge) tryInTurn(ctx context.Context, j *Job, to Address, p *SentPart) error {
+func (b *Bridge) tryInTurn(ctx context.Context, j *jobs.Job, to chats.Address, p *jobs.SentPart) error {
 	select {
 	case b.sends <- struct{}{}:
 	case <-ctx.Done():
@@ -159,7 +161,7 @@ func (b *Bridge) tryInTurn(ctx context.Context, j *Job, to Address, p *SentPart)
 
 // try sends a part once and keeps its state on disk: sending before the request, pending
 // again where the platform did not take it.
-func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
+func (b *Bridge) try(j *jobs.Job, to chats.Address, p *jobs.SentPart) error {
 	timeout := sendTimeout
 	if p.File != nil {
 		timeout = fileTimeout
@@ -172,28 +174,28 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 	id, err := b.send(ctx, j, to, p.Part)
 	b.measureSend(to.Chat.Platform, p.Repeat, err)
 	if err == nil {
-		p.State, p.ID, p.Error = PartSent, id, ""
+		p.State, p.ID, p.Error = jobs.PartSent, id, ""
 		return nil
 	}
 	p.Error = b.cfg.Redact(err.Error())
-	var failure *SendError
+	var failure *chats.SendError
 	if !errors.As(err, &failure) {
-		failure = &SendError{Outcome: Unknown, Err: err}
+		failure = &chats.SendError{Outcome: chats.Unknown, Err: err}
 	}
 	switch failure.Outcome {
-	case Refused:
-		p.State = PartFailed
+	case chats.Refused:
+		p.State = jobs.PartFailed
 		if p.File != nil {
 			b.noticeInstead(j, p, failure)
 		}
-	case Later:
+	case chats.Later:
 		// Not arrived this time; a former try that may have is remembered by Repeat.
-		p.State = PartPending
-	case Unknown:
-		p.State = PartUnknown
+		p.State = jobs.PartPending
+	case chats.Unknown:
+		p.State = jobs.PartUnknown
 	}
 	// Of what the end of the bridge broke off, the record says sending already.
-	if failure.Outcome != Unknown || b.work.Err() == nil {
+	if failure.Outcome != chats.Unknown || b.work.Err() == nil {
 		if saveErr := b.saveAlways(j); saveErr != nil {
 			return fmt.Errorf("record that a part was not sent: %w", saveErr)
 		}
@@ -202,24 +204,24 @@ func (b *Bridge) try(j *Job, to Address, p *SentPart) error {
 }
 
 // recordSending has the record say that a part is being sent, unless it does already.
-func (b *Bridge) recordSending(ctx context.Context, j *Job, p *SentPart) error {
-	if p.ready {
-		p.ready = false
+func (b *Bridge) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
+	if p.Ready {
+		p.Ready = false
 		return nil
 	}
 	// The state on disk may be of a former life: what was being sent may have arrived.
-	p.Repeat = p.Repeat || p.State == PartSending || p.State == PartUnknown
+	p.Repeat = p.Repeat || p.State == jobs.PartSending || p.State == jobs.PartUnknown
 	before := p.State
-	p.State = PartSending
-	if err := b.jobs.save(ctx, j); err != nil {
+	p.State = jobs.PartSending
+	if err := b.jobs.Save(ctx, j); err != nil {
 		p.State = before
 		return fmt.Errorf("record that a part is being sent: %w", err)
 	}
 	return nil
 }
 
-func (b *Bridge) saveAlways(j *Job) error {
+func (b *Bridge) saveAlways(j *jobs.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
-	return b.jobs.save(ctx, j)
+	return b.jobs.Save(ctx, j)
 }

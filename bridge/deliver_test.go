@@ -7,15 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // outcomes fails the sends with the given numbers, counted from 1: an Unknown after
 // the platform took the message, all others before.
-func outcomes(failures map[int]*bridge.SendError) func(int, bool) error {
+func outcomes(failures map[int]*chats.SendError) func(int, bool) error {
 	return func(n int, arrived bool) error {
 		f := failures[n]
-		if f == nil || arrived != (f.Outcome == bridge.Unknown) {
+		if f == nil || arrived != (f.Outcome == chats.Unknown) {
 			return nil
 		}
 		return f
@@ -27,15 +27,15 @@ func TestDeliveryStates(t *testing.T) {
 	cases := []struct {
 		name   string
 		answer string
-		fail   map[int]*bridge.SendError
+		fail   map[int]*chats.SendError
 		want   []string
 	}{
 		{"plain", "one", nil, []string{"one"}},
 		{"parts in order", "one\ftwo\fthree", nil, []string{"one", "two", "three"}},
-		{"later is tried again without a mark", "one\ftwo", map[int]*bridge.SendError{1: {Outcome: bridge.Later, Err: broken}, 3: {Outcome: bridge.Later, RetryAfter: 7e9, Err: broken}}, []string{"one", "two"}},
-		{"unknown is sent once more with a mark", "one\ftwo", map[int]*bridge.SendError{1: {Outcome: bridge.Unknown, Err: broken}}, []string{"one", "one (repeat)", "two"}},
-		{"refused ends that part alone", "one\ftwo", map[int]*bridge.SendError{1: {Outcome: bridge.Refused, Err: broken}}, []string{"two"}},
-		{"unknown, then later, stays marked", "one", map[int]*bridge.SendError{1: {Outcome: bridge.Unknown, Err: broken}, 2: {Outcome: bridge.Later, Err: broken}}, []string{"one", "one (repeat)"}},
+		{"later is tried again without a mark", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Later, Err: broken}, 3: {Outcome: chats.Later, RetryAfter: 7e9, Err: broken}}, []string{"one", "two"}},
+		{"unknown is sent once more with a mark", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Unknown, Err: broken}}, []string{"one", "one (repeat)", "two"}},
+		{"refused ends that part alone", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Refused, Err: broken}}, []string{"two"}},
+		{"unknown, then later, stays marked", "one", map[int]*chats.SendError{1: {Outcome: chats.Unknown, Err: broken}, 2: {Outcome: chats.Later, Err: broken}}, []string{"one", "one (repeat)"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func shown(s sent) string {
 func TestAFloodInOneChatDoesNotStopAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, echo)
-		r.platform.fail = outcomes(map[int]*bridge.SendError{1: {Outcome: bridge.Later, RetryAfter: 3600e9, Err: errors.New("flood")}})
+		r.platform.fail = outcomes(map[int]*chats.SendError{1: {Outcome: chats.Later, RetryAfter: 3600e9, Err: errors.New("flood")}})
 		r.accept(direct("1", "flooded"))
 		synctest.Wait()
 		r.accept(group("2", "5", "other"))
@@ -80,7 +80,7 @@ func TestAFloodInOneChatDoesNotStopAnother(t *testing.T) {
 func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, echo)
-		r.platform.fail = outcomes(map[int]*bridge.SendError{1: {Outcome: bridge.Later, MovedTo: "s", Err: errors.New("moved")}})
+		r.platform.fail = outcomes(map[int]*chats.SendError{1: {Outcome: chats.Later, MovedTo: "s", Err: errors.New("moved")}})
 		r.accept(group("1", "5", "x"))
 		if got := r.platform.wait(t, 1)[0]; got.to.Chat.ID != "s" || got.to.ReplyTo != "" {
 			t.Errorf("sent to %v", got.to)
@@ -91,7 +91,7 @@ func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 
 func TestB04ARendererThatFailsLosesNothing(t *testing.T) {
 	r := newRig(t, answering("plain *text*"))
-	r.cfg.Platforms = []bridge.Platform{unrenderable{r.platform}}
+	r.cfg.Platforms = []chats.Platform{unrenderable{r.platform}}
 	r.restart()
 	r.accept(direct("1", "x"))
 	if got := r.platform.wait(t, 1)[0]; got.text != "" && !strings.Contains(got.text, "plain *text*") {
@@ -101,7 +101,7 @@ func TestB04ARendererThatFailsLosesNothing(t *testing.T) {
 
 type unrenderable struct{ *platform }
 
-func (unrenderable) Render(string) []bridge.Part { panic("renderer") }
+func (unrenderable) Render(string) []chats.Part { panic("renderer") }
 
 func TestB02TypingIsShownBeforeTheAnswerAndClearedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

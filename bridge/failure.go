@@ -2,14 +2,12 @@ package bridge
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -17,24 +15,24 @@ import (
 // failed logs why a job has no answer and returns what its sender is told: a sentence
 // from a closed set, and the incident under which the log has the rest. That a budget is
 // used up is no incident.
-func (b *Bridge) failed(j *Job, err error) string {
+func (b *Bridge) failed(j *jobs.Job, err error) string {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		j.Refused = true
 		b.log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
 		return failure.Notice
 	}
-	j.Incident = newIncident()
+	j.Incident = jobs.NewIncident()
 	b.log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
 	return fmt.Sprintf("%s\n\n_Incident %s_", b.spelled(j.Message.Chat.Platform, sentence(err, b.cfg.TurnTimeout)), j.Incident)
 }
 
 // unanswered is what is told where a turn failed: a card, where there was no budget for it
 // and [Config.Refused] makes one.
-func (b *Bridge) unanswered(ctx context.Context, j *Job, scope toolgroups.Scope, failure error) (string, error) {
+func (b *Bridge) unanswered(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error) (string, error) {
 	j.Refused = false
 	text := b.failed(j, failure)
-	if !j.Refused || j.isTask() || b.cfg.Refused == nil {
+	if !j.Refused || jobs.IsTask(j) || b.cfg.Refused == nil {
 		return text, nil
 	}
 	card, err := b.cfg.Refused(ctx, scope, failure)
@@ -42,14 +40,8 @@ func (b *Bridge) unanswered(ctx context.Context, j *Job, scope toolgroups.Scope,
 		b.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
 		return text, nil
 	}
-	card.Text = j.headed(card.Text)
+	card.Text = headed(j, card.Text)
 	return b.answerCard(ctx, j, card)
-}
-
-func newIncident() string {
-	var id [4]byte
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	return strings.ToUpper(hex.EncodeToString(id[:]))
 }
 
 // sentence says in words what a person can know and do about a failed turn.

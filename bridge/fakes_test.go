@@ -19,6 +19,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -29,10 +30,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // sent is a message that the fake platform shows.
 type sent struct {
 	id      string
-	to      bridge.Address
+	to      chats.Address
 	text    string
 	repeat  bool
-	buttons [][]bridge.Button
+	buttons [][]chats.Button
 }
 
 // toast is what somebody was told about a press.
@@ -50,14 +51,14 @@ type platform struct {
 	admins  []string
 	// fail, if not nil, decides about a send: before it arrives, and after.
 	fail func(n int, arrived bool) error
-	run  func(ctx context.Context, in bridge.Inbox) error
+	run  func(ctx context.Context, in chats.Inbox) error
 }
 
 func newPlatform() *platform { return &platform{changed: make(chan struct{})} }
 
 func (p *platform) Name() string { return "fake" }
 
-func (p *platform) Run(ctx context.Context, in bridge.Inbox) error {
+func (p *platform) Run(ctx context.Context, in chats.Inbox) error {
 	if p.run != nil {
 		return p.run(ctx, in)
 	}
@@ -66,20 +67,20 @@ func (p *platform) Run(ctx context.Context, in bridge.Inbox) error {
 }
 
 // Render cuts at form feeds.
-func (p *platform) Render(markdown string) []bridge.Part {
-	var parts []bridge.Part
+func (p *platform) Render(markdown string) []chats.Part {
+	var parts []chats.Part
 	for text := range strings.SplitSeq(markdown, "\f") {
-		parts = append(parts, bridge.Part{Text: text})
+		parts = append(parts, chats.Part{Text: text})
 	}
 	return parts
 }
 
-func (p *platform) Send(_ context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p *platform) Send(_ context.Context, to chats.Address, part chats.Part) (string, error) {
 	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons})
 }
 
 // Edit changes what is shown.
-func (p *platform) Edit(_ context.Context, _ bridge.Address, id string, part bridge.Part) error {
+func (p *platform) Edit(_ context.Context, _ chats.Address, id string, part chats.Part) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.sent {
@@ -90,10 +91,10 @@ func (p *platform) Edit(_ context.Context, _ bridge.Address, id string, part bri
 			return nil
 		}
 	}
-	return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("no such message")}
+	return &chats.SendError{Outcome: chats.Refused, Err: errors.New("no such message")}
 }
 
-func (p *platform) AnswerPress(_ context.Context, press bridge.Message, text string) error {
+func (p *platform) AnswerPress(_ context.Context, press chats.Message, text string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.toasts = append(p.toasts, toast{press.ID, text})
@@ -110,7 +111,7 @@ func (p *platform) tell() {
 func (p *platform) MaxFile() int64 { return 1000 }
 
 // SendFile shows a file as <name|caption|content>.
-func (p *platform) SendFile(_ context.Context, to bridge.Address, file bridge.OutFile) (string, error) {
+func (p *platform) SendFile(_ context.Context, to chats.Address, file chats.OutFile) (string, error) {
 	content, err := io.ReadAll(io.NewSectionReader(file.Content, 0, file.Size))
 	if err != nil || int64(len(content)) != file.Size {
 		return "", fmt.Errorf("%d of %d bytes: %w", len(content), file.Size, err)
@@ -132,8 +133,8 @@ func (p *platform) show(what sent) (string, error) {
 	if fail != nil {
 		failure = fail(n, true)
 	}
-	var refused *bridge.SendError
-	if failure == nil || errors.As(failure, &refused) && refused.Outcome == bridge.Unknown {
+	var refused *chats.SendError
+	if failure == nil || errors.As(failure, &refused) && refused.Outcome == chats.Unknown {
 		p.mu.Lock()
 		what.id = fmt.Sprint(n)
 		p.sent = append(p.sent, what)
@@ -143,14 +144,14 @@ func (p *platform) show(what sent) (string, error) {
 	return fmt.Sprint(n), failure
 }
 
-func (p *platform) Typing(_ context.Context, to bridge.Address, on bool) error {
+func (p *platform) Typing(_ context.Context, to chats.Address, on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.typing = append(p.typing, fmt.Sprintf("%s %v", to.Chat, on))
 	return nil
 }
 
-func (p *platform) IsAdmin(_ context.Context, _ bridge.Chat, user string) (bool, error) {
+func (p *platform) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, error) {
 	return slices.Contains(p.admins, user), nil
 }
 
@@ -250,7 +251,7 @@ func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
 	r := &rig{t: t, platform: p, cfg: bridge.Config{
 		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Agent: think,
 		Tools:     func() *toolgroups.Registry { return reg },
-		Platforms: []bridge.Platform{p}, Access: bridge.Access{Allow: []string{"*"}},
+		Platforms: []chats.Platform{p}, Access: bridge.Access{Allow: []string{"*"}},
 		DataDir: t.TempDir(), DrainTimeout: -1, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 	for _, c := range change {
@@ -299,20 +300,20 @@ func (r *rig) restart() {
 	r.start()
 }
 
-func direct(id, text string) bridge.Message {
-	return bridge.Message{
-		Chat: bridge.Chat{Platform: "fake", ID: "1"}, ID: id, Kind: bridge.KindText,
+func direct(id, text string) chats.Message {
+	return chats.Message{
+		Chat: chats.Chat{Platform: "fake", ID: "1"}, ID: id, Kind: chats.KindText,
 		User: "1", UserName: "Ann", Direct: true, Text: text,
 	}
 }
 
-func group(id, user, text string) bridge.Message {
+func group(id, user, text string) chats.Message {
 	m := direct(id, text)
 	m.Chat.ID, m.User, m.Direct = "g", user, false
 	return m
 }
 
-func (r *rig) accept(messages ...bridge.Message) {
+func (r *rig) accept(messages ...chats.Message) {
 	r.t.Helper()
 	if err := r.bridge.Accept(r.t.Context(), messages...); err != nil {
 		r.t.Fatal(err)

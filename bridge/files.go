@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -20,19 +22,16 @@ import (
 // inbox is the folder of a workspace where files from the chat are saved.
 const inbox = "inbox"
 
-// MaxFile bounds a file that is taken from a chat (Telegram hands out 20 MB, Slack more).
-const MaxFile = 100 << 20
-
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
 
 // fetchFiles saves what came with a message in the workspace. What could not be had is
 // named in notes, in words for the user; the message is answered all the same.
-func (b *Bridge) fetchFiles(ctx context.Context, j *Job, dir string) (files []toolgroups.File, notes []string) {
+func (b *Bridge) fetchFiles(ctx context.Context, j *jobs.Job, dir string) (files []toolgroups.File, notes []string) {
 	if len(j.Message.Files) == 0 {
 		return nil, nil
 	}
-	fetcher, ok := b.platforms[j.Message.Chat.Platform].(Fetcher)
+	fetcher, ok := b.platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	for i, a := range j.Message.Files {
 		name := safeName(a.Name, i)
 		if !ok {
@@ -52,7 +51,7 @@ func (b *Bridge) fetchFiles(ctx context.Context, j *Job, dir string) (files []to
 
 func fileNote(name string, err error) string {
 	switch {
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, chats.ErrTooLarge):
 		return name + ": the file is too large for me"
 	case errors.Is(err, workspace.ErrFull), errors.Is(err, workspace.ErrUncounted):
 		return name + ": there is no room for it among your files; some have to be deleted first"
@@ -64,7 +63,7 @@ func fileNote(name string, err error) string {
 
 // fetchFile saves a file under a free name and returns its path in the workspace. A
 // file that is there already, with the same bytes, is not saved twice.
-func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, dir, name string) (string, error) {
+func (b *Bridge) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachment, dir, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	root, err := os.OpenRoot(dir)
@@ -75,7 +74,7 @@ func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, dir, na
 	if err := root.MkdirAll(inbox, 0o700); err != nil {
 		return "", fmt.Errorf("make inbox: %w", err)
 	}
-	temp := path.Join(inbox, ".incoming-"+newIncident())
+	temp := path.Join(inbox, ".incoming-"+jobs.NewIncident())
 	defer func() { _ = root.Remove(temp) }()
 	limited, err := workspace.OpenWithin(dir, b.cfg.WorkspaceQuota, b.cfg.DiskReserve)
 	if err != nil {
@@ -101,13 +100,13 @@ func (b *Bridge) fetchFile(ctx context.Context, f Fetcher, a Attachment, dir, na
 	}
 }
 
-func download(ctx context.Context, f Fetcher, a Attachment, root *os.Root, files *workspace.Root, temp string) (err error) {
+func download(ctx context.Context, f chats.Fetcher, a chats.Attachment, root *os.Root, files *workspace.Root, temp string) (err error) {
 	out, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("create file: %w", err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	return f.Fetch(ctx, a, &limitWriter{w: files.Bound(out), left: MaxFile})
+	return f.Fetch(ctx, a, &limitWriter{w: files.Bound(out), left: chats.MaxFile})
 }
 
 // limitWriter refuses what is too large while it comes.
@@ -119,7 +118,7 @@ type limitWriter struct {
 // Write implements io.Writer.
 func (l *limitWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > l.left {
-		return 0, ErrTooLarge
+		return 0, chats.ErrTooLarge
 	}
 	l.left -= int64(len(p))
 	return l.w.Write(p)

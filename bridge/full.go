@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"time"
 )
 
@@ -13,9 +15,6 @@ const (
 	// maxFull bounds the chats and members remembered as told.
 	maxFull = 10_000
 )
-
-// StateRefused is the final state of a message that came when too many waited.
-const StateRefused State = "refused"
 
 // limit is a bound of what waits, and how much does.
 type limit struct {
@@ -27,7 +26,7 @@ type limit struct {
 
 // limits returns the bounds that hold for a message: those of its chat, and in a shared
 // chat those of its sender, over all shared chats. Commands wait in a queue of their own.
-func (b *Bridge) limits(l *lane, j *Job) []limit {
+func (b *Bridge) limits(l *lane, j *jobs.Job) []limit {
 	waiting, _ := l.load()
 	what := "messages"
 	if b.isCommand(j) {
@@ -45,47 +44,47 @@ func (b *Bridge) limits(l *lane, j *Job) []limit {
 	// be on their way to other chats.
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waiting = b.waiting[j.by()]
+	waiting = b.waiting[j.By()]
 	if waiting < b.cfg.MaxWaitingMember {
-		b.waiting[j.by()]++
-		j.waits = true
+		b.waiting[j.By()]++
+		j.Waits = true
 	}
 	return append(all, limit{
-		whose: j.by(), waiting: waiting, bound: b.cfg.MaxWaitingMember,
+		whose: j.By(), waiting: waiting, bound: b.cfg.MaxWaitingMember,
 		notice: fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
 			"Please send this one again when they are answered.", waiting),
 	})
 }
 
 // count counts a message of a shared chat that waits, under who wrote it.
-func (b *Bridge) count(j *Job) {
-	if j.waits || j.Message.Direct || j.Message.Kind != KindText {
+func (b *Bridge) count(j *jobs.Job) {
+	if j.Waits || j.Message.Direct || j.Message.Kind != chats.KindText {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting[j.by()]++
-	j.waits = true
+	b.waiting[j.By()]++
+	j.Waits = true
 }
 
 // uncount is called for a job that waits no more, with the lane locked where it stood in
 // one.
-func (b *Bridge) uncount(j *Job) {
-	if !j.waits {
+func (b *Bridge) uncount(j *jobs.Job) {
+	if !j.Waits {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	j.waits = false
-	if b.waiting[j.by()]--; b.waiting[j.by()] == 0 {
-		delete(b.waiting, j.by())
+	j.Waits = false
+	if b.waiting[j.By()]--; b.waiting[j.By()] == 0 {
+		delete(b.waiting, j.By())
 	}
 }
 
 // refuses reports whether too much waits for a message to be taken. Then there is a
 // notice, one for a burst, in the lane of the cards, and the message has a receipt: it is
 // refused again however often it is delivered.
-func (b *Bridge) refuses(ctx context.Context, l *lane, j *Job) (bool, error) {
+func (b *Bridge) refuses(ctx context.Context, l *lane, j *jobs.Job) (bool, error) {
 	var over *limit
 	for _, limit := range b.limits(l, j) {
 		if over == nil && limit.waiting >= limit.bound {
@@ -102,7 +101,7 @@ func (b *Bridge) refuses(ctx context.Context, l *lane, j *Job) (bool, error) {
 	if _, known := b.open.Load(j.Key()); known {
 		return false, nil
 	}
-	if known, err := b.jobs.closed(ctx, j.Key()); known || err != nil {
+	if known, err := b.jobs.Closed(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
 	if b.isStop(j) {
@@ -116,19 +115,19 @@ func (b *Bridge) refuses(ctx context.Context, l *lane, j *Job) (bool, error) {
 		}
 		b.log.Warn("messages are refused: too many wait", "chat", l.chat.String(), "whose", over.whose)
 	}
-	j.State, j.Closed = StateRefused, b.cfg.Now()
-	return true, b.jobs.close(ctx, j)
+	j.State, j.Closed = jobs.StateRefused, b.cfg.Now()
+	return true, b.jobs.Close(ctx, j)
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.
-func (b *Bridge) stopUnanswered(ctx context.Context, j *Job) error {
-	added, err := b.jobs.add(ctx, j)
+func (b *Bridge) stopUnanswered(ctx context.Context, j *jobs.Job) error {
+	added, err := b.jobs.Add(ctx, j)
 	if !added || err != nil {
 		return err
 	}
 	b.stopNow(j)
-	j.State, j.Closed = StateDone, b.cfg.Now()
-	return b.jobs.close(ctx, j)
+	j.State, j.Closed = jobs.StateDone, b.cfg.Now()
+	return b.jobs.Close(ctx, j)
 }
 
 // tellFull reports whether somebody is to be told that too much waits, and notes that they

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -39,7 +41,7 @@ func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 	for burst := range 2 {
 		r.accept(group(fmt.Sprint("s", burst), "5", "slow"))
 		<-s.asked
-		var flood []bridge.Message
+		var flood []chats.Message
 		for n := range 200 {
 			flood = append(flood, group(fmt.Sprint(burst, "-", n), "6", fmt.Sprint("message ", burst, " ", n)))
 		}
@@ -77,7 +79,7 @@ func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting, c.MaxWaitingMember = 10, 3 })
 	r.accept(group("s", "5", "slow"))
 	<-s.asked
-	thread := func(m bridge.Message) bridge.Message {
+	thread := func(m chats.Message) chats.Message {
 		m.Chat.Thread = "7"
 		return m
 	}
@@ -114,7 +116,7 @@ func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 	r := newRig(t, h.think, func(c *bridge.Config) { c.MaxWaiting = 3 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
-	r.cfg.Platforms = []bridge.Platform{p}
+	r.cfg.Platforms = []chats.Platform{p}
 	r.start()
 	r.accept(direct("1", "hang"))
 	<-h.begun
@@ -147,9 +149,9 @@ func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 		r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting = 1 })
 		r.stop()
 		store, shown := r.cfg.Store, r.platform
-		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 		r.start()
-		messages := []bridge.Message{direct("1", "slow"), direct("2", "two"), direct("3", "three")}
+		messages := []chats.Message{direct("1", "slow"), direct("2", "two"), direct("3", "three")}
 		for i, m := range messages {
 			if r.bridge.Accept(t.Context(), m) == nil && i == 0 {
 				select {
@@ -160,23 +162,23 @@ func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 		}
 		if life.dies == 0 {
 			shown.wait(t, 1)
-			r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 2 })
+			r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 2 })
 		}
 		r.stop()
-		r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+		r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 		close(s.free)
 		r.start()
 		r.accept(messages...)
 		refused := 0
-		r.jobs("job/done/", func(all []bridge.Job) bool {
+		r.jobs("job/done/", func(all []jobs.Job) bool {
 			known := 0
 			refused = 0
 			for _, j := range all {
-				if j.Message.Kind != bridge.KindText {
+				if j.Message.Kind != chats.KindText {
 					continue
 				}
 				known++
-				if j.State == bridge.StateRefused {
+				if j.State == jobs.StateRefused {
 					refused++
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/retry"
 )
 
@@ -23,15 +25,15 @@ var errOverdue = errors.New("bridge: the platform has not taken it for a day")
 
 // stillHeld trips the breaker where a former run left something that waits for its
 // platform: the outage may last.
-func (b *Bridge) stillHeld(j *Job) {
+func (b *Bridge) stillHeld(j *jobs.Job) {
 	if k := b.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
-		k.report(false, &SendError{Outcome: Later, Outage: true, Err: errors.New("it was when the program ended")})
+		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
 	}
 }
 
 // noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
 // restart goes on with the same wait.
-func (b *Bridge) noteHeld(j *Job) error {
+func (b *Bridge) noteHeld(j *jobs.Job) error {
 	if !j.Held.IsZero() {
 		return nil
 	}
@@ -44,12 +46,12 @@ func (b *Bridge) noteHeld(j *Job) error {
 }
 
 // pass waits until something of a job may be sent.
-func (b *Bridge) pass(ctx context.Context, j *Job) (probe bool, err error) {
+func (b *Bridge) pass(ctx context.Context, j *jobs.Job) (probe bool, err error) {
 	k := b.breakers[j.Message.Chat.Platform]
 	if k.down() {
 		for i := range j.Parts {
-			if p := &j.Parts[i]; p.ready {
-				p.State, p.ready = PartPending, false
+			if p := &j.Parts[i]; p.Ready {
+				p.State, p.Ready = jobs.PartPending, false
 			}
 		}
 		if err := b.noteHeld(j); err != nil {
@@ -62,7 +64,7 @@ func (b *Bridge) pass(ctx context.Context, j *Job) (probe bool, err error) {
 }
 
 // waitAgain waits before what the platform did not take is sent once more.
-func (b *Bridge) waitAgain(ctx context.Context, j *Job, failure *SendError, d time.Duration) error {
+func (b *Bridge) waitAgain(ctx context.Context, j *jobs.Job, failure *chats.SendError, d time.Duration) error {
 	if isOutage(failure) {
 		if err := b.noteHeld(j); err != nil {
 			return err
@@ -75,7 +77,7 @@ func (b *Bridge) waitAgain(ctx context.Context, j *Job, failure *SendError, d ti
 
 // patience bounds how long a job that is held up waits. What says that an answer was set
 // aside waits for as long as it takes.
-func (b *Bridge) patience(ctx context.Context, j *Job) (context.Context, context.CancelFunc) {
+func (b *Bridge) patience(ctx context.Context, j *jobs.Job) (context.Context, context.CancelFunc) {
 	if j.Held.IsZero() || j.Aside != "" {
 		return context.WithCancel(ctx)
 	}
@@ -83,8 +85,8 @@ func (b *Bridge) patience(ctx context.Context, j *Job) (context.Context, context
 }
 
 // giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
-func (b *Bridge) giveUp(j *Job, from int) error {
-	incident, what := newIncident(), "this answer"
+func (b *Bridge) giveUp(j *jobs.Job, from int) error {
+	incident, what := jobs.NewIncident(), "this answer"
 	if from > 0 {
 		what = "the rest of this answer"
 	}
@@ -92,7 +94,7 @@ func (b *Bridge) giveUp(j *Job, from int) error {
 		return err
 	}
 	text := fmt.Sprintf("I could not send %s for a day, and I have set it aside. Please ask me again if you still need it.", what)
-	if p := j.Parts[from]; p.Repeat || p.State == PartUnknown || p.State == PartSending {
+	if p := j.Parts[from]; p.Repeat || p.State == jobs.PartUnknown || p.State == jobs.PartSending {
 		text = fmt.Sprintf("I could not send %s for a day, or was not told that it arrived, and I have set it aside. Please ask me again if you still need it.", what)
 	}
 	j.Aside = incident
@@ -101,15 +103,15 @@ func (b *Bridge) giveUp(j *Job, from int) error {
 }
 
 // asideJob sets aside what a job was to send.
-func (b *Bridge) asideJob(j *Job, incident string) error {
+func (b *Bridge) asideJob(j *jobs.Job, incident string) error {
 	data, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
-	return b.setAside(ctx, Aside{
-		Key: openPrefix + j.Key(), Chat: j.address().Chat.String(), Incident: incident, Data: data,
+	return b.asides.Add(ctx, jobs.Aside{
+		Key: jobs.OpenPrefix + j.Key(), Chat: j.Address().Chat.String(), Incident: incident, Data: data,
 		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + j.Held.UTC().Format(time.DateTime),
 	})
 }

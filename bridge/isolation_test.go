@@ -13,6 +13,9 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
+	"oneclaw/internal/workspace"
 )
 
 // renamed is a fake platform under another name.
@@ -25,7 +28,7 @@ func (r renamed) Name() string { return r.name }
 
 // place is where somebody writes.
 type place struct {
-	chat   bridge.Chat
+	chat   chats.Chat
 	direct bool
 }
 
@@ -35,11 +38,11 @@ func places() []place {
 	var all []place
 	for _, name := range []string{"fake", "other"} {
 		for _, id := range []string{"1", "11"} {
-			all = append(all, place{bridge.Chat{Platform: name, ID: id}, true})
+			all = append(all, place{chats.Chat{Platform: name, ID: id}, true})
 		}
 		for _, id := range []string{"-1", "-11", "C1"} {
 			for _, thread := range []string{"", "1", "11", "1.1"} {
-				all = append(all, place{bridge.Chat{Platform: name, ID: id, Thread: thread}, false})
+				all = append(all, place{chats.Chat{Platform: name, ID: id, Thread: thread}, false})
 			}
 		}
 	}
@@ -100,7 +103,7 @@ func TestC13C15NothingCrossesConversations(t *testing.T) {
 			c.Logger = nil
 		})
 		defer r.stop()
-		clears := map[bridge.Chat]int{}
+		clears := map[chats.Chat]int{}
 		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 			return step{
 				rapid.SampledFrom(places()).Draw(t, "place"), rapid.SampledFrom([]string{"1", "11", "2"}).Draw(t, "user"),
@@ -108,7 +111,7 @@ func TestC13C15NothingCrossesConversations(t *testing.T) {
 			}
 		}), 1, 25).Draw(rt, "steps")
 		for n, s := range steps {
-			m := bridge.Message{Chat: s.chat, Direct: s.direct, ID: fmt.Sprint("m", n), Kind: bridge.KindText, User: s.user}
+			m := chats.Message{Chat: s.chat, Direct: s.direct, ID: fmt.Sprint("m", n), Kind: chats.KindText, User: s.user}
 			if s.direct {
 				m.User = s.chat.ID
 			}
@@ -148,19 +151,19 @@ type step struct {
 func TestC15KeysAreDifferent(t *testing.T) {
 	logs, workspaces := map[string]place{}, map[string]string{}
 	for _, p := range places() {
-		session := bridge.Session{Chat: p.chat, Generation: 1}.Log()
+		session := sessions.Session{Chat: p.chat, Generation: 1}.Log()
 		if other, twice := logs[session]; twice {
 			t.Errorf("%v and %v share %s", p, other, session)
 		}
 		logs[session] = p
-		owner := bridge.Message{Chat: p.chat, Direct: p.direct, User: p.chat.ID}.Owner()
-		dir := bridge.WorkspacePath("data", owner)
+		owner := chats.Message{Chat: p.chat, Direct: p.direct, User: p.chat.ID}.Owner()
+		dir := workspace.Folder("data", owner)
 		if other, twice := workspaces[dir]; twice && other != owner {
 			t.Errorf("%s and %s share %s", owner, other, dir)
 		}
 		workspaces[dir] = owner
 	}
-	if odd := bridge.WorkspacePath("data", "slack:../../etc"); filepath.Dir(odd) != filepath.Join("data", "workspaces") {
+	if odd := workspace.Folder("data", "slack:../../etc"); filepath.Dir(odd) != filepath.Join("data", "workspaces") {
 		t.Errorf("an odd id leads to %s", odd)
 	}
 }

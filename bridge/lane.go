@@ -3,7 +3,8 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"errors"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"slices"
 	"sync"
 )
@@ -12,7 +13,7 @@ import (
 // order of their Seq, commands likewise beside them: a command waits for no message,
 // but a message waits for the commands before it.
 type lane struct {
-	chat Chat
+	chat chats.Chat
 	// accepting is held while messages of the chat are numbered, written and queued.
 	accepting sync.Mutex
 
@@ -31,16 +32,16 @@ type lane struct {
 
 // queue is a line of jobs with at most one worker.
 type queue struct {
-	waiting []*Job
-	running *Job
+	waiting []*jobs.Job
+	running *jobs.Job
 	// held is a job that waits for the approval of a call: nothing behind it runs.
 	held   *held
 	cancel context.CancelCauseFunc
 	worker bool
 }
 
-func (q *queue) insert(j *Job) {
-	at, _ := slices.BinarySearchFunc(q.waiting, j, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
+func (q *queue) insert(j *jobs.Job) {
+	at, _ := slices.BinarySearchFunc(q.waiting, j, func(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) })
 	q.waiting = slices.Insert(q.waiting, at, j)
 }
 
@@ -73,7 +74,7 @@ func (q *queue) first() (int64, bool) {
 }
 
 // lane returns the lane of a chat, to be given back with leave.
-func (b *Bridge) lane(chat Chat) *lane {
+func (b *Bridge) lane(chat chats.Chat) *lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.byChat[chat]
@@ -98,7 +99,7 @@ func (b *Bridge) leave(l *lane) {
 }
 
 // queue puts a job in the lane of its chat and sees to it that somebody works on it.
-func (b *Bridge) queue(j *Job) {
+func (b *Bridge) queue(j *jobs.Job) {
 	if _, twice := b.open.LoadOrStore(j.Key(), j.Accepted); twice {
 		return
 	}
@@ -107,15 +108,15 @@ func (b *Bridge) queue(j *Job) {
 }
 
 // line puts a job in the lane of its chat as it is called now.
-func (b *Bridge) line(j *Job) {
+func (b *Bridge) line(j *jobs.Job) {
 	for {
 		b.relocate(j)
-		l := b.lane(j.lane())
+		l := b.lane(laneOf(j))
 		l.mu.Lock()
 		here := !l.gone
 		switch {
 		case !here: // its chat has just moved
-		case b.isCommand(j) || j.decides() || j.Message.Kind == kindMove:
+		case b.isCommand(j) || decides(j) || j.Message.Kind == jobs.KindMove:
 			l.commands.insert(j)
 		default:
 			l.messages.insert(j)
@@ -145,7 +146,7 @@ func (b *Bridge) wake(l *lane) {
 		if q.worker || !l.ready(q) {
 			continue
 		}
-		turn := q == &l.messages && q.waiting[0].needsTurn()
+		turn := q == &l.messages && needsTurn(q.waiting[0])
 		if turn && !b.takeTurn(l) {
 			continue
 		}
@@ -183,7 +184,7 @@ func (b *Bridge) workOn(l *lane, q *queue, turn bool) {
 		turn = false
 		b.carry(ctx, l, j)
 		b.endTurn(j)
-		if j.suspended {
+		if j.Suspended {
 			b.hold(ctx, l, j)
 		} else {
 			l.mu.Lock()
@@ -200,7 +201,7 @@ func (b *Bridge) workOn(l *lane, q *queue, turn bool) {
 }
 
 // next takes the first job that may run now, or ends the worker.
-func (b *Bridge) next(l *lane, q *queue, turn bool) (*Job, context.Context) {
+func (b *Bridge) next(l *lane, q *queue, turn bool) (*jobs.Job, context.Context) {
 	b.mu.Lock()
 	closing := b.closing
 	b.mu.Unlock()
@@ -211,18 +212,18 @@ func (b *Bridge) next(l *lane, q *queue, turn bool) (*Job, context.Context) {
 		return nil, nil
 	}
 	j := q.waiting[0]
-	if q == &l.messages && j.needsTurn() && !turn {
+	if q == &l.messages && needsTurn(j) && !turn {
 		if turn = b.takeTurn(l); !turn {
 			q.worker = false
 			return nil, nil
 		}
 	}
 	q.waiting = slices.Delete(q.waiting, 0, 1)
-	j.turn = turn
+	j.Turn = turn
 	b.uncount(j)
 	ctx, cancel := context.WithCancelCause(b.work)
-	if j.ended != nil {
-		cancel(j.ended)
+	if j.Ended != nil {
+		cancel(j.Ended)
 	}
 	q.running, q.cancel = j, cancel
 	return j, ctx
@@ -240,27 +241,21 @@ func (l *lane) ready(q *queue) bool {
 	return !any || seq > q.waiting[0].Seq
 }
 
-// Causes with which the context of a running job is cancelled.
-var (
-	errCleared = errors.New("bridge: cleared")
-	errStopped = errors.New("bridge: stopped")
-)
-
 // interrupt ends the turn that runs or waits for an approval, if it was accepted before
 // the given command, and takes the messages that waited before it out of the queue.
-func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, waiting []*Job) {
+func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, waiting []*jobs.Job) {
 	l.mu.Lock()
 	if r := l.messages.running; r != nil && r.Seq < before {
 		l.messages.cancel(cause)
 		running = true
 	}
-	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Job) bool {
+	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *jobs.Job) bool {
 		switch {
 		case j.Seq >= before:
 			return false
-		case j.begun:
+		case j.Begun:
 			// Its approval is there, and it has not gone on yet.
-			j.ended, running = cause, true
+			j.Ended, running = cause, true
 			return false
 		}
 		b.uncount(j)
@@ -294,7 +289,7 @@ func (l *lane) pending(after, before int64) bool {
 	defer l.mu.Unlock()
 	between := func(seq int64) bool { return seq > after && seq < before }
 	seq, any := l.messages.at()
-	return any && between(seq) || slices.ContainsFunc(l.messages.waiting, func(j *Job) bool { return between(j.Seq) })
+	return any && between(seq) || slices.ContainsFunc(l.messages.waiting, func(j *jobs.Job) bool { return between(j.Seq) })
 }
 
 // deciding returns how many commands wait.

@@ -12,12 +12,14 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
 // edit is a new text for a message.
-func edit(m bridge.Message, text string) bridge.Message {
-	m.Kind, m.Text = bridge.KindEdit, text
+func edit(m chats.Message, text string) chats.Message {
+	m.Kind, m.Text = chats.KindEdit, text
 	return m
 }
 
@@ -141,13 +143,13 @@ type putOff struct {
 	through   atomic.Bool
 }
 
-func (p *putOff) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p *putOff) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if !p.through.Load() && strings.HasPrefix(part.Text, p.beginning) {
 		select {
 		case p.tried <- struct{}{}:
 		default:
 		}
-		return "", &bridge.SendError{Outcome: bridge.Later, RetryAfter: time.Hour, Err: errors.New("too many requests")}
+		return "", &chats.SendError{Outcome: chats.Later, RetryAfter: time.Hour, Err: errors.New("too many requests")}
 	}
 	return p.platform.Send(ctx, to, part)
 }
@@ -178,7 +180,7 @@ func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
 	r := newRig(t, h.think)
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
-	r.cfg.Platforms = []bridge.Platform{p}
+	r.cfg.Platforms = []chats.Platform{p}
 	r.start()
 	r.accept(direct("1", "hang"), direct("2", "dropped"))
 	<-h.begun
@@ -186,8 +188,8 @@ func TestAttack19StopWaitsForNoOtherReply(t *testing.T) {
 	<-p.tried
 	r.accept(direct("4", "/stop"))
 	within(t, h.ended, "end of the turn")
-	r.jobs("job/done/", func(all []bridge.Job) bool {
-		return len(all) == 2 && all[0].State == bridge.StateStopped && all[1].State == bridge.StateStopped
+	r.jobs("job/done/", func(all []jobs.Job) bool {
+		return len(all) == 2 && all[0].State == jobs.StateStopped && all[1].State == jobs.StateStopped
 	})
 	// The program is killed before the reply is there. It comes when it can.
 	r.stop()
@@ -222,9 +224,9 @@ func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 		r.stop()
 		p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
 		store := r.cfg.Store
-		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{p}
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{p}
 		r.start()
-		messages := []bridge.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
+		messages := []chats.Message{direct("1", "hang"), direct("2", "/help"), direct("3", "/stop")}
 		stopped := false
 		for i, happens := range []chan struct{}{h.begun, p.tried, h.ended} {
 			stopped = r.bridge.Accept(t.Context(), messages[i]) == nil && i == 2
@@ -234,7 +236,7 @@ func TestAttack19AnAcceptedStopOutlivesAnyKill(t *testing.T) {
 			}
 		}
 		if life.dies == 0 {
-			r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) == 1 })
+			r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) == 1 })
 		}
 		r.stop()
 		for len(h.begun) > 0 {

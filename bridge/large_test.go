@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -78,7 +79,7 @@ func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 		t.Errorf("answers: %.200q", got)
 	}
 	edit := direct("3", tooLarge())
-	edit.Kind = bridge.KindEdit
+	edit.Kind = chats.KindEdit
 	r.accept(edit)
 	if err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "k", Chat: direct("", "").Chat, User: "1", Text: tooLarge()}); err == nil {
 		t.Error("a task that fits into no job was taken")
@@ -90,7 +91,7 @@ func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 func TestAttack07AnAnswerLargerThanItsJobBecomesASentence(t *testing.T) {
 	r := newRig(t, echo, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
-			CommandInfo: bridge.CommandInfo{Name: "much"},
+			CommandInfo: chats.CommandInfo{Name: "much"},
 			Run:         func(context.Context, bridge.CommandCall) (string, error) { return tooLarge(), nil },
 		}}
 	})

@@ -1,8 +1,8 @@
 package bridge
 
 import (
-	"fmt"
-	"math"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/wording"
 	"time"
 )
 
@@ -18,8 +18,8 @@ const maxLate = 10_000
 // different for such a message. Messages and commands that waited are carried out in the
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
-func (b *Bridge) waited(m Message) time.Duration {
-	if b.cfg.StaleAfter < 0 || m.Time.IsZero() || m.Kind != KindText {
+func (b *Bridge) waited(m chats.Message) time.Duration {
+	if b.cfg.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
 		return 0
 	}
 	now := b.cfg.Now()
@@ -36,7 +36,7 @@ func (b *Bridge) waited(m Message) time.Duration {
 }
 
 // tell notes that a chat will be told.
-func (b *Bridge) tell(chat Chat) {
+func (b *Bridge) tell(chat chats.Chat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.told) >= maxLate {
@@ -47,21 +47,5 @@ func (b *Bridge) tell(chat Chat) {
 
 // lateNotice stands above the answer to a message that waited.
 func lateNotice(waited time.Duration) string {
-	return "_I was away: this waited for " + roughly(waited) + "._\n\n"
-}
-
-// roughly says a time of more than a minute in words.
-func roughly(d time.Duration) string {
-	unit, name := time.Minute, "minute"
-	switch {
-	case d >= 36*time.Hour:
-		unit, name = 24*time.Hour, "day"
-	case d >= 90*time.Minute:
-		unit, name = time.Hour, "hour"
-	}
-	n := int(math.Round(float64(d) / float64(unit)))
-	if n == 1 {
-		return "1 " + name
-	}
-	return fmt.Sprintf("%d %ss", n, name)
+	return "_I was away: this waited for " + wording.Roughly(waited) + "._\n\n"
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
 // sentAt is a message with the time of its platform.
-func sentAt(m bridge.Message, at time.Time) bridge.Message {
+func sentAt(m chats.Message, at time.Time) chats.Message {
 	m.Time = at
 	return m
 }
@@ -30,7 +32,7 @@ func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	// The platform delivers again what was answered, and what came meanwhile.
 	elsewhere := sentAt(direct("5", "elsewhere"), now.Add(-50*time.Hour))
 	elsewhere.Chat.ID = "2"
-	batch := []bridge.Message{
+	batch := []chats.Message{
 		sentAt(direct("1", "fresh"), now.Add(-6*time.Hour)),
 		sentAt(direct("2", "old"), now.Add(-3*time.Hour)), sentAt(direct("3", "older"), now.Add(-2*time.Hour)),
 		sentAt(direct("4", "new"), now), elsewhere,
@@ -80,7 +82,7 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	var told []string
 	var r *rig
 	r = newRig(t, echo, func(c *bridge.Config) {
-		c.Moved = func(ctx context.Context, from, to bridge.Chat) error {
+		c.Moved = func(ctx context.Context, from, to chats.Chat) error {
 			told = append(told, from.String()+" "+to.String())
 			if _, err := r.cfg.Store.Get(ctx, "session/fake:s"); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("the conversation was moved although the rest was not (%v)", err)
@@ -91,7 +93,7 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 			return nil
 		}
 	})
-	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
+	from, to := chats.Chat{Platform: "fake", ID: "g"}, chats.Chat{Platform: "fake", ID: "s"}
 	r.accept(group("1", "5", "before"))
 	r.platform.wait(t, 1)
 	if err := r.bridge.Moved(t.Context(), from, to); err != nil {
@@ -104,14 +106,14 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	if want := []string{"fake:g fake:s", "fake:g fake:s"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
-	if c := (bridge.Conversation{Chat: from, Generation: 1}); r.countOf(c.Log()) != 4 {
+	if c := (sessions.Conversation{Chat: from, Generation: 1}); r.countOf(c.Log()) != 4 {
 		t.Errorf("the conversation has %d messages", r.countOf(c.Log()))
 	}
 }
 
 func (r *rig) countOf(log string) (n int) {
 	r.t.Helper()
-	for _, err := range bridge.Messages(r.t.Context(), r.cfg.Store, log) {
+	for _, err := range sessions.Messages(r.t.Context(), r.cfg.Store, log) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 	r.platform.wait(t, 1)
 	r.accept(group("2", "5", "/clear"), group("3", "5", "second"))
 	waitAnswered(t, r.platform, "re: second")
-	from, to := bridge.Chat{Platform: "fake", ID: "g"}, bridge.Chat{Platform: "fake", ID: "s"}
+	from, to := chats.Chat{Platform: "fake", ID: "g"}, chats.Chat{Platform: "fake", ID: "s"}
 	for range 2 {
 		if err := r.bridge.Moved(t.Context(), from, to); err != nil {
 			t.Fatal(err)
@@ -134,10 +136,10 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 	}
 	r.accept(moved("1", "5", "third")) // is answered when the chat has moved
 	waitAnswered(t, r.platform, "re: third")
-	all, err := bridge.Conversations(t.Context(), r.cfg.Store, to.String())
+	all, err := sessions.Conversations(t.Context(), r.cfg.Store, to.String())
 	said := map[string]bool{}
 	for _, c := range all {
-		for m, err := range bridge.Messages(t.Context(), r.cfg.Store, c.Log()) {
+		for m, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
 			if err != nil {
 				t.Fatal(err)
 			}

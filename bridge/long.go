@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -24,7 +26,7 @@ const (
 
 // answerParts are the messages of an answer. Of one with more than [Config.MaxParts] the
 // first are sent, and a file that holds all of it.
-func (b *Bridge) answerParts(j *Job, answer string) []SentPart {
+func (b *Bridge) answerParts(j *jobs.Job, answer string) []jobs.SentPart {
 	most := b.cfg.MaxParts
 	if most < 0 {
 		return b.render(j, answer)
@@ -39,7 +41,7 @@ func (b *Bridge) answerParts(j *Job, answer string) []SentPart {
 		b.log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
 		return b.render(j, answer)
 	}
-	return append(parts[:min(len(parts), most)], SentPart{Part: Part{File: &file}, State: PartPending})
+	return append(parts[:min(len(parts), most)], jobs.SentPart{Part: chats.Part{File: &file}, State: jobs.PartPending})
 }
 
 // beginning returns at most so many bytes of a text, up to the end of a line where there is
@@ -59,16 +61,16 @@ func beginning(text string, most int) string {
 
 // keepAnswer writes an answer into the workspace, on disk when it returns: its part goes
 // on record with the first one that is sent. The same job writes the same file again.
-func (b *Bridge) keepAnswer(j *Job, answer string) (file toolgroups.File, err error) {
+func (b *Bridge) keepAnswer(j *jobs.Job, answer string) (file toolgroups.File, err error) {
 	content := []byte(b.cfg.Redact(answer))
-	uploader, ok := b.platforms[j.Message.Chat.Platform].(Uploader)
+	uploader, ok := b.platforms[j.Message.Chat.Platform].(chats.Uploader)
 	switch {
 	case !ok:
 		return file, errNoUploader
 	case int64(len(content)) > uploader.MaxFile():
 		return file, errFileBig
 	}
-	dir := WorkspacePath(b.cfg.DataDir, j.Message.Owner())
+	dir := workspace.Folder(b.cfg.DataDir, j.Message.Owner())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return file, fmt.Errorf("make workspace: %w", err)
 	}
@@ -77,7 +79,7 @@ func (b *Bridge) keepAnswer(j *Job, answer string) (file toolgroups.File, err er
 		return file, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	name := fmt.Sprintf("answer-%s-%s.md", j.Accepted.UTC().Format("20060102-150405"), hashed(j.Key())[:6])
+	name := fmt.Sprintf("answer-%s-%s.md", j.Accepted.UTC().Format("20060102-150405"), jobs.Hash(j.Key())[:6])
 	file = toolgroups.File{Path: path.Join(answersFolder, name), Caption: captionAnswer}
 	if err := root.WriteFile(file.Path, content, false); err != nil {
 		return file, err

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/internal/workspace"
 )
 
 // TestAttack18ALongAnswerGoesAsAFile: beyond the bound, once, behind its first messages,
@@ -36,7 +38,7 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 			close(cut) // the first try is on record
 		}
 		if n >= from+3 && arrived {
-			return &bridge.SendError{Outcome: bridge.Later, Err: errors.New("out of order")}
+			return &chats.SendError{Outcome: chats.Later, Err: errors.New("out of order")}
 		}
 		return nil
 	}
@@ -52,7 +54,7 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 	if want := "re: x y |re: x\fy\fz>"; len(got) != 8 || got[5].text+" "+got[6].text+" "+got[7].text[strings.LastIndex(got[7].text, "|"):] != want {
 		t.Errorf("messages %q", texts(got[5:]))
 	}
-	files, err := filepath.Glob(filepath.Join(bridge.WorkspacePath(r.cfg.DataDir, "fake:1"), "answers", "*"))
+	files, err := filepath.Glob(filepath.Join(workspace.Folder(r.cfg.DataDir, "fake:1"), "answers", "*"))
 	if err != nil || len(files) != 2 {
 		t.Errorf("files of answers: %q (%v)", files, err)
 	}
@@ -62,7 +64,7 @@ func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 	for name, prepare := range map[string]func(*rig) string{
 		"taken": func(r *rig) string {
-			dir := bridge.WorkspacePath(r.cfg.DataDir, "fake:1")
+			dir := workspace.Folder(r.cfg.DataDir, "fake:1")
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				r.t.Fatal(err)
 			}
@@ -90,9 +92,9 @@ func TestAttack18OnlyWhatIsShownIsRendered(t *testing.T) {
 	large := strings.Repeat("é", 1<<20)
 	r := newRig(t, echo, func(c *bridge.Config) {
 		c.MaxParts = 1
-		c.Platforms = []bridge.Platform{roomy{c.Platforms[0].(*platform)}}
+		c.Platforms = []chats.Platform{roomy{c.Platforms[0].(*platform)}}
 		c.Commands = []bridge.Command{{
-			CommandInfo: bridge.CommandInfo{Name: "much"},
+			CommandInfo: chats.CommandInfo{Name: "much"},
 			Run:         func(context.Context, bridge.CommandCall) (string, error) { return large, nil },
 		}}
 	})

@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"errors"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"time"
 )
 
@@ -40,9 +42,9 @@ func (b *Bridge) measure(platform string, what Measured) {
 }
 
 // measureAnswer counts an answer that is closed with a state.
-func (b *Bridge) measureAnswer(platform string, state State) {
+func (b *Bridge) measureAnswer(platform string, state jobs.State) {
 	what := MeasuredDelivered
-	if state == StateFailed {
+	if state == jobs.StateFailed {
 		what = MeasuredFailed
 	}
 	b.measure(platform, what)
@@ -51,26 +53,26 @@ func (b *Bridge) measureAnswer(platform string, state State) {
 // measureDecision counts what a turn that waited found.
 func (b *Bridge) measureDecision(platform, choice string) {
 	switch choice {
-	case choiceAllow:
+	case jobs.ChoiceAllow:
 		b.measure(platform, MeasuredAllowed)
-	case choiceDeny:
+	case jobs.ChoiceDeny:
 		b.measure(platform, MeasuredDenied)
-	case choiceExpired:
+	case jobs.ChoiceExpired:
 		b.measure(platform, MeasuredExpired)
 	}
 }
 
 // measureSend counts what became of a try to send a part.
 func (b *Bridge) measureSend(platform string, repeat bool, err error) {
-	failure := &SendError{Outcome: Unknown}
+	failure := &chats.SendError{Outcome: chats.Unknown}
 	switch {
 	case err == nil:
 		if repeat {
 			b.measure(platform, MeasuredRepeat)
 		}
-	case !errors.As(err, &failure) || failure.Outcome == Unknown:
+	case !errors.As(err, &failure) || failure.Outcome == chats.Unknown:
 		b.measure(platform, MeasuredUnknown)
-	case failure.Outcome == Refused:
+	case failure.Outcome == chats.Refused:
 		b.measure(platform, MeasuredRefused)
 	case failure.RetryAfter > 0:
 		b.measure(platform, MeasuredDelayed)
@@ -116,7 +118,7 @@ func (b *Bridge) Ready() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
 		ready[name] = nil
-		if m, ok := p.(Monitor); ok {
+		if m, ok := p.(chats.Monitor); ok {
 			ready[name] = m.Health()
 		}
 	}

@@ -7,21 +7,20 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
-
-// kindMove is the move of a chat to a new id. Its job waits until no turn runs at either
-// end; no message is answered there before it is done, and what waits goes along.
-const kindMove Kind = "move"
 
 // movedPrefix is where the store keeps under which id a chat goes on.
 const movedPrefix = "moved/"
 
-func unthreaded(chat Chat) Chat { return Chat{Platform: chat.Platform, ID: chat.ID} }
+func unthreaded(chat chats.Chat) chats.Chat { return chats.Chat{Platform: chat.Platform, ID: chat.ID} }
 
 // Moved implements [Inbox]: the session of a chat goes on under its new id. The move is on
 // disk when it returns, and is carried out when no turn runs there.
-func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
+func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
@@ -30,11 +29,11 @@ func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
 	case <-ctx.Done():
 		return fmt.Errorf("moved: %w", context.Cause(ctx))
 	}
-	j := &Job{
-		Message: Message{Chat: unthreaded(to), ID: hashed("moved", from.ID), Kind: kindMove, User: "bot", Text: from.ID, Time: b.cfg.Now()},
-		Seq:     b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now(),
+	j := &jobs.Job{
+		Message: chats.Message{Chat: unthreaded(to), ID: jobs.Hash("moved", from.ID), Kind: jobs.KindMove, User: "bot", Text: from.ID, Time: b.cfg.Now()},
+		Seq:     b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now(),
 	}
-	added, err := b.jobs.add(ctx, j)
+	added, err := b.jobs.Add(ctx, j)
 	if err != nil {
 		return fmt.Errorf("move %s to %s: %w", from, to, err)
 	}
@@ -46,7 +45,7 @@ func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
 	if _, working := b.open.Load(j.Key()); working {
 		return nil
 	}
-	known, err := b.jobs.load(ctx, j.Key())
+	known, err := b.jobs.Load(ctx, j.Key())
 	if known == nil || err != nil {
 		return err
 	}
@@ -56,14 +55,14 @@ func (b *Bridge) Moved(ctx context.Context, from, to Chat) error {
 }
 
 // ends are the chats that a move leads from and to.
-func (j *Job) ends() (from, to Chat) {
+func endsOf(j *jobs.Job) (from, to chats.Chat) {
 	to = j.Message.Chat
-	return Chat{Platform: to.Platform, ID: j.Message.Text}, to
+	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
 }
 
 // bar lets no message be answered at either end of a move.
-func (b *Bridge) bar(j *Job) {
-	from, to := j.ends()
+func (b *Bridge) bar(j *jobs.Job) {
+	from, to := endsOf(j)
 	b.mu.Lock()
 	b.moving[from], b.moving[to] = to, to
 	b.mu.Unlock()
@@ -75,7 +74,7 @@ func (b *Bridge) bar(j *Job) {
 }
 
 // unbar lets messages be answered again.
-func (b *Bridge) unbar(from, to Chat) {
+func (b *Bridge) unbar(from, to chats.Chat) {
 	b.mu.Lock()
 	delete(b.moving, from)
 	delete(b.moving, to)
@@ -97,7 +96,7 @@ func (b *Bridge) unbar(from, to Chat) {
 }
 
 // lanesOf are the lanes of a chat, with those of its threads, tasks and cards.
-func (b *Bridge) lanesOf(chat Chat) []*lane {
+func (b *Bridge) lanesOf(chat chats.Chat) []*lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var lanes []*lane
@@ -120,7 +119,7 @@ func (b *Bridge) hush(l *lane) {
 }
 
 // quiet waits until no message is being answered in some chats.
-func (b *Bridge) quiet(ctx context.Context, chats ...Chat) error {
+func (b *Bridge) quiet(ctx context.Context, chats ...chats.Chat) error {
 	for {
 		b.mu.Lock()
 		hushed := b.hushed
@@ -145,8 +144,8 @@ func (b *Bridge) quiet(ctx context.Context, chats ...Chat) error {
 }
 
 // attemptMove carries a move out. Each step bears repeating.
-func (b *Bridge) attemptMove(ctx context.Context, j *Job) error {
-	from, to := j.ends()
+func (b *Bridge) attemptMove(ctx context.Context, j *jobs.Job) error {
+	from, to := endsOf(j)
 	if err := b.quiet(ctx, from, to); err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func (b *Bridge) attemptMove(ctx context.Context, j *Job) error {
 	b.moves[from] = to
 	b.mu.Unlock()
 	b.takeAlong(from)
-	if err := b.settle(j, StateDone); err != nil {
+	if err := b.settle(j, jobs.StateDone); err != nil {
 		return err
 	}
 	b.unbar(from, to)
@@ -178,7 +177,7 @@ func (b *Bridge) attemptMove(ctx context.Context, j *Job) error {
 
 // takeAlong puts what waits in a chat that has moved into the lanes of the new one. A job
 // that waits for an approval looks for it there.
-func (b *Bridge) takeAlong(from Chat) {
+func (b *Bridge) takeAlong(from chats.Chat) {
 	for _, l := range b.lanesOf(from) {
 		l.mu.Lock()
 		l.gone = true
@@ -186,7 +185,7 @@ func (b *Bridge) takeAlong(from Chat) {
 		l.commands.waiting, l.messages.waiting = nil, nil
 		held := l.messages.held
 		if held != nil {
-			held.job.suspended = false
+			held.job.Suspended = false
 			jobs = append(jobs, held.job)
 			l.messages.held = nil
 		}
@@ -202,7 +201,7 @@ func (b *Bridge) takeAlong(from Chat) {
 }
 
 // homeOf is the chat as which a chat goes on.
-func (b *Bridge) homeOf(chat Chat) Chat {
+func (b *Bridge) homeOf(chat chats.Chat) chats.Chat {
 	for range len(b.moves) {
 		next, moved := b.moves[unthreaded(chat)]
 		if !moved {
@@ -214,22 +213,22 @@ func (b *Bridge) homeOf(chat Chat) Chat {
 }
 
 // relocate gives a job of a chat that has moved to the new one.
-func (b *Bridge) relocate(j *Job) {
+func (b *Bridge) relocate(j *jobs.Job) {
 	b.mu.Lock()
 	home := b.homeOf(j.Message.Chat)
 	b.mu.Unlock()
-	if home == j.Message.Chat || j.Message.Kind == kindMove {
+	if home == j.Message.Chat || j.Message.Kind == jobs.KindMove {
 		return
 	}
 	if j.From == "" {
 		j.From = j.Message.Chat.ID
 	}
 	// Its place in the queue was another: what a command has ended is asked for again.
-	j.Message.Chat, j.found = home, true
+	j.Message.Chat, j.Found = home, true
 }
 
 // redirect sends what is being delivered to another chat from now on, if its own moves.
-func (b *Bridge) redirect(j *Job, to *Address) {
+func (b *Bridge) redirect(j *jobs.Job, to *chats.Address) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	chat := unthreaded(j.Message.Chat)
@@ -239,7 +238,7 @@ func (b *Bridge) redirect(j *Job, to *Address) {
 	}
 	if home != chat && j.MovedTo != home.ID {
 		j.MovedTo = home.ID
-		*to = j.address()
+		*to = j.Address()
 	}
 }
 
@@ -249,10 +248,10 @@ func (b *Bridge) loadMoves(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list moved chats: %w", err)
 		}
-		from, err := ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
-		var to Chat
+		from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
+		var to chats.Chat
 		if err == nil {
-			err = decode(entry, &to)
+			err = jobs.Decode(entry, &to)
 		}
 		if err != nil {
 			b.log.Error("the move of a chat can not be read and is left alone", "key", entry.Key, "err", err)
@@ -265,28 +264,28 @@ func (b *Bridge) loadMoves(ctx context.Context) error {
 
 // move lets the conversation of a chat that got a new id go on there: the new chat's
 // session points to the old log. The receipts stay where they are.
-func (b *Bridge) move(ctx context.Context, from, to Chat) error {
+func (b *Bridge) move(ctx context.Context, from, to chats.Chat) error {
 	if b.cfg.Moved != nil {
 		if err := b.cfg.Moved(ctx, from, to); err != nil {
 			return err
 		}
 	}
 	// The former conversations are searched under the new id.
-	former, err := Conversations(ctx, b.store, Message{Chat: from}.Owner())
+	former, err := sessions.Conversations(ctx, b.store, chats.Message{Chat: from}.Owner())
 	if err != nil {
 		return err
 	}
 	for _, c := range former {
-		c.Owner = Message{Chat: to}.Owner()
-		if err := c.enter(ctx, b.store); err != nil {
+		c.Owner = chats.Message{Chat: to}.Owner()
+		if err := c.Enter(ctx, b.store); err != nil {
 			return err
 		}
 	}
-	old, err := CurrentSession(ctx, b.store, from)
+	old, err := sessions.Current(ctx, b.store, from)
 	if err != nil {
 		return err
 	}
-	session, err := CurrentSession(ctx, b.store, to)
+	session, err := sessions.Current(ctx, b.store, to)
 	if err != nil {
 		return err
 	}
@@ -302,13 +301,13 @@ func (b *Bridge) move(ctx context.Context, from, to Chat) error {
 	if session == before {
 		return nil
 	}
-	_, err = session.save(ctx, b.store)
+	_, err = session.Save(ctx, b.store)
 	return err
 }
 
 // moveCards shows the open cards of a chat that moves in the new one. Those that were not
 // sent yet are sent there anyway.
-func (b *Bridge) moveCards(ctx context.Context, from, to Chat) error {
+func (b *Bridge) moveCards(ctx context.Context, from, to chats.Chat) error {
 	var there []*keptCard
 	err := b.cards.each(ctx, func(kept *keptCard) error {
 		if kept.open() && len(kept.IDs) > 0 && unthreaded(kept.Chat) == from {
@@ -323,8 +322,8 @@ func (b *Bridge) moveCards(ctx context.Context, from, to Chat) error {
 		chat := kept.Chat
 		chat.ID = to.ID
 		kept.Chat = chat
-		j := b.cardJob(kindCard, kept, hashed("moved", kept.Token, to.ID))
-		added, err := b.jobs.add(ctx, j)
+		j := b.cardJob(jobs.KindCard, kept, jobs.Hash("moved", kept.Token, to.ID))
+		added, err := b.jobs.Add(ctx, j)
 		if err != nil {
 			return err
 		}

@@ -11,15 +11,16 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 var (
-	oldChat = bridge.Chat{Platform: "fake", ID: "g"}
-	newChat = bridge.Chat{Platform: "fake", ID: "s"}
+	oldChat = chats.Chat{Platform: "fake", ID: "g"}
+	newChat = chats.Chat{Platform: "fake", ID: "s"}
 )
 
 // moved is a message in the chat as which the group goes on.
-func moved(id, user, text string) bridge.Message {
+func moved(id, user, text string) chats.Message {
 	m := group(id, user, text)
 	m.Chat = newChat
 	return m
@@ -49,7 +50,7 @@ func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
 			mu.Unlock()
 		}
 	}, func(c *bridge.Config) {
-		c.Moved = func(context.Context, bridge.Chat, bridge.Chat) error {
+		c.Moved = func(context.Context, chats.Chat, chats.Chat) error {
 			mu.Lock()
 			defer mu.Unlock()
 			atMove = running
@@ -148,9 +149,9 @@ func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
 		})
 		r.stop()
 		store, shown := r.cfg.Store, r.platform
-		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 		r.start()
-		before := []bridge.Message{group("1", "5", "one"), group("2", "5", "two")}
+		before := []chats.Message{group("1", "5", "one"), group("2", "5", "two")}
 		after := moved("1", "5", "three")
 		for _, m := range before {
 			if err := r.bridge.Accept(t.Context(), m); err != nil && !errors.Is(err, errDead) {
@@ -166,7 +167,7 @@ func TestAttack22AMoveOutlivesAnyKill(t *testing.T) {
 			waitDead(t, life, shown)
 		}
 		r.stop()
-		r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+		r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 		r.start()
 		r.accept(before...)
 		r.move()

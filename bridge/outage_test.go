@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -105,7 +106,7 @@ func (d *disk) Records(ctx context.Context, log string, q storage.Query) iter.Se
 
 // deliverAll hands over messages as a platform does that gives again what was not
 // accepted, and counts how often it had to.
-func (r *rig) deliverAll(messages ...bridge.Message) (again int) {
+func (r *rig) deliverAll(messages ...chats.Message) (again int) {
 	for _, m := range messages {
 		for {
 			err := r.bridge.Accept(r.t.Context(), m)
@@ -214,8 +215,8 @@ func outlast(t *testing.T, d *disk) (refused int) {
 // countLog counts the messages of the first chat in its first session.
 func countLog(t *testing.T, store storage.Store) int {
 	t.Helper()
-	c, n := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: 1}, 0
-	for _, err := range bridge.Messages(t.Context(), store, c.Log()) {
+	c, n := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}, 0
+	for _, err := range sessions.Messages(t.Context(), store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +290,7 @@ func TestAttack02AFullDiskIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The job, the question with its answer, and that it is being sent.
 		full := &disk{fullAt: 3, lasts: time.Minute}
-		r, o := newOutage(t, bridge.Unknown, false)
+		r, o := newOutage(t, chats.Unknown, false)
 		r.stop()
 		full.Store, r.cfg.Store = r.cfg.Store, full
 		r.start()

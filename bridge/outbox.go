@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -43,8 +46,8 @@ var (
 // made returns the files that the tools of a turn want delivered, in the order of
 // their results, each once. They are read off the log, so that a turn which went on
 // after a crash has those of before the crash too.
-func (b *Bridge) made(ctx context.Context, h *history, ref string) []toolgroups.File {
-	turn, err := h.turn(ctx, ref)
+func (b *Bridge) made(ctx context.Context, h *sessions.History, ref string) []toolgroups.File {
+	turn, err := h.Turn(ctx, ref)
 	if err != nil {
 		b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
 		return nil
@@ -67,17 +70,17 @@ func (b *Bridge) made(ctx context.Context, h *history, ref string) []toolgroups.
 
 // fileParts are the parts behind the text of an answer: its files, and notices for
 // those that are not sent.
-func (b *Bridge) fileParts(j *Job) []SentPart {
-	files := j.files
+func (b *Bridge) fileParts(j *jobs.Job) []jobs.SentPart {
+	files := j.Files
 	if len(files) == 0 {
 		return nil
 	}
-	if _, ok := b.platforms[j.Message.Chat.Platform].(Uploader); !ok {
-		return []SentPart{notice("I can not send files here. They are in my workspace: %s", b.cfg.Redact(names(files)))}
+	if _, ok := b.platforms[j.Message.Chat.Platform].(chats.Uploader); !ok {
+		return []jobs.SentPart{notice("I can not send files here. They are in my workspace: %s", b.cfg.Redact(names(files)))}
 	}
-	var parts []SentPart
+	var parts []jobs.SentPart
 	for _, f := range files[:min(len(files), maxOutFiles)] {
-		parts = append(parts, SentPart{Part: Part{File: &f}, State: PartPending})
+		parts = append(parts, jobs.SentPart{Part: chats.Part{File: &f}, State: jobs.PartPending})
 	}
 	if len(files) > maxOutFiles {
 		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, b.cfg.Redact(names(files[maxOutFiles:]))))
@@ -85,8 +88,8 @@ func (b *Bridge) fileParts(j *Job) []SentPart {
 	return parts
 }
 
-func notice(format string, args ...any) SentPart {
-	return SentPart{Part: Part{Plain: fmt.Sprintf(format, args...)}, State: PartPending}
+func notice(format string, args ...any) jobs.SentPart {
+	return jobs.SentPart{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: jobs.PartPending}
 }
 
 // names lists files for people.
@@ -106,16 +109,16 @@ func shownName(f toolgroups.File) string {
 }
 
 // send sends a part of an answer: a text as it is, a file out of the workspace.
-func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part) (id string, err error) {
+func (b *Bridge) send(ctx context.Context, j *jobs.Job, to chats.Address, p chats.Part) (id string, err error) {
 	platform := b.platforms[to.Chat.Platform]
 	if p.File == nil {
 		return platform.Send(ctx, to, p)
 	}
-	uploader, ok := platform.(Uploader)
+	uploader, ok := platform.(chats.Uploader)
 	if !ok {
-		return "", &SendError{Outcome: Refused, Err: errNoUploader}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}
-	root, err := workspace.Open(WorkspacePath(b.cfg.DataDir, j.Message.Owner()))
+	root, err := workspace.Open(workspace.Folder(b.cfg.DataDir, j.Message.Owner()))
 	if err != nil {
 		return "", unreadable(err)
 	}
@@ -130,49 +133,49 @@ func (b *Bridge) send(ctx context.Context, j *Job, to Address, p Part) (id strin
 	case err != nil:
 		return "", unreadable(err)
 	case info.Size() == 0:
-		return "", &SendError{Outcome: Refused, Err: errEmptyFile}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errEmptyFile}
 	case info.Size() > uploader.MaxFile():
-		return "", &SendError{Outcome: Refused, Err: errFileBig}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
 	}
-	return uploader.SendFile(ctx, to, OutFile{
+	return uploader.SendFile(ctx, to, chats.OutFile{
 		Name: safeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
 	})
 }
 
 // unreadable is the error for a file that can not be opened: for good, or for now.
-func unreadable(err error) *SendError {
+func unreadable(err error) *chats.SendError {
 	for _, lasting := range []error{
 		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
 	} {
 		if errors.Is(err, lasting) {
-			return &SendError{Outcome: Refused, Err: err}
+			return &chats.SendError{Outcome: chats.Refused, Err: err}
 		}
 	}
-	return &SendError{Outcome: Later, Err: err}
+	return &chats.SendError{Outcome: chats.Later, Err: err}
 }
 
 // noticeInstead has a line take the place of a file that can not be sent.
-func (b *Bridge) noticeInstead(j *Job, p *SentPart, err error) {
+func (b *Bridge) noticeInstead(j *jobs.Job, p *jobs.SentPart, err error) {
 	b.log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
-	if p.Repeat || p.State == PartUnknown {
+	if p.Repeat || p.State == jobs.PartUnknown {
 		could = "may not have arrived"
 	}
-	*p = SentPart{
-		Part:  Part{Plain: fmt.Sprintf("[%s %s: %s]", b.cfg.Redact(shownName(*p.File)), could, b.why(j, err))},
-		State: PartPending, Error: cmp.Or(p.Error, b.cfg.Redact(err.Error())),
+	*p = jobs.SentPart{
+		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", b.cfg.Redact(shownName(*p.File)), could, b.why(j, err))},
+		State: jobs.PartPending, Error: cmp.Or(p.Error, b.cfg.Redact(err.Error())),
 	}
 }
 
 // why says in words for the user why a file could not be sent.
-func (b *Bridge) why(j *Job, err error) string {
+func (b *Bridge) why(j *jobs.Job, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the file is gone"
 	case errors.Is(err, errEmptyFile):
 		return "the file is empty"
 	case errors.Is(err, errFileBig):
-		if uploader, ok := b.platforms[j.Message.Chat.Platform].(Uploader); ok {
+		if uploader, ok := b.platforms[j.Message.Chat.Platform].(chats.Uploader); ok {
 			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)
 		}
 	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrNotFile), errors.Is(err, fs.ErrPermission):

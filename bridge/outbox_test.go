@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/toolgroups"
 )
 
@@ -149,7 +150,7 @@ func TestFilesOfATurnThatFailsAreSent(t *testing.T) {
 
 func TestAPlatformWithoutFilesNamesThem(t *testing.T) {
 	r := newRig(t, draws)
-	r.cfg.Platforms = []bridge.Platform{struct{ bridge.Platform }{r.platform}}
+	r.cfg.Platforms = []chats.Platform{struct{ chats.Platform }{r.platform}}
 	r.restart()
 	r.accept(direct("1", "a.png\nb.pdf"))
 	want := []string{"done", "I can not send files here. They are in my workspace: a.png, b.pdf"}
@@ -160,27 +161,27 @@ func TestAPlatformWithoutFilesNamesThem(t *testing.T) {
 
 func TestDeliveryStatesOfFiles(t *testing.T) {
 	broken := errors.New("broken")
-	always := func(o bridge.Outcome) map[int]*bridge.SendError {
-		fail := map[int]*bridge.SendError{}
+	always := func(o chats.Outcome) map[int]*chats.SendError {
+		fail := map[int]*chats.SendError{}
 		for n := 2; n < 22; n++ {
-			fail[n] = &bridge.SendError{Outcome: o, Err: broken}
+			fail[n] = &chats.SendError{Outcome: o, Err: broken}
 		}
 		return fail
 	}
 	a := picture("a.png")
-	unsure := always(bridge.Unknown)
+	unsure := always(chats.Unknown)
 	for n := 10; n < 22; n++ {
 		delete(unsure, n)
 	}
 	for _, c := range []struct {
 		name string
-		fail map[int]*bridge.SendError
+		fail map[int]*chats.SendError
 		want []string
 	}{
-		{"later is tried again without a mark", map[int]*bridge.SendError{2: {Outcome: bridge.Later, Err: broken}}, []string{"done", a}},
-		{"unknown is sent once more with a mark", map[int]*bridge.SendError{2: {Outcome: bridge.Unknown, Err: broken}}, []string{"done", a, a + " (repeat)"}},
-		{"refused becomes a line", map[int]*bridge.SendError{2: {Outcome: bridge.Refused, Err: broken}}, []string{"done", "[a.png could not be sent: sending it failed; it is in my workspace]"}},
-		{"never taken becomes a line", always(bridge.Later), []string{"done", "[a.png could not be sent: sending it failed; it is in my workspace]"}},
+		{"later is tried again without a mark", map[int]*chats.SendError{2: {Outcome: chats.Later, Err: broken}}, []string{"done", a}},
+		{"unknown is sent once more with a mark", map[int]*chats.SendError{2: {Outcome: chats.Unknown, Err: broken}}, []string{"done", a, a + " (repeat)"}},
+		{"refused becomes a line", map[int]*chats.SendError{2: {Outcome: chats.Refused, Err: broken}}, []string{"done", "[a.png could not be sent: sending it failed; it is in my workspace]"}},
+		{"never taken becomes a line", always(chats.Later), []string{"done", "[a.png could not be sent: sending it failed; it is in my workspace]"}},
 		{"always unknown becomes a line", unsure, append(append([]string{"done", a}, slices.Repeat([]string{a + " (repeat)"}, 7)...), "[a.png may not have arrived: sending it failed; it is in my workspace]")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -220,7 +221,7 @@ func drawAndDie(t *testing.T, life *mortal) {
 	r := newRig(t, draws)
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
-	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	m := direct("1", "a.png\nb.pdf")
 	_ = r.bridge.Accept(t.Context(), m) // where it died, the platform gives it again
@@ -230,7 +231,7 @@ func drawAndDie(t *testing.T, life *mortal) {
 		waitDead(t, life, shown)
 	}
 	r.stop()
-	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 	r.start()
 	r.accept(m)
 	want := []string{"done", picture("a.png"), picture("b.pdf")}

@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
 )
@@ -33,8 +37,8 @@ const (
 )
 
 // tools shows the groups, what they cost, and buttons to load one by hand.
-func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, error) {
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+func tools(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -54,7 +58,7 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *Job, _ string) (string, e
 
 // panel makes the card for a conversation as it is now.
 func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
-	loaded, err := LoadedGroups(ctx, b.store, scope.Session)
+	loaded, err := sessions.LoadedGroups(ctx, b.store, scope.Session)
 	if err != nil {
 		return Card{}, err
 	}
@@ -75,7 +79,7 @@ func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (C
 	}
 	card := Card{Kind: cardTools, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
 	list := groupList(registry, loaded)
-	text += "\n\nLoaded in this conversation: " + listOr(loaded, "none yet") + ". /clear unloads them."
+	text += "\n\nLoaded in this conversation: " + wording.ListOr(loaded, "none yet") + ". /clear unloads them."
 	if len(card.Choices) > 0 {
 		text += " The model loads what it needs by itself; a button loads a group now."
 	}
@@ -164,10 +168,6 @@ func keepRows(rows [][]Choice) [][]Choice {
 	return rows
 }
 
-// kindLoad is a group that somebody loads with a button. It waits for its turn like a
-// message, because it changes the conversation.
-const kindLoad Kind = "load"
-
 // loadLater has a group loaded when it is its turn. The job is on disk when it returns.
 func (b *Bridge) loadLater(ctx context.Context, press CardPress, name string) (CardResult, error) {
 	group, ok := b.cfg.Tools().Group(name)
@@ -183,14 +183,14 @@ func (b *Bridge) loadLater(ctx context.Context, press CardPress, name string) (C
 	if waiting >= b.cfg.MaxWaiting {
 		return CardResult{Toast: toastBusy}, nil
 	}
-	m := Message{
-		Chat: press.Place, ID: hashed(press.token, press.Session, name), Kind: kindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
+	m := chats.Message{
+		Chat: press.Place, ID: jobs.Hash(press.token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
 	if err := b.check(m); err != nil {
 		return CardResult{}, err
 	}
-	j := &Job{Message: m, Card: press.token, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
+	j := &jobs.Job{Message: m, Card: press.token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	if err := b.enqueue(ctx, j); err != nil {
 		return CardResult{}, err
 	}
@@ -202,13 +202,13 @@ func (b *Bridge) loadLater(ctx context.Context, press CardPress, name string) (C
 }
 
 // attemptLoad loads a group and has the card show it.
-func (b *Bridge) attemptLoad(ctx context.Context, j *Job) error {
+func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	if b.barred(j) {
-		return b.settle(j, StateBarred)
+		return b.settle(j, jobs.StateBarred)
 	}
-	session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err == nil {
-		err = session.overtaken(j)
+		err = session.Overtaken(j)
 	}
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *Job) error {
 		return err
 	}
 	if refused != "" {
-		card.Text += "\n\n_" + escapeMarkdown(refused) + "_"
+		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
 	kept, err := b.cards.update(ctx, j.Card, func(kept *keptCard) {
 		if kept.open() {
@@ -241,30 +241,30 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *Job) error {
 	if err != nil {
 		return err
 	}
-	return b.settle(j, StateDone)
+	return b.settle(j, jobs.StateDone)
 }
 
 // loadByHand puts a call of load_tool_group and its result into the conversation, as if
 // the model had made it, in one write; a group that is loaded already changes nothing. It
 // returns why it could not be loaded.
-func (b *Bridge) loadByHand(ctx context.Context, j *Job, scope toolgroups.Scope) (refused string, err error) {
-	h, err := b.history.take(ctx, scope.Session)
+func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (refused string, err error) {
+	h, err := b.history.Take(ctx, scope.Session)
 	if err != nil {
 		return "", err
 	}
-	defer func() { b.history.give(h, err) }()
-	loaded, err := LoadedGroups(ctx, b.store, h.log)
+	defer func() { b.history.Give(h, err) }()
+	loaded, err := sessions.LoadedGroups(ctx, b.store, h.Log)
 	if err != nil || slices.Contains(loaded, j.Message.Text) {
 		return "", err
 	}
 	round := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
-		Scope: scope, Recorded: b.recordedRouting(ctx, h.log),
+		Scope: scope, Recorded: b.recordedRouting(ctx, h.Log),
 	})
 	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
 	if fault != nil {
 		return fault.Message, nil
 	}
-	if h.last == 0 {
+	if h.Last == 0 {
 		if err := b.list(ctx, j, scope); err != nil {
 			return "", err
 		}
@@ -275,5 +275,5 @@ func (b *Bridge) loadByHand(ctx context.Context, j *Job, scope toolgroups.Scope)
 	if !j.Message.Direct {
 		messages[0].Sender = j.Message.UserName
 	}
-	return "", h.append(context.WithoutCancel(ctx), messages...)
+	return "", h.Append(context.WithoutCancel(ctx), messages...)
 }

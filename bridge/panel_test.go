@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
 
@@ -56,12 +57,12 @@ func labels(s sent) []string {
 // loadedIn checks that the labelled records tell the same groups as all of them.
 func (r *rig) loadedIn(log string) []string {
 	r.t.Helper()
-	groups, err := bridge.LoadedGroups(r.t.Context(), r.cfg.Store, log)
+	groups, err := sessions.LoadedGroups(r.t.Context(), r.cfg.Store, log)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	all := agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for m, err := range bridge.Messages(r.t.Context(), r.cfg.Store, log) {
+		for m, err := range sessions.Messages(r.t.Context(), r.cfg.Store, log) {
 			if err != nil || !yield(m) {
 				return
 			}
@@ -112,7 +113,7 @@ func TestC22PanelLoadsAGroup(t *testing.T) {
 		t.Errorf("loaded %v", groups)
 	}
 	var history []agent.Message
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +122,7 @@ func TestC22PanelLoadsAGroup(t *testing.T) {
 	if len(history) != 8 || len(agent.Arrange(history)) != 8 || history[2].Status != agent.StatusOK || !history[3].Final {
 		t.Errorf("on record: %+v", history)
 	}
-	if all, err := bridge.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
+	if all, err := sessions.Conversations(t.Context(), r.cfg.Store, "fake:1"); err != nil || len(all) != 1 {
 		t.Errorf("conversations %v, %v", all, err)
 	}
 }
@@ -149,7 +150,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 	s.free <- struct{}{}
 	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded in this conversation: g1.") })[0]
 	var roles []agent.Role
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -60,75 +63,29 @@ func (b *Bridge) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (b *Bridge) pruneOnce(ctx context.Context) error {
 	now := b.cfg.Now()
-	receipts, err := b.jobs.prune(ctx, now, func(d *damagedError) error {
-		_, err := b.mend(ctx, d, Chat{}, "")
+	receipts, err := b.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error {
+		_, err := b.mend(ctx, d, chats.Chat{}, "")
 		return err
 	})
 	tasks, tasksErr := b.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.cards.prune(ctx, now.Add(-ReceiptAge)), tasksErr, b.people.prune(ctx, now), b.pruneAsides(ctx, now.Add(-AsideAge)))
-}
-
-// prune removes receipts that were closed longer ago than ReceiptAge. One from the future
-// was written when the clock was wrong: it counts from now on.
-func (s jobs) prune(ctx context.Context, now time.Time, damaged func(*damagedError) error) (int, error) {
-	removed := 0
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: receiptPrefix}) {
-		if err != nil {
-			return removed, fmt.Errorf("list receipts: %w", err)
-		}
-		j := &Job{}
-		if d, is := errors.AsType[*damagedError](decode(entry, j)); is {
-			if err := damaged(d); err != nil {
-				return removed, err
-			}
-			continue
-		}
-		age := now.Sub(j.Closed)
-		if age >= -ReceiptAge && age <= ReceiptAge {
-			continue
-		}
-		if age < 0 {
-			if err := s.redate(ctx, j, now, entry); err != nil {
-				return removed, err
-			}
-			continue
-		}
-		if err := s.kv.Delete(ctx, entry.Key, storage.Any); err != nil {
-			return removed, fmt.Errorf("remove receipt: %w", err)
-		}
-		removed++
-	}
-	return removed, nil
-}
-
-func (s jobs) redate(ctx context.Context, j *Job, now time.Time, entry storage.Entry) error {
-	j.Closed = now
-	data, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("encode receipt: %w", err)
-	}
-	_, err = s.kv.Put(ctx, entry.Key, data, entry.Revision)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("store receipt: %w", err)
-	}
-	return nil
+	return errors.Join(err, b.cards.prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, b.people.prune(ctx, now), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.
 func (b *Bridge) pruneTasks(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: conversationPrefix}) {
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
-		var c Conversation
+		var c sessions.Conversation
 		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
 			continue
 		}
-		if _, open := b.open.Load(jobKey(Message{Chat: c.Chat, ID: c.Task, Kind: KindTask})); open {
+		if _, open := b.open.Load(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})); open {
 			continue
 		}
 		// The record last: it is what finds the log again after a crash.

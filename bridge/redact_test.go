@@ -10,6 +10,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -21,14 +23,14 @@ func TestC18WhatIsSentIsMasked(t *testing.T) {
 	r := newRig(t, echo, func(c *bridge.Config) {
 		c.Redact = hide
 		c.Commands = []bridge.Command{{
-			CommandInfo: bridge.CommandInfo{Name: "leak"},
+			CommandInfo: chats.CommandInfo{Name: "leak"},
 			Run:         func(context.Context, bridge.CommandCall) (string, error) { return "here is SECRET", nil },
 		}}
 	})
 	r.platform.fail = func(_ int, arrived bool) error {
 		if arrived && broken {
 			broken = false
-			return &bridge.SendError{Outcome: bridge.Unknown, Err: errSecret{}}
+			return &chats.SendError{Outcome: chats.Unknown, Err: errSecret{}}
 		}
 		return nil
 	}
@@ -41,7 +43,7 @@ func TestC18WhatIsSentIsMasked(t *testing.T) {
 	}
 	r.stop()
 	for entry, err := range r.cfg.Store.List(context.Background(), storage.Range{Prefix: "job/"}) {
-		var job bridge.Job
+		var job jobs.Job
 		if err != nil || json.Unmarshal(entry.Value, &job) != nil {
 			t.Fatal(err)
 		}

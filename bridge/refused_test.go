@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
 
@@ -61,7 +62,7 @@ func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 	r.stop()
 	var all []agent.Message
 	var questions []string
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 			t.Errorf("%d from the end the model was shown %q, want %q", n, got, want)
 		}
 	}
-	groups, err := bridge.LoadedGroups(t.Context(), r.cfg.Store, "fake:1/1")
+	groups, err := sessions.LoadedGroups(t.Context(), r.cfg.Store, "fake:1/1")
 	if err != nil || !slices.Equal(groups, []string{"pdf", "xyz"}) {
 		t.Errorf("groups loaded: %q (%v)", groups, err)
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 )
 
 func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
@@ -37,7 +38,7 @@ func TestB16AMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 // the bot keeping its end in memory.
 func TestB15AConversationThatIsGoneBeginsAnew(t *testing.T) {
 	r := newRig(t, echo)
-	c := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: 1}
+	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
 	sent := 0
 	for n, restarts := range []bool{false, true} {
 		r.accept(direct(fmt.Sprint("a", n), "before"))

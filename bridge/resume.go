@@ -8,28 +8,30 @@ import (
 	"fmt"
 	"slices"
 
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
 // resume queues the jobs that a former run left open.
 func (b *Bridge) resume(ctx context.Context) error {
-	open, broken, err := b.jobs.open(ctx)
+	open, broken, err := b.jobs.Open(ctx)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	slices.SortFunc(open, func(a, c *Job) int { return cmp.Compare(a.Seq, c.Seq) })
+	slices.SortFunc(open, func(a, c *jobs.Job) int { return cmp.Compare(a.Seq, c.Seq) })
 	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	for _, err := range broken {
-		if d, is := errors.AsType[*damagedError](err); is {
+		if d, is := errors.AsType[*jobs.DamagedError](err); is {
 			if err := b.mendJob(ctx, d); err != nil {
 				return fmt.Errorf("resume: %w", err)
 			}
 		}
 	}
 	for _, j := range open {
-		if j.Message.Kind == kindMove {
+		if j.Message.Kind == jobs.KindMove {
 			b.bar(j)
 		}
 	}
@@ -37,7 +39,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	for _, j := range open {
-		if late := b.waited(j.Message); late > 0 && j.State == StateOpen && j.Parts == nil && j.Notice == "" {
+		if late := b.waited(j.Message); late > 0 && j.State == jobs.StateOpen && j.Parts == nil && j.Notice == "" {
 			j.Waited = late
 			b.tell(j.Message.Chat)
 		}
@@ -53,16 +55,16 @@ func (b *Bridge) resume(ctx context.Context) error {
 // newestSeq returns the highest number that is on record. The clock may have been set
 // back since: a message with a lower number than the /clear before it would be taken for
 // an older one.
-func (b *Bridge) newestSeq(ctx context.Context, open []*Job) (int64, error) {
+func (b *Bridge) newestSeq(ctx context.Context, open []*jobs.Job) (int64, error) {
 	var newest int64
 	for _, j := range open {
 		newest = max(newest, j.Seq)
 	}
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessionPrefix}) {
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessions.SessionPrefix}) {
 		if err != nil {
 			return 0, fmt.Errorf("list sessions: %w", err)
 		}
-		var s Session
+		var s sessions.Session
 		if err := json.Unmarshal(entry.Value, &s); err != nil {
 			b.log.Error("session can not be read and is left alone", "key", entry.Key, "err", err)
 			continue

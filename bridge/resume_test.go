@@ -9,6 +9,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -65,8 +67,8 @@ func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 		t.Errorf("answers: %q", got)
 	}
 	asked := 0
-	c := bridge.Conversation{Chat: bridge.Chat{Platform: "fake", ID: "1"}, Generation: 1}
-	for m, err := range bridge.Messages(t.Context(), r.cfg.Store, c.Log()) {
+	c := sessions.Conversation{Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1}
+	for m, err := range sessions.Messages(t.Context(), r.cfg.Store, c.Log()) {
 		if err != nil {
 			t.Fatal(err)
 		}

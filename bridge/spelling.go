@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"oneclaw/bridge/chats"
 	"regexp"
 	"strings"
 )
@@ -17,7 +18,7 @@ func namesOf(commands []command) *regexp.Regexp {
 // spelled is a text of ours, in which commands have a slash, with the commands as people
 // write them on a platform.
 func (b *Bridge) spelled(platform, text string) string {
-	s, ok := b.platforms[platform].(Speller)
+	s, ok := b.platforms[platform].(chats.Speller)
 	if !ok {
 		return text
 	}

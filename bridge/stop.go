@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -13,31 +15,31 @@ const stopName = "stop"
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
-func stop(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+func stop(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
 	session, err := b.endOlder(ctx, l, j)
 	if err != nil {
 		return "", err
 	}
-	if !j.cut && j.dropped == 0 && session.StoppedAt < j.Seq {
+	if !j.Cut && j.Dropped == 0 && session.StoppedAt < j.Seq {
 		return "There is nothing to stop.", nil
 	}
-	return strings.TrimSpace("Stopped." + ended(false, j.dropped)), nil
+	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-func (b *Bridge) isStop(j *Job) bool {
+func (b *Bridge) isStop(j *jobs.Job) bool {
 	c, _, is := b.commandOf(j)
 	return is && c.Name == stopName
 }
 
 // stopNow makes a /stop take effect that is on disk and not queued yet: its reply may have
 // to wait behind those to other commands.
-func (b *Bridge) stopNow(j *Job) {
+func (b *Bridge) stopNow(j *jobs.Job) {
 	if !b.isStop(j) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
-	l := b.lane(j.lane())
+	l := b.lane(laneOf(j))
 	defer b.leave(l)
 	if _, err := b.endOlder(ctx, l, j); err != nil {
 		b.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
@@ -45,18 +47,18 @@ func (b *Bridge) stopNow(j *Job) {
 }
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
-func (b *Bridge) endOlder(ctx context.Context, l *lane, j *Job) (Session, error) {
+func (b *Bridge) endOlder(ctx context.Context, l *lane, j *jobs.Job) (sessions.Session, error) {
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
-	var session Session
+	var session sessions.Session
 	for {
 		var err error
-		if session, err = CurrentSession(ctx, b.store, j.Message.Chat); err != nil {
+		if session, err = sessions.Current(ctx, b.store, j.Message.Chat); err != nil {
 			return session, err
 		}
 		if !l.busy(j.Seq) {
 			break
 		}
-		if session, err = session.stop(ctx, b.store, j.Seq); err == nil {
+		if session, err = session.Stop(ctx, b.store, j.Seq); err == nil {
 			break
 		}
 		// A /clear may have changed the session meanwhile.
@@ -64,14 +66,14 @@ func (b *Bridge) endOlder(ctx context.Context, l *lane, j *Job) (Session, error)
 			return session, err
 		}
 	}
-	running, waiting := b.interrupt(l, j.Seq, errStopped)
-	j.cut, j.dropped = j.cut || running, j.dropped+len(waiting)
-	b.settleSoon(l, waiting, StateStopped)
+	running, waiting := b.interrupt(l, j.Seq, sessions.ErrStopped)
+	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
+	b.settleSoon(l, waiting, jobs.StateStopped)
 	return session, nil
 }
 
 // settleSoon closes jobs that were taken out of their queue, while the caller goes on.
-func (b *Bridge) settleSoon(l *lane, jobs []*Job, state State) {
+func (b *Bridge) settleSoon(l *lane, jobs []*jobs.Job, state jobs.State) {
 	if len(jobs) == 0 {
 		return
 	}
@@ -88,18 +90,18 @@ func (b *Bridge) settleSoon(l *lane, jobs []*Job, state State) {
 
 // stopFound makes each /stop take effect that a former run left open, before anything
 // else runs: its job was on disk, and what it stops must not begin again.
-func (b *Bridge) stopFound(ctx context.Context, open []*Job) error {
+func (b *Bridge) stopFound(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
 		if !b.isStop(j) {
 			continue
 		}
 		for _, older := range open {
-			if older.Seq >= j.Seq || older.lane() != j.lane() || b.isCommand(older) {
+			if older.Seq >= j.Seq || laneOf(older) != laneOf(j) || b.isCommand(older) {
 				continue
 			}
-			session, err := CurrentSession(ctx, b.store, j.Message.Chat)
+			session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 			if err == nil {
-				_, err = session.stop(ctx, b.store, j.Seq)
+				_, err = session.Stop(ctx, b.store, j.Seq)
 			}
 			if err != nil {
 				return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)

@@ -5,18 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 )
-
-// KindTask is something that nobody has sent: a task whose time has come. Platforms do
-// not deliver it; see [Bridge.Submit].
-const KindTask Kind = "task"
-
-// StateBarred is the final state of what somebody asked for who may not talk to the bot
-// any more.
-const StateBarred State = "barred"
 
 // Submission is a task to be answered in a chat.
 type Submission struct {
@@ -24,7 +19,7 @@ type Submission struct {
 	// for [ReceiptAge] after the first was closed. It has no slashes, colons or spaces.
 	Key string
 	// Chat is where the answer goes.
-	Chat Chat
+	Chat chats.Chat
 	// User is the platform's id of whose task it is. What that user may do is judged
 	// when the task runs.
 	User string
@@ -39,7 +34,7 @@ type Submission struct {
 // TaskResult is what became of a [Submission].
 type TaskResult struct {
 	Key  string
-	Chat Chat
+	Chat chats.Chat
 	// Owner is whose task it was, as in [toolgroups.Scope].
 	Owner string
 	// Session names the log of its conversation; empty where it never began.
@@ -53,7 +48,7 @@ type TaskResult struct {
 	// Refused is true where a budget did not allow an answer; what was delivered says so.
 	Refused bool
 	// State is how it ended.
-	State State
+	State jobs.State
 }
 
 // ErrUnwelcome is returned by [Bridge.Submit] for what it will never take: a chat of no
@@ -75,19 +70,19 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	case <-ctx.Done():
 		return fmt.Errorf("submit: %w", context.Cause(ctx))
 	}
-	m := Message{Chat: s.Chat, ID: s.Key, Kind: KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
+	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}
-	j := &Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: StateOpen, Accepted: b.cfg.Now()}
-	l := b.lane(j.lane())
+	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
+	l := b.lane(laneOf(j))
 	defer b.leave(l)
 	l.accepting.Lock()
 	defer l.accepting.Unlock()
 	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
-	added, err := b.jobs.add(ctx, j)
+	added, err := b.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}
@@ -101,67 +96,51 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	return nil
 }
 
-func (j *Job) isTask() bool { return j.Message.Kind == KindTask }
-
 // lane is where a job waits for its turn. No thread of a platform has a slash.
-func (j *Job) lane() Chat {
+func laneOf(j *jobs.Job) chats.Chat {
 	chat := j.Message.Chat
 	switch {
-	case j.isTask():
+	case jobs.IsTask(j):
 		chat.Thread += "/task"
-	case j.Message.Kind == kindMove:
+	case j.Message.Kind == jobs.KindMove:
 		chat.Thread += "/move"
-	case j.ofCard():
+	case ofCard(j):
 		chat.Thread += "/card"
 	}
 	return chat
 }
 
 // session is the conversation that a job belongs to: that of its chat, or one of its own.
-func (b *Bridge) session(ctx context.Context, j *Job) (Session, error) {
-	if j.isTask() {
-		return Session{Chat: j.origin(), Task: j.Message.ID}, nil
+func (b *Bridge) session(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
+	if jobs.IsTask(j) {
+		return sessions.Session{Chat: j.Origin(), Task: j.Message.ID}, nil
 	}
-	return CurrentSession(ctx, b.store, j.Message.Chat)
+	return sessions.Current(ctx, b.store, j.Message.Chat)
 }
-
-func taskLog(chat Chat, task string) string { return chat.String() + "/task/" + task }
 
 // headed puts above an answer what belongs there: the title of a task, or that the
 // message waited.
-func (j *Job) headed(answer string) string {
+func headed(j *jobs.Job, answer string) string {
 	switch {
 	case j.Waited > 0:
 		return lateNotice(j.Waited) + answer
-	case !j.isTask():
+	case !jobs.IsTask(j):
 		return answer
 	}
-	return `\[Scheduled\] ` + escapeMarkdown(j.Title) + "\n\n" + answer
-}
-
-// escapeMarkdown has a text of one line shown as it is.
-func escapeMarkdown(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if strings.ContainsRune("\\`*_[]<>~|&!", r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 }
 
 // report tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (b *Bridge) report(ctx context.Context, j *Job) error {
-	if !j.isTask() || b.cfg.TaskDone == nil {
+func (b *Bridge) report(ctx context.Context, j *jobs.Job) error {
+	if !jobs.IsTask(j) || b.cfg.TaskDone == nil {
 		return nil
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
-	if j.State != StateBarred {
-		r.Session = taskLog(j.origin(), r.Key)
+	if j.State != jobs.StateBarred {
+		r.Session = sessions.TaskLog(j.Origin(), r.Key)
 	}
-	if j.State == StateDone {
+	if j.State == jobs.StateDone {
 		for _, p := range j.Parts {
 			r.MessageID = cmp.Or(r.MessageID, p.ID)
 		}

@@ -12,11 +12,14 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
 
 func task(key, title, text string) bridge.Submission {
-	return bridge.Submission{Key: key, Chat: bridge.Chat{Platform: "fake", ID: "1"}, User: "1", Direct: true, Title: title, Text: text}
+	return bridge.Submission{Key: key, Chat: chats.Chat{Platform: "fake", ID: "1"}, User: "1", Direct: true, Title: title, Text: text}
 }
 
 func (r *rig) submit(s bridge.Submission) {
@@ -73,8 +76,8 @@ func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	}
 	result := told.next(t)
 	want := bridge.TaskResult{
-		Key: "a.1", Chat: bridge.Chat{Platform: "fake", ID: "1"}, Owner: "fake:1",
-		Session: "fake:1/task/a.1", MessageID: "1", State: bridge.StateDone,
+		Key: "a.1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Owner: "fake:1",
+		Session: "fake:1/task/a.1", MessageID: "1", State: jobs.StateDone,
 	}
 	if result != want {
 		t.Errorf("told %+v, want %+v", result, want)
@@ -103,7 +106,7 @@ func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 			t.Errorf("scope %+v", s)
 		}
 	}
-	conversations, err := bridge.Conversations(t.Context(), r.cfg.Store, "fake:1")
+	conversations, err := sessions.Conversations(t.Context(), r.cfg.Store, "fake:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +184,13 @@ func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	r.platform.mu.Lock()
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 2 && !arrived {
-			return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("blocked")}
+			return &chats.SendError{Outcome: chats.Refused, Err: errors.New("blocked")}
 		}
 		return nil
 	}
 	r.platform.mu.Unlock()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.MessageID != "" || result.State != bridge.StateFailed {
+	if result := told.next(t); result.MessageID != "" || result.State != jobs.StateFailed {
 		t.Errorf("told %+v of an answer that was refused in part", result)
 	}
 }
@@ -199,7 +202,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	r.cfg.Access = bridge.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
-	if result := told.next(t); result.State != bridge.StateBarred || result.MessageID != "" || result.Session != "" {
+	if result := told.next(t); result.State != jobs.StateBarred || result.MessageID != "" || result.Session != "" {
 		t.Errorf("told %+v", result)
 	}
 	if got := r.platform.texts(); len(got) != 0 {
@@ -239,7 +242,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.TaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
-	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []bridge.Platform{mortalPlatform{shown, life}}
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	tasks := []bridge.Submission{task("a.1", "A", "one"), task("b.1", "B", "two")}
 	for _, s := range tasks {
@@ -253,7 +256,7 @@ func liveTasks(t *testing.T, life *mortal) {
 		}
 	}
 	r.stop()
-	r.cfg.Store, r.cfg.Platforms = store, []bridge.Platform{shown}
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
 	r.start()
 	for _, s := range tasks {
 		r.submit(s)

@@ -9,10 +9,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -22,28 +25,28 @@ import (
 const maxResumes = 10
 
 // answer runs the turn of a message, or goes on with it where its log stops.
-func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
+func (b *Bridge) answer(ctx context.Context, j *jobs.Job) (text string, err error) {
 	session, err := b.session(ctx, j)
 	if err != nil {
 		return "", err
 	}
-	if err := session.overtaken(j); err != nil {
+	if err := session.Overtaken(j); err != nil {
 		return "", err
 	}
 	if err := b.awake(ctx, j); err != nil {
 		return "", err
 	}
 	j.Generation = session.Generation
-	h, err := b.history.take(ctx, session.Log())
+	h, err := b.history.Take(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}
 	defer func() {
 		if errors.Is(err, agent.ErrSuspended) {
-			b.history.give(h, nil)
+			b.history.Give(h, nil)
 			return
 		}
-		b.history.give(h, err)
+		b.history.Give(h, err)
 	}()
 	text, done, err := b.mendHistory(ctx, j, h)
 	if done || err != nil {
@@ -59,30 +62,30 @@ func (b *Bridge) answer(ctx context.Context, j *Job) (text string, err error) {
 	}
 	if err == nil && j.Parts == nil {
 		// A turn that failed may have made files all the same; the log says it did.
-		j.files = b.made(ctx, h, j.Key())
+		j.Files = b.made(ctx, h, j.Key())
 	}
 	return text, err
 }
 
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
-func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, bool, error) {
-	again := j.found || j.begun
-	j.begun = true
+func (b *Bridge) begin(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, bool, error) {
+	again := j.Found || j.Begun
+	j.Begun = true
 	if again {
-		turn, err := h.turn(ctx, j.Key())
+		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
 			return "", false, err
 		}
 		if len(turn) > 0 {
 			text, done, err := b.continued(ctx, j, turn)
 			if !done {
-				h.lead(turn)
+				h.Lead(turn)
 			}
 			return text, done, err
 		}
 	}
-	if h.last == 0 {
+	if h.Last == 0 {
 		if err := b.list(ctx, j, scope); err != nil {
 			return "", false, err
 		}
@@ -94,45 +97,45 @@ func (b *Bridge) begin(ctx context.Context, j *Job, h *history, scope toolgroups
 	message := b.question(j, notes)
 	message.Files = files
 	message.Recalled = b.recall(ctx, j, scope)
-	if _, err := encodeMessage(message); err != nil {
+	if _, err := sessions.Encode(message); err != nil {
 		return b.failed(j, err), true, nil
 	}
-	h.stage(message)
+	h.Stage(message)
 	return "", false, nil
 }
 
 // list enters the conversation that a job begins into those of its owner.
-func (b *Bridge) list(ctx context.Context, j *Job, scope toolgroups.Scope) error {
-	entry := Conversation{
+func (b *Bridge) list(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
+	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
 		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
 	}
-	if j.isTask() {
-		entry.Task, entry.Chat = j.Message.ID, j.origin()
+	if jobs.IsTask(j) {
+		entry.Task, entry.Chat = j.Message.ID, j.Origin()
 	}
-	return entry.enter(ctx, b.store)
+	return entry.Enter(ctx, b.store)
 }
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
-func (b *Bridge) continued(ctx context.Context, j *Job, turn []agent.Message) (string, bool, error) {
+func (b *Bridge) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
 	if i := slices.IndexFunc(turn, func(m agent.Message) bool { return m.Final }); i >= 0 {
 		return turn[i].Text, true, nil
 	}
-	if !j.found || j.counted {
+	if !j.Found || j.Counted {
 		return "", false, nil
 	}
 	if j.Resumes >= maxResumes {
 		return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
 	}
 	j.Resumes++
-	j.counted = true
-	return "", false, b.jobs.save(ctx, j)
+	j.Counted = true
+	return "", false, b.jobs.Save(ctx, j)
 }
 
 // recall searches the memory for a message. A memory that can not be read is no reason
 // not to answer.
-func (b *Bridge) recall(ctx context.Context, j *Job, scope toolgroups.Scope) string {
+func (b *Bridge) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
 	if b.cfg.Recall == nil {
 		return ""
 	}
@@ -144,7 +147,7 @@ func (b *Bridge) recall(ctx context.Context, j *Job, scope toolgroups.Scope) str
 }
 
 // question is the message as the conversation keeps it.
-func (b *Bridge) question(j *Job, notes []string) agent.Message {
+func (b *Bridge) question(j *jobs.Job, notes []string) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
 		message.Sender = j.Message.UserName
@@ -156,15 +159,6 @@ func (b *Bridge) question(j *Job, notes []string) agent.Message {
 	return message
 }
 
-func indexOf(messages []agent.Message, ref string) int {
-	for i, message := range slices.Backward(messages) {
-		if message.Ref == ref {
-			return i
-		}
-	}
-	return -1
-}
-
 // title is what a list of conversations shows of one.
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
@@ -172,23 +166,23 @@ func title(text string) string {
 }
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (b *Bridge) scope(j *Job, session Session) (toolgroups.Scope, error) {
+func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
-	workspace := WorkspacePath(b.cfg.DataDir, owner)
-	if err := os.MkdirAll(workspace, 0o700); err != nil {
+	folder := workspace.Folder(b.cfg.DataDir, owner)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	return toolgroups.Scope{
 		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: workspace, Scheduled: j.isTask(),
+		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
 		Quota: b.cfg.WorkspaceQuota, Reserve: b.cfg.DiskReserve,
 	}, nil
 }
 
 // run has the agent answer and stores each message before the agent acts on it.
-func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.Scope) (string, error) {
-	groups, err := LoadedGroups(ctx, b.store, h.log)
+func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
+	groups, err := sessions.LoadedGroups(ctx, b.store, h.Log)
 	if err != nil {
 		return "", err
 	}
@@ -197,11 +191,11 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	var persona Persona
 	if b.cfg.Persona != nil {
 		if persona, err = b.cfg.Persona(limited, scope); err != nil {
-			return b.failed(j, err), h.append(context.WithoutCancel(ctx))
+			return b.failed(j, err), h.Append(context.WithoutCancel(ctx))
 		}
 	}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.view(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.log,
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
 		ReadFile: fileReader(scope.Workspace), Gate: b.gate(j, h), Redact: b.cfg.Redact,
 	}
@@ -220,7 +214,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 			answer = m.Text
 		}
 		if m.Role == agent.RoleStarted {
-			m.Approved = j.approvedBy(m)
+			m.Approved = j.ApprovedBy(m)
 		}
 		err = b.keep(context.WithoutCancel(ctx), j, h, m)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -234,7 +228,7 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 	if cause := context.Cause(ctx); cause != nil && answer == "" {
 		return "", cause
 	}
-	if !visible(answer) {
+	if !wording.Visible(answer) {
 		return b.failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
@@ -242,35 +236,35 @@ func (b *Bridge) run(ctx context.Context, j *Job, h *history, scope toolgroups.S
 
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
-func (b *Bridge) keep(ctx context.Context, j *Job, h *history, m agent.Message) error {
-	if !m.Final || !visible(m.Text) {
-		return h.append(ctx, m)
+func (b *Bridge) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
+	if !m.Final || !wording.Visible(m.Text) {
+		return h.Append(ctx, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	j.files = b.made(ctx, h, j.Key())
+	j.Files = b.made(ctx, h, j.Key())
 	j.Parts = b.partsOf(j, m.Text)
 	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].ready = PartSending, true
+		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
 	}
-	record, err := j.record()
+	record, err := j.Record()
 	if err == nil {
 		var rev storage.Revision
-		if rev, err = h.appendWith(ctx, []storage.Op{record}, m); err == nil {
-			j.rev = rev
+		if rev, err = h.AppendWith(ctx, []storage.Op{record}, m); err == nil {
+			j.Rev = rev
 			return nil
 		}
 	}
 	j.Parts = nil
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrInvalid) {
-		return h.append(ctx, m) // it may be the job, which is saved when it is delivered
+		return h.Append(ctx, m) // it may be the job, which is saved when it is delivered
 	}
 	return err
 }
 
 // ended is what becomes of a turn that the agent ended with an error: it goes on later,
 // or that is its answer.
-func (b *Bridge) ended(ctx context.Context, j *Job, h *history, scope toolgroups.Scope, err error) (string, error) {
+func (b *Bridge) ended(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
@@ -281,7 +275,7 @@ func (b *Bridge) ended(ctx context.Context, j *Job, h *history, scope toolgroups
 		return b.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
 	// The question stays on record: "try again" has to mean something.
-	if err := h.append(context.WithoutCancel(ctx)); err != nil {
+	if err := h.Append(context.WithoutCancel(ctx)); err != nil {
 		return "", err
 	}
 	return b.unanswered(ctx, j, scope, err)
@@ -298,28 +292,20 @@ func refused(err error) bool {
 }
 
 // leaveOut takes a turn that failed out of what the model is shown. It stays on record.
-func (b *Bridge) leaveOut(ctx context.Context, j *Job, h *history, failure error) (string, error) {
-	turn, err := h.turn(ctx, j.Key())
+func (b *Bridge) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (string, error) {
+	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
 		return "", err
 	}
 	text := b.failed(j, failure)
-	return text, h.append(ctx, agent.Message{
-		Role: agent.RoleRefused, Time: b.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.staged),
-	})
-}
-
-// visible reports whether a text has a character that a person can see: platforms
-// refuse messages without one.
-func visible(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' && r != '\u3164'
+	return text, h.Append(ctx, agent.Message{
+		Role: agent.RoleRefused, Time: b.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
 	})
 }
 
 // stopTurn tells the conversation that a turn was stopped, so that the model does not
 // go on with it.
-func (b *Bridge) stopTurn(j *Job) error {
+func (b *Bridge) stopTurn(j *jobs.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	err := b.recordStop(ctx, j)
@@ -333,8 +319,8 @@ func (b *Bridge) stopTurn(j *Job) error {
 	return err
 }
 
-func (b *Bridge) recordStop(ctx context.Context, j *Job) (err error) {
-	if j.Generation == 0 && !j.found {
+func (b *Bridge) recordStop(ctx context.Context, j *jobs.Job) (err error) {
+	if j.Generation == 0 && !j.Found {
 		return nil // never begun
 	}
 	session, err := b.session(ctx, j)
@@ -342,24 +328,24 @@ func (b *Bridge) recordStop(ctx context.Context, j *Job) (err error) {
 		return err
 	}
 	session.Generation = cmp.Or(j.Generation, session.Generation)
-	h, err := b.history.take(ctx, session.Log())
+	h, err := b.history.Take(ctx, session.Log())
 	if err != nil {
 		return err
 	}
-	defer func() { b.history.give(h, err) }()
-	turn, err := h.turn(ctx, j.Key())
+	defer func() { b.history.Give(h, err) }()
+	turn, err := h.Turn(ctx, j.Key())
 	if err != nil || len(turn) == 0 && j.Generation == 0 {
 		return err // what a restart found may not have been begun either
 	}
 	if len(turn) == 0 {
-		h.stage(b.question(j, nil))
+		h.Stage(b.question(j, nil))
 	}
-	notes := agent.Stop(h.view())
+	notes := agent.Stop(h.View())
 	for i := range notes {
 		notes[i].Time = b.cfg.Now()
 	}
 	if len(notes) == 0 {
 		return nil
 	}
-	return h.append(ctx, notes...)
+	return h.Append(ctx, notes...)
 }

@@ -3,6 +3,8 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"slices"
 	"sync"
 )
@@ -63,8 +65,8 @@ func (t *turns) leave(p *place) bool {
 }
 
 // needsTurn reports whether a job is to be answered by the agent.
-func (j *Job) needsTurn() bool {
-	return (j.Message.Kind == KindText || j.isTask()) && j.Parts == nil && j.Notice == ""
+func needsTurn(j *jobs.Job) bool {
+	return (j.Message.Kind == chats.KindText || jobs.IsTask(j)) && j.Parts == nil && j.Notice == ""
 }
 
 // takeTurn reports whether the first message of a lane may be answered now; otherwise the
@@ -101,7 +103,7 @@ func (b *Bridge) granted(l *lane) {
 }
 
 // awaitTurn waits until a job that has a goroutine may run, or ctx ends.
-func (b *Bridge) awaitTurn(ctx context.Context, j *Job) {
+func (b *Bridge) awaitTurn(ctx context.Context, j *jobs.Job) {
 	granted := make(chan struct{})
 	if p := b.turns.take(j.Seq, func() { close(granted) }); p != nil {
 		select {
@@ -112,13 +114,13 @@ func (b *Bridge) awaitTurn(ctx context.Context, j *Job) {
 			}
 		}
 	}
-	j.turn = true
+	j.Turn = true
 }
 
 // endTurn lets another turn run, where the job has one.
-func (b *Bridge) endTurn(j *Job) {
-	if j.turn {
-		j.turn = false
+func (b *Bridge) endTurn(j *jobs.Job) {
+	if j.Turn {
+		j.Turn = false
 		b.turns.release()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // crowd answers one after another as it is told to, and keeps in which order it was asked
@@ -50,7 +51,7 @@ func (c *crowd) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 }
 
 // inChat is a message in a direct chat of its own.
-func inChat(n int, id, text string) bridge.Message {
+func inChat(n int, id, text string) chats.Message {
 	m := direct(id, text)
 	m.Chat.ID, m.User = fmt.Sprint("c", n), fmt.Sprint("u", n)
 	return m
@@ -96,7 +97,7 @@ func TestAttack10WhatWaitsForAPersonOrItsDeliveryIsNotCounted(t *testing.T) {
 	r := w.guarded(t, func(c *bridge.Config) { c.MaxTurns = 1; c.DrainTimeout = -1 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: "re: late", tried: make(chan struct{}, 1)}
-	r.cfg.Platforms = []bridge.Platform{p}
+	r.cfg.Platforms = []chats.Platform{p}
 	r.start()
 	r.accept(inChat(1, "1", "run a"))
 	card := r.platform.wait(t, 1)[0]

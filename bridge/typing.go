@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"oneclaw/bridge/chats"
 	"time"
 )
 
@@ -15,8 +16,8 @@ const (
 
 // showTyping shows that the bot is at work until the returned function is called,
 // however the work ends; that clears the sign and waits until it is cleared.
-func (b *Bridge) showTyping(ctx context.Context, to Address) (stop func()) {
-	typer, ok := b.platforms[to.Chat.Platform].(Typer)
+func (b *Bridge) showTyping(ctx context.Context, to chats.Address) (stop func()) {
+	typer, ok := b.platforms[to.Chat.Platform].(chats.Typer)
 	if !ok {
 		return func() {}
 	}
@@ -32,7 +33,7 @@ func (b *Bridge) showTyping(ctx context.Context, to Address) (stop func()) {
 // keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
 // sign that can not be shown is no reason to do anything else differently. While the
 // platform is out of order there is none.
-func keepTyping(ctx context.Context, typer Typer, down func() bool, to Address) {
+func keepTyping(ctx context.Context, typer chats.Typer, down func() bool, to chats.Address) {
 	timer := time.NewTimer(typingDelay)
 	defer timer.Stop()
 	shown := false

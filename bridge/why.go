@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -28,7 +32,7 @@ const (
 // whyCommand shows what became of the last message of a chat: the receipt, and what its
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
-func whyCommand(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (string, error) {
+func whyCommand(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
 	last, err := b.lastJob(ctx, j)
 	if err != nil {
 		return "", err
@@ -50,16 +54,16 @@ func whyCommand(ctx context.Context, b *Bridge, l *lane, j *Job, _ string) (stri
 
 // lastJob returns the newest message or task of a chat before a job, open or closed; nil
 // where there is none.
-func (b *Bridge) lastJob(ctx context.Context, before *Job) (*Job, error) {
+func (b *Bridge) lastJob(ctx context.Context, before *jobs.Job) (*jobs.Job, error) {
 	chat := before.Message.Chat
-	var last *Job
-	for _, prefix := range []string{receiptPrefix, openPrefix} {
-		in := prefix + Chat{Platform: chat.Platform, ID: chat.ID}.String() + "/"
+	var last *jobs.Job
+	for _, prefix := range []string{jobs.ReceiptPrefix, jobs.OpenPrefix} {
+		in := prefix + chats.Chat{Platform: chat.Platform, ID: chat.ID}.String() + "/"
 		for entry, err := range b.store.List(ctx, storage.Range{Prefix: in}) {
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
-			j := &Job{}
+			j := &jobs.Job{}
 			if json.Unmarshal(entry.Value, j) != nil || !b.explains(j, before) {
 				continue
 			}
@@ -72,27 +76,27 @@ func (b *Bridge) lastJob(ctx context.Context, before *Job) (*Job, error) {
 }
 
 // explains reports whether a job is one that a /why in its chat can be about.
-func (b *Bridge) explains(j, before *Job) bool {
+func (b *Bridge) explains(j, before *jobs.Job) bool {
 	kind := j.Message.Kind
-	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && (kind == KindText || kind == KindTask) && !b.isCommand(j)
+	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && (kind == chats.KindText || kind == jobs.KindTask) && !b.isCommand(j)
 }
 
 // turnOfJob reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
-func (b *Bridge) turnOfJob(ctx context.Context, j *Job) ([]agent.Message, error) {
-	session := Session{Chat: j.origin(), Generation: j.Generation}
-	if now, err := CurrentSession(ctx, b.store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+func (b *Bridge) turnOfJob(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
+	session := sessions.Session{Chat: j.Origin(), Generation: j.Generation}
+	if now, err := sessions.Current(ctx, b.store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
 		session = now // it may have begun in another chat
 	}
-	if j.Message.Kind == KindTask {
+	if j.Message.Kind == jobs.KindTask {
 		session.Task = j.Message.ID
 	} else if j.Generation == 0 {
 		return nil, nil
 	}
 	var turn []agent.Message
 	read := 0
-	for m, err := range RecentMessages(ctx, b.store, session.Log()) {
-		if isDamaged(err) {
+	for m, err := range sessions.RecentMessages(ctx, b.store, session.Log()) {
+		if jobs.IsDamaged(err) {
 			continue
 		}
 		if err != nil {
@@ -115,7 +119,7 @@ func (b *Bridge) turnOfJob(ctx context.Context, j *Job) ([]agent.Message, error)
 
 // why makes the answer from a job and its turn.
 type why struct {
-	job   *Job
+	job   *jobs.Job
 	turn  []agent.Message
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
@@ -126,12 +130,12 @@ func (w why) text() string {
 	m := w.job.Message
 	whose := "Your message"
 	switch {
-	case m.Kind == KindTask:
+	case m.Kind == jobs.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
 		whose = "The last message"
 	}
-	lines := []string{fmt.Sprintf("**%s** “%s”", whose, escapeMarkdown(quoted(firstOf(w.job.Title, m.Text)))), ""}
+	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(w.job.Title, m.Text)))), ""}
 	for _, line := range slices.Concat([]string{w.outcome(), w.received()}, w.answering(), w.tools(), w.delivered(), w.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
@@ -164,27 +168,27 @@ func quoted(text string) string {
 func (w why) outcome() string {
 	j := w.job
 	switch {
-	case j.State == StateCleared:
+	case j.State == jobs.StateCleared:
 		return "Not answered: a /clear came before the answer."
-	case j.State == StateStopped:
+	case j.State == jobs.StateStopped:
 		return "Not answered: a /stop came before the answer."
-	case j.State == StateBarred:
+	case j.State == jobs.StateBarred:
 		return "Not run: whose task it is may not talk to me any more."
 	case j.Notice != "":
-		return "Not given to the model; I answered: “" + escapeMarkdown(quoted(j.Notice)) + "”"
-	case j.State == StateFailed && j.Incident == "":
+		return "Not given to the model; I answered: “" + wording.Escape(quoted(j.Notice)) + "”"
+	case j.State == jobs.StateFailed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
 		return fmt.Sprintf("No answer because of an error: incident `%s` in my operator's log.", j.Incident)
-	case j.State == StateWaiting:
+	case j.State == jobs.StateWaiting:
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
-	case j.State == StateOpen && len(j.Parts) > 0:
+	case j.State == jobs.StateOpen && len(j.Parts) > 0:
 		return "The answer is being delivered."
-	case j.State == StateOpen && w.running:
+	case j.State == jobs.StateOpen && w.running:
 		return "I am working on it."
-	case j.State == StateOpen:
+	case j.State == jobs.StateOpen:
 		return "It waits for its turn."
 	}
 	return "Answered."
@@ -192,12 +196,12 @@ func (w why) outcome() string {
 
 func (w why) received() string {
 	j := w.job
-	text := "Received " + clock(j.Accepted)
+	text := "Received " + wording.Clock(j.Accepted)
 	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
-		text += fmt.Sprintf(", %s after it was sent", short(j.Accepted.Sub(sent)))
+		text += fmt.Sprintf(", %s after it was sent", wording.Short(j.Accepted.Sub(sent)))
 	}
 	if begun := w.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
-		text += fmt.Sprintf("; it waited %s for its turn", short(begun.Sub(j.Accepted)))
+		text += fmt.Sprintf("; it waited %s for its turn", wording.Short(begun.Sub(j.Accepted)))
 	}
 	if j.Resumes > 0 {
 		text += fmt.Sprintf("; taken up again after %d restarts", j.Resumes)
@@ -234,7 +238,7 @@ func (w why) answering() []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("Model: %s, %s in %s.", listOr(slices.Sorted(maps.Keys(models)), "not named"), count(rounds, "reply", "replies"), short(end.Sub(w.begun()))),
+		fmt.Sprintf("Model: %s, %s in %s.", wording.ListOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Count(rounds, "reply", "replies"), wording.Short(end.Sub(w.begun()))),
 		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
 	}
 }
@@ -266,7 +270,7 @@ func (w why) tools() []string {
 			if m.Status != agent.StatusOK {
 				outcome = "failed: " + m.Code
 			}
-			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, short(m.Time.Sub(asked)), approved[m.CallID]))
+			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, wording.Short(m.Time.Sub(asked)), approved[m.CallID]))
 			delete(approved, m.CallID)
 		}
 	}
@@ -296,9 +300,9 @@ func groupOf(call agent.Call) string {
 
 // delivered says what became of the parts of the answer.
 func (w why) delivered() []string {
-	words := map[PartState]string{
-		PartSent: "sent", PartPending: "waits to be sent", PartSending: "is being sent",
-		PartUnknown: "may have arrived", PartFailed: "refused by the platform",
+	words := map[jobs.PartState]string{
+		jobs.PartSent: "sent", jobs.PartPending: "waits to be sent", jobs.PartSending: "is being sent",
+		jobs.PartUnknown: "may have arrived", jobs.PartFailed: "refused by the platform",
 	}
 	var parts []string
 	for _, p := range w.job.Parts {
@@ -314,9 +318,9 @@ func (w why) delivered() []string {
 	if len(parts) == 0 {
 		return nil
 	}
-	line := fmt.Sprintf("Answer in %s: %s", count(len(parts), "part", "parts"), bounded(parts))
+	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(parts))
 	if !w.job.Closed.IsZero() {
-		line += ", finished " + clock(w.job.Closed)
+		line += ", finished " + wording.Clock(w.job.Closed)
 	}
 	if w.job.Aside != "" {
 		line += ". The platform was out of order for a day: the rest was set aside, incident " + w.job.Aside
@@ -330,12 +334,12 @@ func (w why) forAdministrators() []string {
 		return nil
 	}
 	lines := []string{"Job `" + w.job.Key() + "`"}
-	if w.job.Generation > 0 && w.job.Message.Kind != KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", logName(w.job.Message.Chat, w.job.Generation))
+	if w.job.Generation > 0 && w.job.Message.Kind != jobs.KindTask {
+		lines[0] += fmt.Sprintf(", session `%s`", sessions.LogName(w.job.Message.Chat, w.job.Generation))
 	}
 	for _, p := range w.job.Parts {
 		if p.Error != "" {
-			return append(lines, "Last trouble in sending: "+escapeMarkdown(quoted(p.Error)))
+			return append(lines, "Last trouble in sending: "+wording.Escape(quoted(p.Error)))
 		}
 	}
 	return lines
@@ -347,26 +351,4 @@ func bounded(list []string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
-
-// short rounds a time so that it can be read at a glance.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

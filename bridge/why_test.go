@@ -13,6 +13,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -25,16 +27,16 @@ func clockAt(c *bridge.Config) {
 // receipts waits until as many jobs are closed: a /why that comes before finds them open.
 func (r *rig) receipts(n int) {
 	r.t.Helper()
-	r.jobs("job/done/", func(all []bridge.Job) bool { return len(all) >= n })
+	r.jobs("job/done/", func(all []jobs.Job) bool { return len(all) >= n })
 }
 
 // jobs waits for what the store has under a prefix.
-func (r *rig) jobs(prefix string, enough func([]bridge.Job) bool) {
+func (r *rig) jobs(prefix string, enough func([]jobs.Job) bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		var all []bridge.Job
+		var all []jobs.Job
 		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
-			var j bridge.Job
+			var j jobs.Job
 			if err == nil {
 				err = json.Unmarshal(entry.Value, &j)
 			}
@@ -215,7 +217,7 @@ func TestWhyTellsOfLostAnswers(t *testing.T) {
 	r.platform.fail = func(_ int, arrived bool) error {
 		if arrived && failures > 0 {
 			failures--
-			return &bridge.SendError{Outcome: bridge.Unknown, Err: errors.New("lost")}
+			return &chats.SendError{Outcome: chats.Unknown, Err: errors.New("lost")}
 		}
 		return nil
 	}
@@ -233,8 +235,8 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
-	r.jobs("job/open/", func(all []bridge.Job) bool {
-		return slices.ContainsFunc(all, func(j bridge.Job) bool { return j.Message.ID == "1" && j.State == bridge.StateWaiting })
+	r.jobs("job/open/", func(all []jobs.Job) bool {
+		return slices.ContainsFunc(all, func(j jobs.Job) bool { return j.Message.ID == "1" && j.State == jobs.StateWaiting })
 	})
 	r.accept(direct("2", "/why"))
 	if got := r.platform.wait(t, 2)[1].text; !strings.Contains(got, "It waits for somebody to approve") {
@@ -242,8 +244,8 @@ func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
 	}
 	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
 	r.platform.wait(t, 3)
-	r.jobs("job/done/", func(all []bridge.Job) bool {
-		return slices.ContainsFunc(all, func(j bridge.Job) bool { return j.Message.ID == "1" && j.Message.Kind == bridge.KindText })
+	r.jobs("job/done/", func(all []jobs.Job) bool {
+		return slices.ContainsFunc(all, func(j jobs.Job) bool { return j.Message.ID == "1" && j.Message.Kind == chats.KindText })
 	})
 	r.accept(direct("3", "/why"))
 	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, ", approved by fake:1)") || strings.Contains(strings.TrimPrefix(got, "**Your message** “run rm -rf x”"), "rm -rf") {

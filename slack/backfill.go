@@ -12,7 +12,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
 
@@ -268,7 +268,7 @@ func messageOf(m slack.Msg) message {
 }
 
 // give hands a message to the inbox.
-func (r *receiver) give(ctx context.Context, msg *bridge.Message) error {
+func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
 	err := r.in.Accept(ctx, *msg)
 	if ctx.Err() == nil {
 		r.health.accepted(err)

@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -297,7 +298,7 @@ func (f *fixture) bridged(a bridge.Agent) {
 		f.t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: a, Tools: func() *toolgroups.Registry { return reg }, Platforms: []bridge.Platform{f.p},
+		Store: store, Agent: a, Tools: func() *toolgroups.Registry { return reg }, Platforms: []chats.Platform{f.p},
 		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

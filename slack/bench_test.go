@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -16,17 +16,17 @@ type answering struct {
 	sent chan error
 }
 
-func (a *answering) Accept(_ context.Context, messages ...bridge.Message) error {
+func (a *answering) Accept(_ context.Context, messages ...chats.Message) error {
 	for _, m := range messages {
 		go func() {
-			_, err := a.p.Send(context.Background(), bridge.Address{Chat: m.Chat}, bridge.Part{Text: "answer"})
+			_, err := a.p.Send(context.Background(), chats.Address{Chat: m.Chat}, chats.Part{Text: "answer"})
 			a.sent <- err
 		}()
 	}
 	return nil
 }
 
-func (a *answering) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+func (a *answering) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
 // BenchmarkRoundTrip is from a direct message to its answer at Slack, over a socket
 // and HTTP on this machine, without a bridge or a model.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
 )
 
@@ -29,7 +29,7 @@ const fence = "```"
 var errLayout = errors.New("slack: the part does not fit a message")
 
 // blocks lays a part out: its text in sections, each row of buttons below it.
-func blocks(part bridge.Part, plain bool) ([]slack.Block, error) {
+func blocks(part chats.Part, plain bool) ([]slack.Block, error) {
 	var all []slack.Block
 	kind := slack.MarkdownType
 	if plain {
@@ -57,7 +57,7 @@ func blocks(part bridge.Part, plain bool) ([]slack.Block, error) {
 	return all, nil
 }
 
-func elements(row []bridge.Button, number int) ([]slack.BlockElement, error) {
+func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 	var list []slack.BlockElement
 	for i, b := range row {
 		if b.Label == "" || b.Data == "" || len(b.Data) > maxValue {
@@ -67,9 +67,9 @@ func elements(row []bridge.Button, number int) ([]slack.BlockElement, error) {
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
 		switch b.Style {
-		case bridge.StylePrimary:
+		case chats.StylePrimary:
 			button.Style = slack.StylePrimary
-		case bridge.StyleDanger:
+		case chats.StyleDanger:
 			button.Style = slack.StyleDanger
 		}
 		list = append(list, button)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // maxAnswer bounds the body of an answer. The largest honest one, a page of a
@@ -164,7 +164,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	var begun atomic.Bool
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
 		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
-			bridge.WatchBody(req, &begun)
+			chats.WatchBody(req, &begun)
 			if r.length > 0 {
 				// The library writes the end of its form twice.
 				req.ContentLength, req.Body = r.length, bounded{io.LimitReader(req.Body, r.length), req.Body}

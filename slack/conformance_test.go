@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
 )
@@ -45,9 +45,9 @@ func newTown(t *testing.T) platformtest.Town {
 }
 
 // at reads a place: its channel and, where it is one, its thread.
-func (w *town) at(place platformtest.Place) bridge.Chat {
+func (w *town) at(place platformtest.Place) chats.Chat {
 	w.t.Helper()
-	c, err := bridge.ParseChat(string(place))
+	c, err := chats.ParseChat(string(place))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func place(channel, thread string) platformtest.Place {
 	return platformtest.Place(chatOf(channel, thread).String())
 }
 
-func (w *town) Adapter() bridge.Platform {
+func (w *town) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
 	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
@@ -132,11 +132,11 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 	}
 }
 
-func buttonsOf(m emulator.Message) (rows [][]bridge.Button) {
+func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 	for _, row := range m.Buttons {
-		var shown []bridge.Button
+		var shown []chats.Button
 		for _, b := range row {
-			shown = append(shown, bridge.Button{Label: b.Label, Data: b.Value, Style: bridge.ButtonStyle(b.Style)})
+			shown = append(shown, chats.Button{Label: b.Label, Data: b.Value, Style: chats.ButtonStyle(b.Style)})
 		}
 		rows = append(rows, shown)
 	}

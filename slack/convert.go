@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Kinds of what Slack sends, as envelopes name them.
@@ -110,8 +110,8 @@ func (e *event) isDirect() bool {
 
 // chat is where a message stands: for one in a channel that is in no thread, the
 // thread that its answer begins.
-func (e *event) chat(m *message, agentView bool) bridge.Chat {
-	chat := bridge.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
+func (e *event) chat(m *message, agentView bool) chats.Chat {
+	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
 	case !e.isDirect() || agentView:
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
@@ -134,7 +134,7 @@ func spoken(subtype string) bool {
 
 // convert returns nil for what is not for the bot. An error means that it could not
 // be found out whether it is.
-func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, error) {
+func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error) {
 	m := e.subject()
 	switch {
 	case r.self.wrote(m.User, m.BotID):
@@ -164,13 +164,13 @@ func (r *receiver) convert(ctx context.Context, e *event) (*bridge.Message, erro
 }
 
 // compose makes a message of an event.
-func (r *receiver) compose(e *event, m *message, name names) (*bridge.Message, words) {
+func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, words) {
 	w := r.self.read(m.Text, name)
 	direct := e.isDirect()
-	return &bridge.Message{
+	return &chats.Message{
 		Chat:   e.chat(m, r.agentView),
 		ID:     m.TS,
-		Kind:   bridge.KindText,
+		Kind:   chats.KindText,
 		User:   r.self.userID(m.User, m.team(), e.shared),
 		Direct: direct,
 		Text:   asCommand(w.text, direct || w.called),
@@ -181,7 +181,7 @@ func (r *receiver) compose(e *event, m *message, name names) (*bridge.Message, w
 // isForBot reports whether a message speaks to the bot: it is direct, mentions the
 // bot, or stands in a thread where the bot takes part. It fills in what finding that
 // out has shown.
-func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, mentioned bool) (bool, error) {
+func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
 	mentioned = mentioned || e.Type == "app_mention"
@@ -220,7 +220,7 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *bridge.Message, 
 
 // convertEdit makes an edit of a changed text; previews of links change messages
 // too. Who mentions the bot only now speaks to it for the first time.
-func (r *receiver) convertEdit(ctx context.Context, e *event) (*bridge.Message, error) {
+func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.Previous
 	if m == nil || before == nil || m.Text == before.Text || !spoken(m.Subtype) {
 		return nil, nil
@@ -240,12 +240,12 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*bridge.Message, 
 		return nil, nil
 	}
 	// Whether the message was for the bot shows in whether it has a job.
-	msg.Kind = bridge.KindEdit
+	msg.Kind = chats.KindEdit
 	return msg, nil
 }
 
 // convertCommand makes a message of a slash command, or a reply for who typed it.
-func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Message, string) {
+func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
 	text := strings.TrimSpace(unescape(c.Text))
 	if text == "" {
@@ -268,17 +268,17 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*bridge.Mess
 		r.responses.Put(c.ChannelID, c.ResponseURL, responseAge)
 		r.responses.Put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
 	}
-	return &bridge.Message{
-		Chat: bridge.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: bridge.KindText,
+	return &chats.Message{
+		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
 		User: c.UserID, UserName: r.names(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
 	}, ""
 }
 
 // attachments returns the files of a message, and what of it cannot be read.
-func attachments(files []file) (list []bridge.Attachment, skipped []string) {
+func attachments(files []file) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
-		a := bridge.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
 		switch {
 		case f.External || f.Mode == "external" || f.Mode == "remote":
 			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")
@@ -286,9 +286,9 @@ func attachments(files []file) (list []bridge.Attachment, skipped []string) {
 		case f.Mode == "tombstone" || f.Mode == "hidden_by_limit":
 			skipped = append(skipped, cmp.Or(name, "a file")+": Slack does not keep it any more")
 			continue
-		case a.Size > bridge.MaxFile:
+		case a.Size > chats.MaxFile:
 			skipped = append(skipped, fmt.Sprintf("%s (%s MB): I read files of at most %d MB",
-				name, strconv.FormatInt(a.Size>>20, 10), bridge.MaxFile>>20))
+				name, strconv.FormatInt(a.Size>>20, 10), chats.MaxFile>>20))
 			continue
 		case a.Ref == "" && f.ID != "":
 			a.Ref = lookupRef + f.ID

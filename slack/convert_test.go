@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -85,7 +85,7 @@ func eventOf(t *testing.T, event []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var msg *bridge.Message
+	var msg *chats.Message
 	if in.event != nil {
 		if msg, err = r.convert(t.Context(), in.event); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func eventOf(t *testing.T, event []byte) string {
 
 func TestB09BothEventsAreOne(t *testing.T) {
 	r := offline(t)
-	var got []*bridge.Message
+	var got []*chats.Message
 	for _, event := range []string{
 		`{"type":"app_mention","user":"U1","text":"<@U0BOT> hi","ts":"1.000002","channel":"C1"}`,
 		`{"type":"message","channel_type":"channel","user":"U1","text":"<@U0BOT> hi","ts":"1.000002","channel":"C1"}`,
@@ -167,7 +167,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 	answered := f.say(f.channel, "hello", nil)
 	f.acked(human, called, answered) // what is not acknowledged comes again after the restart
 	f.in.wait(t, 2)                  // both events of the mention
-	if _, err := f.send(chatOf(f.channel, answered.TS), bridge.Part{Text: "here I am"}); err != nil {
+	if _, err := f.send(chatOf(f.channel, answered.TS), chats.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
 	f.stop()
@@ -210,7 +210,7 @@ func TestThreadLookupFailsClosed(t *testing.T) {
 func TestThreadLookupIsTriedAgain(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "hello", nil)
-	if _, err := f.send(chatOf(f.channel, root.TS), bridge.Part{Text: "here I am"}); err != nil {
+	if _, err := f.send(chatOf(f.channel, root.TS), chats.Part{Text: "here I am"}); err != nil {
 		t.Fatal(err)
 	}
 	f.stop()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 const (
@@ -29,9 +29,9 @@ const (
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
 // Fetch downloads a file of at most [bridge.MaxFile].
-func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) error {
-	if a.Size > bridge.MaxFile {
-		return bridge.ErrTooLarge
+func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) error {
+	if a.Size > chats.MaxFile {
+		return chats.ErrTooLarge
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -100,19 +100,19 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if resp.ContentLength > bridge.MaxFile {
-		return bridge.ErrTooLarge
+	if resp.ContentLength > chats.MaxFile {
+		return chats.ErrTooLarge
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
 		return errSignIn
 	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, bridge.MaxFile))
+	n, err := io.Copy(w, io.LimitReader(resp.Body, chats.MaxFile))
 	if err != nil {
 		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
 	}
 	var more [1]byte
 	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
-		return bridge.ErrTooLarge
+		return chats.ErrTooLarge
 	} else if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -40,7 +40,7 @@ func TestFetch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "sign-in page") {
 		t.Errorf("without the scope: %v", err)
 	}
-	if err := f.p.Fetch(t.Context(), bridge.Attachment{Ref: files[0].Ref, Size: bridge.MaxFile + 1}, io.Discard); !errors.Is(err, bridge.ErrTooLarge) {
+	if err := f.p.Fetch(t.Context(), chats.Attachment{Ref: files[0].Ref, Size: chats.MaxFile + 1}, io.Discard); !errors.Is(err, chats.ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 		home.URL + "/file": true, home.URL + "/away": false, home.URL + "/round": false, home.URL + "/login": false,
 		elsewhere.URL + "/file": false, "": false, "http://slack.com/x": false, "file:///etc/passwd": false,
 	} {
-		if err := p.Fetch(t.Context(), bridge.Attachment{Ref: address}, io.Discard); (err == nil) != ok {
+		if err := p.Fetch(t.Context(), chats.Attachment{Ref: address}, io.Discard); (err == nil) != ok {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

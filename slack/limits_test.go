@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -62,7 +62,7 @@ func TestPeopleOfOtherWorkspacesAreNamedAsSuch(t *testing.T) {
 			t.Errorf("%s is an administrator: %t, %v", id, admin, err)
 		}
 	}
-	press := bridge.Message{Chat: chatOf(shared, mine.TS), ID: "1", Kind: bridge.KindPress, User: "U9@T0OTHER"}
+	press := chats.Message{Chat: chatOf(shared, mine.TS), ID: "1", Kind: chats.KindPress, User: "U9@T0OTHER"}
 	if err := f.p.AnswerPress(t.Context(), press, "No."); err != nil {
 		t.Error(err)
 	}

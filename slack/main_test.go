@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 	emulator "oneclaw/internal/emulator/slack"
 )
@@ -23,18 +23,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type inbox struct {
 	mu       sync.Mutex
 	errs     []error
-	accepted []bridge.Message
+	accepted []chats.Message
 	calls    int
 	changed  chan struct{}
 	// before, where set, is called before a message is accepted.
-	before func(bridge.Message)
+	before func(chats.Message)
 }
 
 func newInbox(errs ...error) *inbox {
 	return &inbox{errs: errs, changed: make(chan struct{}, 1)}
 }
 
-func (in *inbox) Accept(_ context.Context, messages ...bridge.Message) error {
+func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 	if in.before != nil {
 		in.before(messages[0])
 	}
@@ -54,16 +54,16 @@ func (in *inbox) Accept(_ context.Context, messages ...bridge.Message) error {
 	return nil
 }
 
-func (in *inbox) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+func (in *inbox) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
-func (in *inbox) all() []bridge.Message {
+func (in *inbox) all() []chats.Message {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return append([]bridge.Message(nil), in.accepted...)
+	return append([]chats.Message(nil), in.accepted...)
 }
 
 // wait returns once n messages were accepted.
-func (in *inbox) wait(t *testing.T, n int) []bridge.Message {
+func (in *inbox) wait(t *testing.T, n int) []chats.Message {
 	t.Helper()
 	timeout := time.After(time.Minute)
 	for {
@@ -176,7 +176,7 @@ func (f *fixture) run() {
 
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget() {
-	f.p.threads = cache.New[bridge.Chat, thread](maxCached)
+	f.p.threads = cache.New[chats.Chat, thread](maxCached)
 	f.p.reach = reach{wake: make(chan struct{}, 1)}
 }
 
@@ -226,13 +226,13 @@ func (f *fixture) acked(sent ...emulator.Sent) {
 	})
 }
 
-func (f *fixture) send(chat bridge.Chat, part bridge.Part) (ts string, err error) {
+func (f *fixture) send(chat chats.Chat, part chats.Part) (ts string, err error) {
 	f.t.Helper()
-	return f.p.Send(f.t.Context(), bridge.Address{Chat: chat}, part)
+	return f.p.Send(f.t.Context(), chats.Address{Chat: chat}, part)
 }
 
-func chatOf(channel, thread string) bridge.Chat {
-	return bridge.Chat{Platform: Name, ID: channel, Thread: thread}
+func chatOf(channel, thread string) chats.Chat {
+	return chats.Chat{Platform: Name, ID: channel, Thread: thread}
 }
 
 // noSecrets fails where one of the secrets stands in a text.

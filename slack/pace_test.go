@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/retry"
 )
@@ -102,14 +102,14 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.p.Typing(t.Context(), bridge.Address{Chat: thread}, true); err != nil {
+	if err := f.p.Typing(t.Context(), chats.Address{Chat: thread}, true); err != nil {
 		t.Fatal(err)
 	}
 	f.inject(emulator.Fault{Method: "chat.postMessage", Chat: f.channel, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 60})
 	for range 3 {
-		_, err := f.send(thread, bridge.Part{Text: "x"})
-		var failure *bridge.SendError
-		if !errors.As(err, &failure) || failure.Outcome != bridge.Later || failure.RetryAfter <= 30*time.Second || failure.RetryAfter > time.Minute {
+		_, err := f.send(thread, chats.Part{Text: "x"})
+		var failure *chats.SendError
+		if !errors.As(err, &failure) || failure.Outcome != chats.Later || failure.RetryAfter <= 30*time.Second || failure.RetryAfter > time.Minute {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -118,14 +118,14 @@ func TestC07ALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	if posts != 2 {
 		t.Errorf("%d posts reached Slack, want the card and the one that was refused", posts)
 	}
-	if _, err := f.send(other, bridge.Part{Text: "x"}); err != nil {
+	if _, err := f.send(other, chats.Part{Text: "x"}); err != nil {
 		t.Errorf("another channel: %v", err)
 	}
-	if err := f.p.Edit(t.Context(), bridge.Address{Chat: thread}, card, question()); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: thread}, card, question()); err != nil {
 		t.Errorf("another method: %v", err)
 	}
 	for _, on := range []bool{true, false} {
-		reply := bridge.Address{Chat: chatOf(f.channel, root.TS)}
+		reply := chats.Address{Chat: chatOf(f.channel, root.TS)}
 		if err := f.p.Typing(t.Context(), reply, on); err != nil {
 			t.Error(err)
 		}
@@ -176,14 +176,14 @@ func TestC07NothingIsLostInAFlood(t *testing.T) {
 }
 
 // insist sends as the bridge does: until it is sent, when Slack says so.
-func (f *fixture) insist(chat bridge.Chat, text string) {
+func (f *fixture) insist(chat chats.Chat, text string) {
 	for {
-		_, err := f.p.Send(f.t.Context(), bridge.Address{Chat: chat}, bridge.Part{Text: text})
+		_, err := f.p.Send(f.t.Context(), chats.Address{Chat: chat}, chats.Part{Text: text})
 		if err == nil {
 			return
 		}
-		var failure *bridge.SendError
-		if !errors.As(err, &failure) || failure.Outcome != bridge.Later || retry.Wait(f.t.Context(), failure.RetryAfter) != nil {
+		var failure *chats.SendError
+		if !errors.As(err, &failure) || failure.Outcome != chats.Later || retry.Wait(f.t.Context(), failure.RetryAfter) != nil {
 			f.t.Errorf("%s: %v", fmt.Sprint(chat), err)
 			return
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 const (
@@ -81,7 +81,7 @@ func (p *Platform) name(ctx context.Context, id string, within time.Duration) st
 
 // IsAdmin reports whether the user is an administrator or owner of the workspace. Those
 // of another workspace are not, whatever they are there.
-func (p *Platform) IsAdmin(ctx context.Context, _ bridge.Chat, user string) (bool, error) {
+func (p *Platform) IsAdmin(ctx context.Context, _ chats.Chat, user string) (bool, error) {
 	if _, outsider := slackID(user); outsider {
 		return false, nil
 	}

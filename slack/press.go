@@ -11,7 +11,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // interaction is what people do with what stands in messages, as far as it concerns
@@ -101,16 +101,16 @@ func (p *interaction) on() string {
 }
 
 // chat is where the message with the button was sent to.
-func (p *interaction) chat() bridge.Chat {
+func (p *interaction) chat() chats.Chat {
 	thread := cmp.Or(p.Message.ThreadTS, p.Container.ThreadTS)
 	if thread == p.Container.MessageTS {
 		thread = "" // it only has replies
 	}
-	return bridge.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
+	return chats.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
 }
 
 // convertPress makes a message of a press, or none where the bot does not work.
-func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Message {
+func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Message {
 	id, chat := p.id(), p.chat()
 	direct := isDirectID(chat.ID)
 	if !r.works(chat.ID, direct) {
@@ -132,16 +132,16 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *bridge.Mes
 	if at.IsZero() {
 		at = time.Now().UTC()
 	}
-	return &bridge.Message{
-		Chat: chat, ID: id, Kind: bridge.KindPress, User: user, UserName: r.names(ctx)(p.User.ID),
+	return &chats.Message{
+		Chat: chat, ID: id, Kind: chats.KindPress, User: user, UserName: r.names(ctx)(p.User.ID),
 		Direct: direct, Opener: known.opener, Text: p.Actions[0].Value, On: p.on(), Time: at,
 	}
 }
 
 // Edit replaces the text and the buttons of one of the bot's messages.
-func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	if to.Chat.Platform != Name || to.Chat.ID == "" || id == "" {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s has no message %q", to.Chat, id)}
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s has no message %q", to.Chat, id)}
 	}
 	for plain := part.Text == ""; ; plain = true {
 		err := p.update(ctx, to, id, part, plain)
@@ -160,7 +160,7 @@ func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part 
 	}
 }
 
-func (p *Platform) update(ctx context.Context, to bridge.Address, id string, part bridge.Part, plain bool) error {
+func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
 	// No blocks take away those that stood there.
 	var laid []slack.Block
 	if plain || len(part.Buttons) > 0 {
@@ -185,11 +185,11 @@ func formatRefused(err error) bool {
 
 // AnswerPress shows a text to whoever pressed. The press itself has ended with its
 // acknowledgement.
-func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text string) error {
+func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if text == "" {
 		return nil
 	}
-	part := bridge.Part{Plain: text}
+	part := chats.Part{Plain: text}
 	laid, err := blocks(part, true)
 	if err != nil {
 		return fmt.Errorf("answer press: %w", err)

@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
 // question is a part with two rows of buttons.
-func question() bridge.Part {
-	return bridge.Part{Text: "*May I?* @here", Plain: "May I? @here", Buttons: [][]bridge.Button{
-		{{Label: "Yes", Data: "tok:0", Style: bridge.StylePrimary}, {Label: "No", Data: "tok:1", Style: bridge.StyleDanger}},
+func question() chats.Part {
+	return chats.Part{Text: "*May I?* @here", Plain: "May I? @here", Buttons: [][]chats.Button{
+		{{Label: "Yes", Data: "tok:0", Style: chats.StylePrimary}, {Label: "No", Data: "tok:1", Style: chats.StyleDanger}},
 		{{Label: "Later", Data: "tok:2"}},
 	}}
 }
@@ -66,8 +66,8 @@ func TestButtonsAndPresses(t *testing.T) {
 	f.acked(sent)
 	for _, got := range f.in.wait(t, before+2)[before:] {
 		got.Time = got.Time.UTC()
-		want := bridge.Message{
-			Chat: chat, ID: sent.Trigger, Kind: bridge.KindPress, User: f.user, UserName: "Ann Lee",
+		want := chats.Message{
+			Chat: chat, ID: sent.Trigger, Kind: chats.KindPress, User: f.user, UserName: "Ann Lee",
 			Opener: f.user, Text: "tok:1", On: ts, Time: got.Time,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.Time.IsZero() {
@@ -86,14 +86,14 @@ func TestButtonsAndPresses(t *testing.T) {
 		t.Errorf("got %+v", toast)
 	}
 	for range 2 { // once more is no error
-		if err := f.p.Edit(t.Context(), bridge.Address{Chat: chat}, ts, bridge.Part{Text: "_No._ @channel", Plain: "No."}); err != nil {
+		if err := f.p.Edit(t.Context(), chats.Address{Chat: chat}, ts, chats.Part{Text: "_No._ @channel", Plain: "No."}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if m := f.message(f.channel, ts); m.Shown != "_No._ @channel" || len(m.Buttons) != 0 || len(m.Calls) != 0 || m.Thread != root.TS {
 		t.Errorf("got %+v", m)
 	}
-	if err := f.p.Edit(t.Context(), bridge.Address{Chat: chat}, ts, question()); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: chat}, ts, question()); err != nil {
 		t.Fatal(err)
 	}
 	if m := f.message(f.channel, ts); len(m.Buttons) != 2 {
@@ -108,9 +108,9 @@ func TestPressIsAcknowledgedOnlyAfterAccept(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.in.errs = []error{errors.New("disk full")}
-	f.in.before = func(m bridge.Message) {
+	f.in.before = func(m chats.Message) {
 		f.View(func(s emulator.State) {
-			if m.Kind == bridge.KindPress && s.Undelivered() == 0 {
+			if m.Kind == chats.KindPress && s.Undelivered() == 0 {
 				t.Error("acknowledged before it was accepted")
 			}
 		})
@@ -143,7 +143,7 @@ func TestPostedPresses(t *testing.T) {
 		return e.State == emulator.Lost
 	})
 	f.acked(f.press(f.channel, ts, "tok:0"))
-	if got := f.in.wait(t, 2)[1]; got.Kind != bridge.KindPress || got.Chat != chatOf(f.channel, "") || got.Text != "tok:0" {
+	if got := f.in.wait(t, 2)[1]; got.Kind != chats.KindPress || got.Chat != chatOf(f.channel, "") || got.Text != "tok:0" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -195,19 +195,19 @@ func TestEditRefusals(t *testing.T) {
 	tests := []struct {
 		name  string
 		id    string
-		part  bridge.Part
+		part  chats.Part
 		fault emulator.Fault
-		want  bridge.Outcome
+		want  chats.Outcome
 	}{
-		{"not there", "1.000001", question(), emulator.Fault{}, bridge.Refused},
-		{"no id", "", question(), emulator.Fault{}, bridge.Refused},
-		{"somebody else's", theirs, question(), emulator.Fault{}, bridge.Refused},
-		{"empty button", mine, bridge.Part{Text: "x", Buttons: [][]bridge.Button{{{Label: "x"}}}}, emulator.Fault{}, bridge.Refused},
-		{"too old", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "edit_window_closed"}, bridge.Refused},
-		{"rate limit", mine, question(), emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 3}, bridge.Later},
-		{"outage", mine, question(), emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown},
-		{"trouble", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown},
-		{"answer lost", mine, question(), emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown},
+		{"not there", "1.000001", question(), emulator.Fault{}, chats.Refused},
+		{"no id", "", question(), emulator.Fault{}, chats.Refused},
+		{"somebody else's", theirs, question(), emulator.Fault{}, chats.Refused},
+		{"empty button", mine, chats.Part{Text: "x", Buttons: [][]chats.Button{{{Label: "x"}}}}, emulator.Fault{}, chats.Refused},
+		{"too old", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "edit_window_closed"}, chats.Refused},
+		{"rate limit", mine, question(), emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 3}, chats.Later},
+		{"outage", mine, question(), emulator.Fault{Effect: emulator.ServerError}, chats.Unknown},
+		{"trouble", mine, question(), emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, chats.Unknown},
+		{"answer lost", mine, question(), emulator.Fault{Effect: emulator.CutAfter}, chats.Unknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -216,8 +216,8 @@ func TestEditRefusals(t *testing.T) {
 				f.p.api.paces.limits = nil
 				f.inject(tt.fault)
 			}
-			err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
-			var failure *bridge.SendError
+			err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, tt.id, tt.part)
+			var failure *chats.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want {
 				t.Errorf("got %v", err)
 			}
@@ -225,7 +225,7 @@ func TestEditRefusals(t *testing.T) {
 	}
 	f.p.api.paces.limits = nil
 	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
-	if err := f.p.Edit(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, mine, question()); err != nil {
 		t.Fatal(err)
 	}
 	if m := f.message(f.dm, mine); m.Shown != "May I? @here" || len(m.Buttons) != 2 {
@@ -242,7 +242,7 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	msg := f.in.wait(t, 1)[0]
-	id, err := f.p.Send(t.Context(), bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}, question())
+	id, err := f.p.Send(t.Context(), chats.Address{Chat: msg.Chat, ReplyTo: msg.ID}, question())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 	if press.On != id || press.Chat != msg.Chat {
 		t.Errorf("got %+v, want it on %s", press, id)
 	}
-	if err := f.p.Edit(t.Context(), bridge.Address{Chat: press.Chat}, id, question()); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: press.Chat}, id, question()); err != nil {
 		t.Fatal(err)
 	}
 	f.press("C9", card.TS, "tok:1")
@@ -265,7 +265,7 @@ func TestButtonsInAChannelWithoutTheBot(t *testing.T) {
 	if err := f.p.AnswerPress(t.Context(), press, "Thanks."); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.p.Edit(t.Context(), bridge.Address{Chat: press.Chat}, press.On, bridge.Part{Text: "done"}); err != nil {
+	if err := f.p.Edit(t.Context(), chats.Address{Chat: press.Chat}, press.On, chats.Part{Text: "done"}); err != nil {
 		t.Fatal(err)
 	}
 	all := f.Messages("C9")
@@ -329,7 +329,7 @@ func FuzzPress(f *testing.F) {
 		}
 		_ = in.lane()
 		m := r.convertPress(t.Context(), in.press)
-		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.On == "" || m.Chat.ID == "" || m.Kind != bridge.KindPress {
+		if m.ID == "" || strings.ContainsAny(m.ID, ":/ \n") || m.User == "" || m.On == "" || m.Chat.ID == "" || m.Kind != chats.KindPress {
 			t.Errorf("got %+v", m)
 		}
 	})

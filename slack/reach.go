@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Marks keep one value of the platform across restarts: up to when it has received,
@@ -36,7 +36,7 @@ type reach struct {
 	alive   time.Time // the last sign of life of a connection
 	missing time.Time // since when something may be missing; zero where nothing is
 	gaps    int
-	live    map[bridge.Chat]time.Time // threads with the bot, and when somebody wrote
+	live    map[chats.Chat]time.Time // threads with the bot, and when somebody wrote
 	changed bool
 	clock   *clock
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
@@ -84,14 +84,14 @@ func (r *reach) filled(number int) {
 }
 
 // touch notes that somebody writes in a thread with the bot.
-func (r *reach) touch(chat bridge.Chat) {
+func (r *reach) touch(chat chats.Chat) {
 	if chat.Thread == "" {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.live == nil {
-		r.live = map[bridge.Chat]time.Time{}
+		r.live = map[chats.Chat]time.Time{}
 	}
 	r.live[chat], r.changed = r.clock.now(), true
 	for len(r.live) > maxLive {
@@ -117,7 +117,7 @@ func (r *reach) threads() map[string][]string {
 }
 
 // all returns the threads with the bot, and when somebody wrote there.
-func (r *reach) all() map[bridge.Chat]time.Time {
+func (r *reach) all() map[chats.Chat]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.live)
@@ -164,10 +164,10 @@ func (r *reach) decode(state []byte) error {
 		r.alive = now // the clock went back
 	}
 	if r.live == nil {
-		r.live = map[bridge.Chat]time.Time{}
+		r.live = map[chats.Chat]time.Time{}
 	}
 	for name, at := range s.Threads {
-		if chat, err := bridge.ParseChat(name); err == nil && chat.Platform == Name && chat.Thread != "" && len(r.live) < maxLive {
+		if chat, err := chats.ParseChat(name); err == nil && chat.Platform == Name && chat.Thread != "" && len(r.live) < maxLive {
 			r.live[chat] = at
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
 
@@ -27,7 +27,7 @@ const (
 // receiver is one Run.
 type receiver struct {
 	*Platform
-	in      bridge.Inbox
+	in      chats.Inbox
 	self    self
 	lanes   *lanes
 	running sync.WaitGroup // sockets, and what keeps and fills the marks
@@ -40,7 +40,7 @@ func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Reque
 
 // Run receives until ctx ends. It returns an error only where a token is refused or
 // the app lacks what it cannot work without; outages it waits out.
-func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
+func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
 	defer p.api.close()
@@ -162,7 +162,7 @@ func ephemeral(text string) map[string]string {
 
 // accept gives an intake to the inbox. The reply is for who typed a command.
 func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
-	var msg *bridge.Message
+	var msg *chats.Message
 	switch {
 	case in.event != nil:
 		msg, err = r.convert(ctx, in.event)

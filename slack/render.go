@@ -3,7 +3,7 @@ package slack
 import (
 	"strings"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/markdown"
 )
 
@@ -12,13 +12,13 @@ import (
 const partLimit = 3900
 
 // Render turns Markdown into parts in Slack's mrkdwn.
-func (p *Platform) Render(text string) []bridge.Part {
-	var parts []bridge.Part
+func (p *Platform) Render(text string) []chats.Part {
+	var parts []chats.Part
 	for _, part := range markdown.Parse(text).SlackMrkdwn(partLimit) {
-		parts = append(parts, bridge.Part{Text: part.Text, Plain: part.Plain})
+		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
 	}
 	if len(parts) == 0 && strings.TrimSpace(text) != "" {
-		parts = []bridge.Part{{Text: escape(text), Plain: escape(text)}}
+		parts = []chats.Part{{Text: escape(text), Plain: escape(text)}}
 	}
 	return parts
 }

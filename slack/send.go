@@ -16,7 +16,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
@@ -29,9 +29,9 @@ const postMessage = "chat.postMessage"
 // at once; where the bot is not in the channel of a slash command, it answers the
 // command instead. It retries nothing else: when to try again is for the caller to
 // say.
-func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if to.Chat.Platform != Name || to.Chat.ID == "" {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 	}
 	plain, begun := part.Text == "", time.Now()
 	for {
@@ -56,7 +56,7 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 }
 
 // post posts a part once.
-func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part, plain bool) (string, error) {
+func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
 	options := []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -86,12 +86,12 @@ func (p *Platform) post(ctx context.Context, to bridge.Address, part bridge.Part
 }
 
 // text is what to show of a part, with the notice where it may be a repeat.
-func text(part bridge.Part, plain bool) string {
-	body, notice := part.Text, "_"+bridge.RepeatNotice+"_"
+func text(part chats.Part, plain bool) string {
+	body, notice := part.Text, "_"+chats.RepeatNotice+"_"
 	if plain {
 		// Whatever is in it, nobody is called.
 		body = strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cmp.Or(part.Plain, part.Text))
-		notice = bridge.RepeatNotice
+		notice = chats.RepeatNotice
 	}
 	if part.Repeat {
 		body += "\n\n" + notice
@@ -103,35 +103,35 @@ func text(part bridge.Part, plain bool) string {
 }
 
 // sendError says what became of a send that failed.
-func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
-	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
+func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
+	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
 		if errors.Is(err, errLayout) {
-			out.Outcome = bridge.Refused
+			out.Outcome = chats.Refused
 		}
 		return out
 	}
 	out.RetryAfter = ce.retryAfter
 	switch {
 	case !ce.begun && ce.code == "" && ce.status == 0:
-		out.Outcome, out.Outage = bridge.Later, true
+		out.Outcome, out.Outage = chats.Later, true
 	case wrongToken(err):
 		p.log.Error("slack refuses the token: check SLACK_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
-		out.Outcome, out.Outage = bridge.Later, true
+		out.Outcome, out.Outage = chats.Later, true
 	case refused(err, "internal_error", "fatal_error"), ce.status >= http.StatusInternalServerError:
 		// Slack says of these that a part of the operation may have succeeded, and a
 		// gateway does not know what the server behind it did.
 	case ce.code != "" && !transient(ce):
-		out.Outcome = bridge.Refused
+		out.Outcome = chats.Refused
 	case ce.code != "" || ce.status != 0:
-		out.Outcome, out.Outage = bridge.Later, !ce.limited()
+		out.Outcome, out.Outage = chats.Later, !ce.limited()
 	}
 	return out
 }
 
 // response finds where the command that is answered takes answers.
-func (p *Platform) response(to bridge.Address) (string, bool) {
+func (p *Platform) response(to chats.Address) (string, bool) {
 	if to.Chat.Thread != "" {
 		return "", false
 	}
@@ -156,17 +156,17 @@ type response struct {
 // respond answers a command or a press where it was made, for who made it alone. Slack
 // has refused the part as a message, so nothing has arrived yet. The message that id names
 // is made, or replaced.
-func (p *Platform) respond(ctx context.Context, address, id string, part bridge.Part, replace bool) error {
+func (p *Platform) respond(ctx context.Context, address, id string, part chats.Part, replace bool) error {
 	u, err := url.Parse(address)
 	if err != nil || !p.api.mayHaveToken(u) {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
+		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
 	}
 	plain := part.Text == ""
 	var laid []slack.Block
 	if len(part.Buttons) > 0 {
 		var err error
 		if laid, err = blocks(part, plain); err != nil {
-			return &bridge.SendError{Outcome: bridge.Refused, Err: err}
+			return &chats.SendError{Outcome: chats.Refused, Err: err}
 		}
 	}
 	for i, block := range laid {
@@ -176,32 +176,32 @@ func (p *Platform) respond(ctx context.Context, address, id string, part bridge.
 	}
 	body, err := json.Marshal(response{Type: "ephemeral", Text: text(part, plain), Blocks: laid, Replace: replace})
 	if err != nil {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.api.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("slack: response_url is no address")}
+		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is no address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := p.api.http.Do(req)
 	if err != nil {
-		return &bridge.SendError{Outcome: bridge.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
+		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {
-		return &bridge.SendError{Outcome: respondOutcome(resp.StatusCode), Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
+		return &chats.SendError{Outcome: respondOutcome(resp.StatusCode), Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
 	}
 	return nil
 }
 
-func respondOutcome(status int) bridge.Outcome {
+func respondOutcome(status int) chats.Outcome {
 	switch {
 	case status >= http.StatusInternalServerError:
-		return bridge.Unknown
+		return chats.Unknown
 	case status == http.StatusTooManyRequests:
-		return bridge.Later
+		return chats.Later
 	}
-	return bridge.Refused
+	return chats.Refused
 }

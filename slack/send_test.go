@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -16,7 +16,7 @@ func TestC13D16AnswersStandInTheThread(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> hi", nil)
 	msg := f.in.wait(t, 1)[0]
-	ts, err := f.send(msg.Chat, bridge.Part{Text: "*hello*", Plain: "hello"})
+	ts, err := f.send(msg.Chat, chats.Part{Text: "*hello*", Plain: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,27 +40,27 @@ func TestAttack21D17Outcomes(t *testing.T) {
 	tests := []struct {
 		name   string
 		fault  emulator.Fault
-		want   bridge.Outcome
+		want   chats.Outcome
 		after  time.Duration
 		kept   bool
 		outage bool
 	}{
-		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false, false},
-		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, bridge.Later, 0, false, false},
-		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false, true},
-		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, bridge.Unknown, 0, false, true},
-		{"truncated", emulator.Fault{Effect: emulator.Refuse, Error: "request_timeout"}, bridge.Later, 0, false, true},
-		{"unavailable", emulator.Fault{Effect: emulator.Refuse, Error: "service_unavailable"}, bridge.Later, 0, false, true},
-		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, bridge.Later, 0, false, true},
-		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, bridge.Unknown, 0, false, true},
-		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false, true},
-		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false, false},
-		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, bridge.Refused, 0, false, false},
-		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, bridge.Refused, 0, false, false},
-		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, bridge.Refused, 0, false, false},
-		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, bridge.Unknown, 0, false, true},
-		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, bridge.Unknown, 0, true, true},
-		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, bridge.Unknown, 0, true, true},
+		{"rate limit", emulator.Fault{Effect: emulator.TooManyRequests, RetryAfter: 7}, chats.Later, 7 * time.Second, false, false},
+		{"ratelimited in words", emulator.Fault{Effect: emulator.Refuse, Error: "ratelimited"}, chats.Later, 0, false, false},
+		{"trouble", emulator.Fault{Effect: emulator.Refuse, Error: "internal_error"}, chats.Unknown, 0, false, true},
+		{"fatal", emulator.Fault{Effect: emulator.Refuse, Error: "fatal_error"}, chats.Unknown, 0, false, true},
+		{"truncated", emulator.Fault{Effect: emulator.Refuse, Error: "request_timeout"}, chats.Later, 0, false, true},
+		{"unavailable", emulator.Fault{Effect: emulator.Refuse, Error: "service_unavailable"}, chats.Later, 0, false, true},
+		{"token gone", emulator.Fault{Effect: emulator.Refuse, Error: "token_revoked"}, chats.Later, 0, false, true},
+		{"bad gateway", emulator.Fault{Effect: emulator.ServerError}, chats.Unknown, 0, false, true},
+		{"gateway timeout", emulator.Fault{Effect: emulator.ServerError, Status: 504}, chats.Unknown, 0, false, true},
+		{"archived", emulator.Fault{Effect: emulator.Refuse, Error: "is_archived"}, chats.Refused, 0, false, false},
+		{"no channel", emulator.Fault{Effect: emulator.Refuse, Error: "channel_not_found"}, chats.Refused, 0, false, false},
+		{"not in the channel", emulator.Fault{Effect: emulator.Refuse, Error: "not_in_channel"}, chats.Refused, 0, false, false},
+		{"anything else", emulator.Fault{Effect: emulator.Refuse, Error: "brand_new_error"}, chats.Refused, 0, false, false},
+		{"cut before", emulator.Fault{Effect: emulator.CutBefore}, chats.Unknown, 0, false, true},
+		{"cut after", emulator.Fault{Effect: emulator.CutAfter}, chats.Unknown, 0, true, true},
+		{"half an answer", emulator.Fault{Effect: emulator.BadJSON}, chats.Unknown, 0, true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,12 +68,12 @@ func TestAttack21D17Outcomes(t *testing.T) {
 			f.inject(tt.fault)
 			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
-			_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
-			var failure *bridge.SendError
+			_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
+			var failure *chats.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
 				t.Errorf("got %+v", err)
 			}
-			if outage := failure != nil && (failure.Outage || failure.Outcome == bridge.Unknown); outage != tt.outage {
+			if outage := failure != nil && (failure.Outage || failure.Outcome == chats.Unknown); outage != tt.outage {
 				t.Errorf("taken for an outage: %t", outage)
 			}
 			if kept := len(f.Messages(f.dm)) > before; kept != tt.kept {
@@ -88,19 +88,19 @@ func TestSendWithoutSlack(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
-	var failure *bridge.SendError
-	if !errors.As(err, &failure) || failure.Outcome != bridge.Later {
+	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
+	var failure *chats.SendError
+	if !errors.As(err, &failure) || failure.Outcome != chats.Later {
 		t.Errorf("got %+v", err)
 	}
 }
 
 func TestAddresses(t *testing.T) {
 	f := setup(t, quick(), nil)
-	for _, chat := range []bridge.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: Name}} {
-		_, err := f.send(chat, bridge.Part{Text: "x"})
-		var failure *bridge.SendError
-		if !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+	for _, chat := range []chats.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: Name}} {
+		_, err := f.send(chat, chats.Part{Text: "x"})
+		var failure *chats.SendError
+		if !errors.As(err, &failure) || failure.Outcome != chats.Refused {
 			t.Errorf("%v: got %v", chat, err)
 		}
 	}
@@ -109,19 +109,19 @@ func TestAddresses(t *testing.T) {
 func TestC09PlainWhereFormattingIsRefused(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
-	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
+	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "*x*", Plain: "plain <!here> &amp; <@U1>", Repeat: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := f.Messages(f.dm)[0]
-	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + bridge.RepeatNotice; m.Text != want || len(m.Calls) != 0 {
+	if want := "plain &lt;!here&gt; &amp; &lt;@U1&gt;\n\n" + chats.RepeatNotice; m.Text != want || len(m.Calls) != 0 {
 		t.Errorf("got %q", m.Text)
 	}
 }
 
 func TestOverlongTextIsSentAsFarAsItGoes(t *testing.T) {
 	f := setup(t, quick(), nil)
-	if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Plain: strings.Repeat("é", 50_000)}); err != nil {
+	if _, err := f.send(chatOf(f.dm, ""), chats.Part{Plain: strings.Repeat("é", 50_000)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := []rune(f.Messages(f.dm)[0].Text); len(got) != 40_000 || got[39_999] != '…' {
@@ -131,10 +131,10 @@ func TestOverlongTextIsSentAsFarAsItGoes(t *testing.T) {
 
 func TestRepeatIsMarked(t *testing.T) {
 	f := setup(t, quick(), nil)
-	if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "*x*", Repeat: true}); err != nil {
+	if _, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "*x*", Repeat: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := f.Messages(f.dm)[0].Text, "*x*\n\n_"+bridge.RepeatNotice+"_"; got != want {
+	if got, want := f.Messages(f.dm)[0].Text, "*x*\n\n_"+chats.RepeatNotice+"_"; got != want {
 		t.Errorf("got %q", got)
 	}
 }
@@ -188,22 +188,22 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 	}
 	msg := f.in.wait(t, 1)[0]
 	f.acked(sent)
-	to := bridge.Address{Chat: msg.Chat, ReplyTo: msg.ID}
-	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "you are Ann"}); err != nil {
+	to := chats.Address{Chat: msg.Chat, ReplyTo: msg.ID}
+	if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "you are Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Messages("C9"); len(got) != 1 || got[0].Ephemeral != f.user || got[0].Text != "you are Ann" {
 		t.Errorf("got %+v", got)
 	}
-	for status, want := range map[int]bridge.Outcome{502: bridge.Unknown, 504: bridge.Unknown, 429: bridge.Later, 404: bridge.Refused} {
+	for status, want := range map[int]chats.Outcome{502: chats.Unknown, 504: chats.Unknown, 429: chats.Later, 404: chats.Refused} {
 		f.inject(emulator.Fault{Method: "response", Times: 1, Effect: emulator.ServerError, Status: status})
-		var failure *bridge.SendError
-		if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}); !errors.As(err, &failure) || failure.Outcome != want {
+		var failure *chats.SendError
+		if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "x"}); !errors.As(err, &failure) || failure.Outcome != want {
 			t.Errorf("status %d: %v", status, err)
 		}
 	}
 	to.ReplyTo = "another"
-	if _, err := f.p.Send(t.Context(), to, bridge.Part{Text: "x"}); err == nil {
+	if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "x"}); err == nil {
 		t.Error("answered a command that was not given")
 	}
 }
@@ -211,7 +211,7 @@ func TestAttack21CommandInAChannelWithoutTheBot(t *testing.T) {
 func TestC12StatusesAreCleared(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
-	to := bridge.Address{Chat: chatOf(f.channel, root.TS)}
+	to := chats.Address{Chat: chatOf(f.channel, root.TS)}
 	typing := func(on bool) {
 		t.Helper()
 		if err := f.p.Typing(t.Context(), to, on); err != nil {
@@ -238,7 +238,7 @@ func TestC12StatusesAreCleared(t *testing.T) {
 		}
 	})
 	typing(true)
-	if _, err := f.send(to.Chat, bridge.Part{Text: "x"}); err != nil {
+	if _, err := f.send(to.Chat, chats.Part{Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	shown(0)
@@ -254,7 +254,7 @@ func TestC12StatusesAreCleared(t *testing.T) {
 	shown(1)
 	f.stop()
 	shown(0)
-	if err := f.p.Typing(t.Context(), bridge.Address{Chat: chatOf(f.dm, "")}, true); err != nil {
+	if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.dm, "")}, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -265,7 +265,7 @@ func TestStatusesAreGivenUp(t *testing.T) {
 	f := start(t, cfg, nil)
 	root := f.say(f.channel, "x", nil)
 	for range 3 {
-		if err := f.p.Typing(t.Context(), bridge.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
+		if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
 			t.Error(err)
 		}
 	}
@@ -317,9 +317,9 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 	f.inject(emulator.Fault{Method: "chat.postMessage", Effect: emulator.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"})
-	var failure *bridge.SendError
-	if !errors.As(err, &failure) || failure.Outcome != bridge.Unknown {
+	_, err := f.p.Send(ctx, chats.Address{Chat: chatOf(f.dm, "")}, chats.Part{Text: "x"})
+	var failure *chats.SendError
+	if !errors.As(err, &failure) || failure.Outcome != chats.Unknown {
 		t.Errorf("got %v", err)
 	}
 }
@@ -335,7 +335,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	} {
 		fault.Method, fault.Times = "chat.postMessage", 1
 		f.inject(fault)
-		if _, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"}); err == nil {
+		if _, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"}); err == nil {
 			t.Error("no error")
 		}
 	}

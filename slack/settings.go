@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -55,7 +55,7 @@ func (s *Settings) Validate() error {
 }
 
 // Open makes the platform. It keeps in kv up to when messages have arrived.
-func (s *Settings) Open(kv storage.KV, log *slog.Logger) (bridge.Platform, error) {
+func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	cfg := s.config(log)
 	cfg.Marks = marks{kv}
 	return New(cfg)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
@@ -69,7 +69,7 @@ type Platform struct {
 	health      health
 	statuses    statuses
 	people      *cache.Cache[string, person]
-	threads     *cache.Cache[bridge.Chat, thread]
+	threads     *cache.Cache[chats.Chat, thread]
 	responses   *cache.Cache[string, string]
 	channels    []string
 	marks       Marks
@@ -82,16 +82,16 @@ type Platform struct {
 }
 
 var (
-	_ bridge.Platform       = (*Platform)(nil)
-	_ bridge.Editor         = (*Platform)(nil)
-	_ bridge.Typer          = (*Platform)(nil)
-	_ bridge.Fetcher        = (*Platform)(nil)
-	_ bridge.Uploader       = (*Platform)(nil)
-	_ bridge.Administrators = (*Platform)(nil)
-	_ bridge.Monitor        = (*Platform)(nil)
-	_ bridge.Pinger         = (*Platform)(nil)
-	_ bridge.Speller        = (*Platform)(nil)
-	_ bridge.UserNamer      = (*Platform)(nil)
+	_ chats.Platform       = (*Platform)(nil)
+	_ chats.Editor         = (*Platform)(nil)
+	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Fetcher        = (*Platform)(nil)
+	_ chats.Uploader       = (*Platform)(nil)
+	_ chats.Administrators = (*Platform)(nil)
+	_ chats.Monitor        = (*Platform)(nil)
+	_ chats.Pinger         = (*Platform)(nil)
+	_ chats.Speller        = (*Platform)(nil)
+	_ chats.UserNamer      = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in
@@ -124,7 +124,7 @@ func New(cfg Config) (*Platform, error) {
 		agentView:   cfg.AgentView,
 		marks:       cfg.Marks,
 		people:      cache.New[string, person](maxCached),
-		threads:     cache.New[bridge.Chat, thread](maxCached),
+		threads:     cache.New[chats.Chat, thread](maxCached),
 		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}

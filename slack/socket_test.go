@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -22,11 +22,11 @@ func TestB09OneMentionIsOneMessage(t *testing.T) {
 	}
 	f.acked(sent)
 	got := f.in.wait(t, 2)
-	want := bridge.Message{
-		Chat: chatOf(f.channel, sent.TS), ID: sent.TS, Kind: bridge.KindText, User: f.user, UserName: "Ann Lee",
+	want := chats.Message{
+		Chat: chatOf(f.channel, sent.TS), ID: sent.TS, Kind: chats.KindText, User: f.user, UserName: "Ann Lee",
 		Opener: f.user, Text: "what is up?", Time: stamp(sent.TS),
 	}
-	if diff := cmp.Diff([]bridge.Message{want, want}, got); diff != "" {
+	if diff := cmp.Diff([]chats.Message{want, want}, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
@@ -34,7 +34,7 @@ func TestB09OneMentionIsOneMessage(t *testing.T) {
 func TestAckOnlyAfterAccept(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.in.errs = []error{errors.New("disk full"), errors.New("disk full")}
-	f.in.before = func(m bridge.Message) {
+	f.in.before = func(m chats.Message) {
 		f.View(func(s emulator.State) {
 			if s.Undelivered() == 0 {
 				t.Errorf("%s was acknowledged before it was accepted", m.ID)
@@ -181,7 +181,7 @@ func TestThreadsSideBySide(t *testing.T) {
 	held := f.say(f.channel, "<@U0BOT> slow", nil)
 	other := f.say(f.channel, "<@U0BOT> fast", nil)
 	release := make(chan struct{})
-	f.in.before = func(m bridge.Message) {
+	f.in.before = func(m chats.Message) {
 		if m.ID == held.TS {
 			<-release
 		}
@@ -269,7 +269,7 @@ func TestHealthSaysThatNothingIsKept(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.in.errs = []error{errors.New("disk full")}
 	accepted := make(chan struct{}, 8)
-	f.in.before = func(bridge.Message) { accepted <- struct{}{} }
+	f.in.before = func(chats.Message) { accepted <- struct{}{} }
 	f.say(f.dm, "x", nil)
 	f.run()
 	<-accepted
@@ -296,13 +296,13 @@ func TestRedaction(t *testing.T) {
 	}
 	f.Drop()
 	f.acked(f.say(f.dm, "x", nil))
-	_, err := f.send(chatOf(f.dm, ""), bridge.Part{Text: "x"})
+	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	ctx, down := context.WithCancel(t.Context())
 	down()
-	_, canceled := f.p.Send(ctx, bridge.Address{Chat: chatOf(f.dm, "")}, bridge.Part{Text: "x"})
+	_, canceled := f.p.Send(ctx, chats.Address{Chat: chatOf(f.dm, "")}, chats.Part{Text: "x"})
 	f.stop()
 	f.noSecrets(err.Error() + canceled.Error() + f.log.String())
 	if got := f.p.api.redact("a " + f.BotToken() + " b xoxp-1-2 ticket=abc&x"); got != "a <token> b <token> <token>&x" {

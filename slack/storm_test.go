@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -78,6 +78,6 @@ func TestC04C07AStormLosesNothing(t *testing.T) {
 	lost := f.Fired(unavailable)
 	f.View(func(s emulator.State) { lost += s.Cuts() })
 	if marks > lost {
-		t.Errorf("%d answers are marked as %q, but only %d answers of Slack were lost or errors", marks, bridge.RepeatNotice, lost)
+		t.Errorf("%d answers are marked as %q, but only %d answers of Slack were lost or errors", marks, chats.RepeatNotice, lost)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 const (
@@ -36,7 +36,7 @@ type thread struct {
 }
 
 // join notes that the bot takes part in a thread.
-func (p *Platform) join(chat bridge.Chat, opener string) {
+func (p *Platform) join(chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
 	}
@@ -50,7 +50,7 @@ func (p *Platform) join(chat bridge.Chat, opener string) {
 
 // thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
 // it; an error means that it may tell later.
-func (p *Platform) thread(ctx context.Context, me self, chat bridge.Chat) (thread, error) {
+func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread, error) {
 	if known, ok := p.threads.Get(chat); ok && (known.looked || known.opener != "") {
 		return known, nil
 	}
@@ -78,7 +78,7 @@ func (p *Platform) thread(ctx context.Context, me self, chat bridge.Chat) (threa
 }
 
 // search reads a thread until the bot is found in it.
-func (p *Platform) search(ctx context.Context, me self, chat bridge.Chat) (thread, error) {
+func (p *Platform) search(ctx context.Context, me self, chat chats.Chat) (thread, error) {
 	var found thread
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
 	for range threadPages {

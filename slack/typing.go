@@ -7,7 +7,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 type statuses struct {
 	mu    sync.Mutex
 	off   bool // the app may not show any
-	shown map[bridge.Chat]*shown
+	shown map[chats.Chat]*shown
 }
 
 // shown is a status that may be shown.
@@ -43,7 +43,7 @@ type shown struct {
 }
 
 // begin notes that a status is about to be set, and reports whether to.
-func (s *statuses) begin(chat bridge.Chat) bool {
+func (s *statuses) begin(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.shown[chat]
@@ -53,7 +53,7 @@ func (s *statuses) begin(chat bridge.Chat) bool {
 	if st == nil {
 		st = &shown{}
 		if s.shown == nil {
-			s.shown = map[bridge.Chat]*shown{}
+			s.shown = map[chats.Chat]*shown{}
 		}
 		s.shown[chat] = st
 	}
@@ -63,7 +63,7 @@ func (s *statuses) begin(chat bridge.Chat) bool {
 }
 
 // end notes that the call after begin has ended.
-func (s *statuses) end(chat bridge.Chat) {
+func (s *statuses) end(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.shown[chat]; st != nil {
@@ -74,7 +74,7 @@ func (s *statuses) end(chat bridge.Chat) {
 
 // answered notes that an answer, begun at a time, has arrived: that clears the
 // status, but not one that was set while the answer was on its way.
-func (s *statuses) answered(chat bridge.Chat, begun time.Time) {
+func (s *statuses) answered(chat chats.Chat, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.shown[chat]
@@ -88,7 +88,7 @@ func (s *statuses) answered(chat bridge.Chat, begun time.Time) {
 }
 
 // forget reports whether a status may be shown, and forgets it.
-func (s *statuses) forget(chat bridge.Chat) bool {
+func (s *statuses) forget(chat chats.Chat) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.shown[chat]
@@ -97,14 +97,14 @@ func (s *statuses) forget(chat bridge.Chat) bool {
 }
 
 // remember notes that a status may stand that should not.
-func (s *statuses) remember(chat bridge.Chat) {
+func (s *statuses) remember(chat chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shown[chat] != nil || s.off || len(s.shown) >= maxStatuses {
 		return
 	}
 	if s.shown == nil {
-		s.shown = map[bridge.Chat]*shown{}
+		s.shown = map[chats.Chat]*shown{}
 	}
 	s.shown[chat] = &shown{ended: time.Now(), left: true}
 }
@@ -117,10 +117,10 @@ func (s *statuses) turnOff() {
 }
 
 // list returns where a status may stand: everywhere, or where it should not.
-func (s *statuses) list(leftAlone bool) []bridge.Chat {
+func (s *statuses) list(leftAlone bool) []chats.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var chats []bridge.Chat
+	var chats []chats.Chat
 	for chat, st := range s.shown {
 		if st.left || !leftAlone {
 			chats = append(chats, chat)
@@ -131,7 +131,7 @@ func (s *statuses) list(leftAlone bool) []bridge.Chat {
 
 // Typing shows in a thread that the bot is at work, or clears the sign. Outside of
 // threads Slack has none.
-func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error {
+func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error
 	return p.setStatus(ctx, to.Chat, thinking)
 }
 
-func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status string) error {
+func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string) error {
 	err := p.api.call(ctx, setStatus, func(ctx context.Context, api *slack.Client) error {
 		return api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
 			ChannelID: chat.ID, ThreadTS: chat.Thread, Status: status,
@@ -173,7 +173,7 @@ func (p *Platform) setStatus(ctx context.Context, chat bridge.Chat, status strin
 // sweep clears what is still shown, or only what should not be.
 func (p *Platform) sweep(ctx context.Context, leftAlone bool) {
 	for _, chat := range p.statuses.list(leftAlone) {
-		if err := p.Typing(ctx, bridge.Address{Chat: chat}, false); err != nil {
+		if err := p.Typing(ctx, chats.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 )
 
@@ -72,7 +72,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 	f.acked(root)
 	f.stop()
 	// It was killed before it could clear this.
-	if err := f.p.Typing(t.Context(), bridge.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
+	if err := f.p.Typing(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
 		t.Fatal(err)
 	}
 	p, err := New(Config{

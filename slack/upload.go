@@ -10,13 +10,13 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
 )
 
 // maxUpload bounds a file that is sent. Slack takes 1 GB (docs.slack.dev,
 // working with files), which is more than a conversation wants.
-const maxUpload = bridge.MaxFile
+const maxUpload = chats.MaxFile
 
 // maxComment bounds the text beside a file, in characters.
 const maxComment = 3000
@@ -29,16 +29,16 @@ func (p *Platform) MaxFile() int64 { return maxUpload }
 
 // SendFile uploads a file and then shares it in the chat. People see nothing of it
 // before it is shared. Slack tells the id of the file, not that of the message.
-func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile) (string, error) {
+func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if to.Chat.Platform != Name || to.Chat.ID == "" {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 	}
 	begun := time.Now()
 	id, err := p.upload(ctx, f)
 	if err != nil {
 		failure := p.sendError(to, err)
-		if failure.Outcome == bridge.Unknown {
-			failure.Outcome, failure.Outage = bridge.Later, true // nobody has seen it
+		if failure.Outcome == chats.Unknown {
+			failure.Outcome, failure.Outage = chats.Later, true // nobody has seen it
 		}
 		return "", failure
 	}
@@ -51,7 +51,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 }
 
 // upload gives a file to Slack and returns its id there.
-func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error) {
+func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
 	var place *slack.GetUploadURLExternalResponse
 	err := p.api.call(ctx, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (err error) {
 		place, err = api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
@@ -63,7 +63,7 @@ func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error)
 	if err != nil {
 		return "", err
 	}
-	call := request{method: "upload", timeout: uploadTimeout, length: bridge.FormLength(nil, "file", f.Name, f.Size)}
+	call := request{method: "upload", timeout: uploadTimeout, length: chats.FormLength(nil, "file", f.Name, f.Size)}
 	err = p.api.do(ctx, call, func(ctx context.Context, api *slack.Client) error {
 		return api.UploadToURL(ctx, slack.UploadToURLParameters{
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
@@ -77,7 +77,7 @@ func (p *Platform) upload(ctx context.Context, f bridge.OutFile) (string, error)
 }
 
 // share makes an uploaded file a message.
-func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f bridge.OutFile) error {
+func (p *Platform) share(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
 		ThreadTimestamp: to.Chat.Thread, InitialComment: comment(f),
@@ -89,13 +89,13 @@ func (p *Platform) share(ctx context.Context, to bridge.Address, id string, f br
 }
 
 // comment is the text beside a file: the caption as it is, the notice of a repeat.
-func comment(f bridge.OutFile) string {
+func comment(f chats.OutFile) string {
 	caption := escape(runes.Clip(f.Caption, maxComment))
 	switch {
 	case !f.Repeat:
 		return caption
 	case caption == "":
-		return "_" + bridge.RepeatNotice + "_"
+		return "_" + chats.RepeatNotice + "_"
 	}
-	return caption + "\n\n_" + bridge.RepeatNotice + "_"
+	return caption + "\n\n_" + chats.RepeatNotice + "_"
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/toolgroups"
 )
@@ -31,28 +31,28 @@ func pngOf(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-func out(name, caption string, data []byte) bridge.OutFile {
-	return bridge.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
+func out(name, caption string, data []byte) chats.OutFile {
+	return chats.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
 }
 
-func (f *fixture) sendFile(chat bridge.Chat, file bridge.OutFile) (id string, err error) {
+func (f *fixture) sendFile(chat chats.Chat, file chats.OutFile) (id string, err error) {
 	f.t.Helper()
-	return f.p.SendFile(f.t.Context(), bridge.Address{Chat: chat}, file)
+	return f.p.SendFile(f.t.Context(), chats.Address{Chat: chat}, file)
 }
 
 func TestD10D16FilesStandInTheThread(t *testing.T) {
 	f := setup(t, quick(), nil)
 	root := f.say(f.channel, "hi", nil)
 	for _, tt := range []struct {
-		file    bridge.OutFile
+		file    chats.OutFile
 		comment string
 	}{
 		{out("page.png", "page 2", pngOf(t)), "page 2"},
 		{out("b.txt", "<!here> a & b", []byte("x")), "&lt;!here&gt; a &amp; b"},
 		{out("c.txt", "", []byte("x")), ""},
 		{out("d.txt", strings.Repeat("é", 4000), []byte("x")), strings.Repeat("é", 2999) + "…"},
-		{bridge.OutFile{Name: "e.txt", Caption: "again", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "again\n\n_" + bridge.RepeatNotice + "_"},
-		{bridge.OutFile{Name: "f.txt", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "_" + bridge.RepeatNotice + "_"},
+		{chats.OutFile{Name: "e.txt", Caption: "again", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "again\n\n_" + chats.RepeatNotice + "_"},
+		{chats.OutFile{Name: "f.txt", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "_" + chats.RepeatNotice + "_"},
 		{out("g.bin", "much", bytes.Repeat([]byte("0123456789"), 2<<20)), "much"},
 	} {
 		t.Run(tt.file.Name, func(t *testing.T) {
@@ -82,25 +82,25 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault emulator.Fault
-		want  bridge.Outcome
+		want  chats.Outcome
 		after time.Duration
 		kept  bool
 	}{
-		{"ask: rate limit", emulator.Fault{Method: ask, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false},
-		{"ask: too large", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "file_upload_size_restricted"}, bridge.Refused, 0, false},
-		{"ask: scope", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "missing_scope"}, bridge.Refused, 0, false},
-		{"ask: cut", emulator.Fault{Method: ask, Effect: emulator.CutAfter}, bridge.Later, 0, false},
-		{"give: trouble", emulator.Fault{Method: give, Effect: emulator.ServerError}, bridge.Later, 0, false},
-		{"give: too large", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 413}, bridge.Refused, 0, false},
-		{"give: timeout", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 504}, bridge.Later, 0, false},
-		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, bridge.Later, 0, false},
-		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, bridge.Later, 7 * time.Second, false},
-		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, bridge.Refused, 0, false},
-		{"share: trouble", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "internal_error"}, bridge.Unknown, 0, false},
-		{"share: bad gateway", emulator.Fault{Method: share, Effect: emulator.ServerError}, bridge.Unknown, 0, false},
-		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, bridge.Unknown, 0, false},
-		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, bridge.Unknown, 0, false},
-		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, bridge.Unknown, 0, true},
+		{"ask: rate limit", emulator.Fault{Method: ask, Effect: emulator.TooManyRequests, RetryAfter: 7}, chats.Later, 7 * time.Second, false},
+		{"ask: too large", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "file_upload_size_restricted"}, chats.Refused, 0, false},
+		{"ask: scope", emulator.Fault{Method: ask, Effect: emulator.Refuse, Error: "missing_scope"}, chats.Refused, 0, false},
+		{"ask: cut", emulator.Fault{Method: ask, Effect: emulator.CutAfter}, chats.Later, 0, false},
+		{"give: trouble", emulator.Fault{Method: give, Effect: emulator.ServerError}, chats.Later, 0, false},
+		{"give: too large", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 413}, chats.Refused, 0, false},
+		{"give: timeout", emulator.Fault{Method: give, Effect: emulator.ServerError, Status: 504}, chats.Later, 0, false},
+		{"give: cut", emulator.Fault{Method: give, Effect: emulator.CutBefore}, chats.Later, 0, false},
+		{"share: rate limit", emulator.Fault{Method: share, Effect: emulator.TooManyRequests, RetryAfter: 7}, chats.Later, 7 * time.Second, false},
+		{"share: archived", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "is_archived"}, chats.Refused, 0, false},
+		{"share: trouble", emulator.Fault{Method: share, Effect: emulator.Refuse, Error: "internal_error"}, chats.Unknown, 0, false},
+		{"share: bad gateway", emulator.Fault{Method: share, Effect: emulator.ServerError}, chats.Unknown, 0, false},
+		{"share: gateway timeout", emulator.Fault{Method: share, Effect: emulator.ServerError, Status: 504}, chats.Unknown, 0, false},
+		{"share: cut before", emulator.Fault{Method: share, Effect: emulator.CutBefore}, chats.Unknown, 0, false},
+		{"share: cut after", emulator.Fault{Method: share, Effect: emulator.CutAfter}, chats.Unknown, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Times = 1
@@ -108,7 +108,7 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 			f.p.api.paces.limits = nil
 			before := len(f.Messages(f.dm))
 			_, err := f.sendFile(chatOf(f.dm, ""), out("a.txt", "a", []byte("x")))
-			var failure *bridge.SendError
+			var failure *chats.SendError
 			if !errors.As(err, &failure) || failure.Outcome != tt.want || failure.RetryAfter != tt.after {
 				t.Errorf("got %+v", err)
 			}
@@ -122,8 +122,8 @@ func TestD17RefusalsOfFiles(t *testing.T) {
 
 func TestFileToAnotherPlatform(t *testing.T) {
 	f := setup(t, quick(), nil)
-	var failure *bridge.SendError
-	if _, err := f.sendFile(bridge.Chat{Platform: "telegram", ID: "1"}, out("a.txt", "", []byte("x"))); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+	var failure *chats.SendError
+	if _, err := f.sendFile(chats.Chat{Platform: "telegram", ID: "1"}, out("a.txt", "", []byte("x"))); !errors.As(err, &failure) || failure.Outcome != chats.Refused {
 		t.Errorf("to a chat of another platform: %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestD10C25B08FilesThroughTheBridge(t *testing.T) {
 		}
 	})
 	want := []string{
-		"*here*", "page.png: this is page.png", "page.png: this is page.png\n\n_" + bridge.RepeatNotice + "_",
+		"*here*", "page.png: this is page.png", "page.png: this is page.png\n\n_" + chats.RepeatNotice + "_",
 		"[gone.png could not be sent: the file is gone]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -23,7 +23,7 @@ func TestB02Typing(t *testing.T) {
 	defer stop()
 	s.say(t, forum, "@oneclaw_bot hi", nil)
 	in.wait(t, atLeast(1)) // now it is known to be a forum
-	for _, a := range []bridge.Address{to(s.ann, 0, 0), to(forum, topic, 0), to(forum, 0, 0)} {
+	for _, a := range []chats.Address{to(s.ann, 0, 0), to(forum, topic, 0), to(forum, 0, 0)} {
 		if err := s.p.Typing(t.Context(), a, true); err != nil {
 			t.Errorf("Typing in %v = %v", a, err)
 		}
@@ -62,10 +62,10 @@ func TestFetch(t *testing.T) {
 	if len(got[2].Files) != 0 || len(got[2].Skipped) != 1 {
 		t.Errorf("a file over the limit came as %+v", got[2])
 	}
-	if err := s.p.Fetch(t.Context(), bridge.Attachment{Ref: "x", Size: maxFile + 1}, &buf); !errors.Is(err, bridge.ErrTooLarge) {
+	if err := s.p.Fetch(t.Context(), chats.Attachment{Ref: "x", Size: maxFile + 1}, &buf); !errors.Is(err, chats.ErrTooLarge) {
 		t.Errorf("Fetch over the limit = %v", err)
 	}
-	if err := s.p.Fetch(t.Context(), bridge.Attachment{Ref: "nothing"}, &buf); err == nil {
+	if err := s.p.Fetch(t.Context(), chats.Attachment{Ref: "nothing"}, &buf); err == nil {
 		t.Error("an unknown file was fetched")
 	}
 }
@@ -96,14 +96,14 @@ func TestIsAdmin(t *testing.T) {
 		}
 	})
 	s.inject(t, emulator.Fault{Method: "getChatMember", Effect: emulator.ServerError})
-	if got, err := s.p.IsAdmin(t.Context(), bridge.Chat{Platform: Name, ID: "-100999"}, id(bob)); err == nil || got {
+	if got, err := s.p.IsAdmin(t.Context(), chats.Chat{Platform: Name, ID: "-100999"}, id(bob)); err == nil || got {
 		t.Errorf("IsAdmin without an answer = %v, %v", got, err)
 	}
 }
 
 func TestAnnounce(t *testing.T) {
 	s := newStage(t)
-	list := []bridge.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}
+	list := []chats.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}
 	for range 2 {
 		if err := s.p.Announce(t.Context(), list); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAnnounce(t *testing.T) {
 			t.Errorf("commands %s", got)
 		}
 	})
-	if err := s.p.Announce(t.Context(), []bridge.CommandInfo{{Name: "Not-one"}}); err == nil {
+	if err := s.p.Announce(t.Context(), []chats.CommandInfo{{Name: "Not-one"}}); err == nil {
 		t.Error("a bad name was announced")
 	}
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, User: s.ann})

@@ -8,7 +8,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Bounds of what is remembered about administrators: long enough for a burst of
@@ -21,8 +21,8 @@ const (
 // IsAdmin asks Telegram whether the user owns or administers the group, and
 // remembers the answer for a minute. In a private chat nobody does. Whoever speaks
 // in the name of the group itself is an anonymous administrator of it.
-func (p *Platform) IsAdmin(ctx context.Context, chat bridge.Chat, user string) (bool, error) {
-	if err := checkAddress(bridge.Address{Chat: chat}); err != nil {
+func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (bool, error) {
+	if err := checkAddress(chats.Address{Chat: chat}); err != nil {
 		return false, err
 	}
 	if !strings.HasPrefix(chat.ID, "-") {

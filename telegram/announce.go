@@ -11,7 +11,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
 )
 
@@ -32,7 +32,7 @@ type botCommand struct {
 // Announce shows the commands in Telegram's menu, where they are not shown
 // already. From now on they count as the bot's in groups, also without its name
 // behind them and also where the menu cannot be changed.
-func (p *Platform) Announce(ctx context.Context, commands []bridge.CommandInfo) error {
+func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) error {
 	names := map[string]bool{}
 	list := make([]botCommand, 0, len(commands))
 	for _, c := range commands {
@@ -62,6 +62,6 @@ func (p *Platform) Announce(ctx context.Context, commands []bridge.CommandInfo) 
 	return p.api.call(ctx, "setMyCommands", tgbotapi.Params{"commands": string(body)}, nil)
 }
 
-func describe(c bridge.CommandInfo) string {
+func describe(c chats.CommandInfo) string {
 	return runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)
 }

@@ -9,7 +9,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
@@ -36,14 +36,14 @@ const deadButton = "This button is of no use any more."
 
 // inlineButton is a button as Telegram has it.
 type inlineButton struct {
-	Text  string             `json:"text"`
-	Data  string             `json:"callback_data"`
-	Style bridge.ButtonStyle `json:"style,omitempty"`
+	Text  string            `json:"text"`
+	Data  string            `json:"callback_data"`
+	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
 // keyboard is the reply_markup of buttons, or "" where there are none. What is wrong
 // with them Telegram says.
-func keyboard(rows [][]bridge.Button) string {
+func keyboard(rows [][]chats.Button) string {
 	var markup struct {
 		Rows [][]inlineButton `json:"inline_keyboard"`
 	}
@@ -69,13 +69,13 @@ func keyboard(rows [][]bridge.Button) string {
 // Edit replaces the text and the buttons of a message of the bot. Telegram refuses an
 // edit that changes nothing: for the caller it has worked. Where Telegram refuses the
 // HTML, the message gets the plain text.
-func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part bridge.Part) error {
+func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	err := checkAddress(to)
 	if n, bad := strconv.ParseInt(id, 10, 64); err == nil && (bad != nil || n <= 0) {
 		err = fmt.Errorf("telegram: edit: %q is no id of a message", id)
 	}
 	if err != nil {
-		return &bridge.SendError{Outcome: bridge.Refused, Err: err}
+		return &chats.SendError{Outcome: chats.Refused, Err: err}
 	}
 	if err := p.admit(ctx, to.Chat); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *Platform) Edit(ctx context.Context, to bridge.Address, id string, part 
 
 // AnswerPress ends the press on the screen of whoever pressed, and shows them a text.
 // Telegram forgets presses within minutes: then there is nothing left to end.
-func (p *Platform) AnswerPress(ctx context.Context, press bridge.Message, text string) error {
+func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if utf16Len(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
 	}
@@ -130,10 +130,10 @@ func (d *decoder) press(c *callback) event {
 	if m.Chat.IsForum {
 		d.forums.Put(m.Chat.ID, true, cache.Forever)
 	}
-	msg := &bridge.Message{
+	msg := &chats.Message{
 		Chat:     chatOf(m.Chat.ID),
 		ID:       c.ID,
-		Kind:     bridge.KindPress,
+		Kind:     chats.KindPress,
 		User:     strconv.FormatInt(c.From.ID, 10),
 		UserName: c.From.name(),
 		Direct:   m.Chat.Type == "private",
@@ -157,7 +157,7 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 		defer func() { <-r.slots }()
 		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
 		defer cancel()
-		if err := r.AnswerPress(ctx, bridge.Message{ID: id}, deadButton); err != nil {
+		if err := r.AnswerPress(ctx, chats.Message{ID: id}, deadButton); err != nil {
 			r.log.Debug("press of a button not answered", "err", err)
 		}
 	})

@@ -9,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-func oneButton(label, data string) [][]bridge.Button {
-	return [][]bridge.Button{{{Label: label, Data: data}}}
+func oneButton(label, data string) [][]chats.Button {
+	return [][]chats.Button{{{Label: label, Data: data}}}
 }
 
 // card sends a message with a button and returns its id.
-func (s *stage) card(t *testing.T, to bridge.Address) int64 {
+func (s *stage) card(t *testing.T, to chats.Address) int64 {
 	t.Helper()
-	id, err := s.p.Send(t.Context(), to, bridge.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")})
+	id, err := s.p.Send(t.Context(), to, chats.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAnswersToPresses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.p.AnswerPress(t.Context(), bridge.Message{ID: press.Callback}, tt.text); err != nil {
+			if err := s.p.AnswerPress(t.Context(), chats.Message{ID: press.Callback}, tt.text); err != nil {
 				t.Error(err)
 			}
 			s.View(func(st emulator.State) {
@@ -74,11 +74,11 @@ func TestAnswersToPresses(t *testing.T) {
 					t.Errorf("answered %+v", c)
 				}
 			})
-			if err := s.p.AnswerPress(t.Context(), bridge.Message{ID: "12345"}, tt.text); err != nil {
+			if err := s.p.AnswerPress(t.Context(), chats.Message{ID: "12345"}, tt.text); err != nil {
 				t.Errorf("an answer to a press that is forgotten: %v", err)
 			}
 			s.inject(t, emulator.Fault{Method: "answerCallbackQuery", Effect: emulator.ServerError})
-			if err := s.p.AnswerPress(t.Context(), bridge.Message{ID: press.Callback}, tt.text); err == nil {
+			if err := s.p.AnswerPress(t.Context(), chats.Message{ID: press.Callback}, tt.text); err == nil {
 				t.Error("an answer that did not arrive is no error")
 			}
 		})
@@ -86,23 +86,23 @@ func TestAnswersToPresses(t *testing.T) {
 }
 
 func TestAttack21EditFaults(t *testing.T) {
-	for effect, want := range map[emulator.Effect]bridge.Outcome{
-		emulator.TooManyRequests: bridge.Later,
-		emulator.ServerError:     bridge.Unknown,
-		emulator.CutBefore:       bridge.Unknown,
-		emulator.CutAfter:        bridge.Unknown,
-		emulator.BadJSON:         bridge.Unknown,
+	for effect, want := range map[emulator.Effect]chats.Outcome{
+		emulator.TooManyRequests: chats.Later,
+		emulator.ServerError:     chats.Unknown,
+		emulator.CutBefore:       chats.Unknown,
+		emulator.CutAfter:        chats.Unknown,
+		emulator.BadJSON:         chats.Unknown,
 	} {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
 			card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 			s.inject(t, emulator.Fault{Method: "editMessageText", Times: 1, Effect: effect, RetryAfter: 1})
-			part := bridge.Part{Text: "<i>done</i>", Plain: "done"}
-			var got *bridge.SendError
+			part := chats.Part{Text: "<i>done</i>", Plain: "done"}
+			var got *chats.SendError
 			if err := s.p.Edit(t.Context(), to(s.ann, 0, 0), card, part); !errors.As(err, &got) || got.Outcome != want {
 				t.Fatalf("Edit = %v, want outcome %v", err, want)
 			}
-			if want == bridge.Later {
+			if want == chats.Later {
 				return // not now
 			}
 			if err := s.p.Edit(t.Context(), to(s.ann, 0, 0), card, part); err != nil {
@@ -119,7 +119,7 @@ func TestC09D14RefusedMarkupIsEditedPlain(t *testing.T) {
 	s := newStage(t)
 	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 	for range 2 {
-		part := bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Buttons: oneButton("Again", "y")}
+		part := chats.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Buttons: oneButton("Again", "y")}
 		if err := s.p.Edit(t.Context(), to(s.ann, 0, 0), card, part); err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +135,8 @@ func TestButtonsOnTheWire(t *testing.T) {
 		form = f
 		return ok(`{"message_id":77}`)
 	})
-	part := bridge.Part{Text: "hi", Buttons: [][]bridge.Button{
-		{{Label: "Yes", Data: "a:0", Style: bridge.StylePrimary}, {Label: "No", Data: "a:1", Style: bridge.StyleDanger}}, {}, {{Label: "Später", Data: "a:2"}},
+	part := chats.Part{Text: "hi", Buttons: [][]chats.Button{
+		{{Label: "Yes", Data: "a:0", Style: chats.StylePrimary}, {Label: "No", Data: "a:1", Style: chats.StyleDanger}}, {}, {{Label: "Später", Data: "a:2"}},
 	}}
 	const want = `{"inline_keyboard":[[{"text":"Yes","callback_data":"a:0","style":"primary"},{"text":"No","callback_data":"a:1","style":"danger"}],[{"text":"Später","callback_data":"a:2"}]]}`
 	if _, err := p.Send(t.Context(), private, part); err != nil || form.Get("reply_markup") != want {
@@ -145,18 +145,18 @@ func TestButtonsOnTheWire(t *testing.T) {
 	if err := p.Edit(t.Context(), private, "12", part); err != nil || form.Get("reply_markup") != want || form.Get("message_id") != "12" || form.Get("chat_id") != "5" {
 		t.Errorf("Edit = %v with %v", err, form)
 	}
-	part.Buttons = [][]bridge.Button{{}, {}}
+	part.Buttons = [][]chats.Button{{}, {}}
 	if err := p.Edit(t.Context(), private, "12", part); err != nil || form.Has("reply_markup") {
 		t.Errorf("Edit without buttons = %v with %v", err, form)
 	}
 	form = nil
 	for _, id := range []string{"", "x", "0", "-1", "1/2"} {
-		var got *bridge.SendError
-		if err := p.Edit(t.Context(), private, id, part); !errors.As(err, &got) || got.Outcome != bridge.Refused || form != nil {
+		var got *chats.SendError
+		if err := p.Edit(t.Context(), private, id, part); !errors.As(err, &got) || got.Outcome != chats.Refused || form != nil {
 			t.Errorf("Edit of %q = %v", id, err)
 		}
 	}
-	if err := p.Edit(t.Context(), bridge.Address{Chat: bridge.Chat{Platform: "slack", ID: "C1"}}, "1", part); err == nil || form != nil {
+	if err := p.Edit(t.Context(), chats.Address{Chat: chats.Chat{Platform: "slack", ID: "C1"}}, "1", part); err == nil || form != nil {
 		t.Errorf("Edit elsewhere = %v", err)
 	}
 }
@@ -182,13 +182,13 @@ func FuzzPress(f *testing.F) {
 		if m == nil {
 			return
 		}
-		if m.Kind != bridge.KindPress || m.ID != id || m.Text != data || len(data) > maxData || data == "" {
+		if m.Kind != chats.KindPress || m.ID != id || m.Text != data || len(data) > maxData || data == "" {
 			t.Errorf("press %q with %q became %+v", id, data, m)
 		}
 		if m.User == "" || m.User == "0" || m.On == "" || m.On == "0" || len(m.Files)+len(m.Skipped) != 0 {
 			t.Errorf("press without user or message: %+v", m)
 		}
-		if back, err := bridge.ParseChat(m.Chat.String()); err != nil || back != m.Chat {
+		if back, err := chats.ParseChat(m.Chat.String()); err != nil || back != m.Chat {
 			t.Errorf("chat %+v does not survive: %+v, %v", m.Chat, back, err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // maxAnswer bounds the body of an answer. The largest honest one, a hundred
@@ -150,7 +150,7 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	var begun atomic.Bool
 	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
-		bridge.WatchBody(req, &begun)
+		chats.WatchBody(req, &begun)
 		if length > 0 {
 			req.ContentLength = length
 		}

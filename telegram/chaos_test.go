@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -69,7 +69,7 @@ func checkCopies(t *testing.T, answers []emulator.Message, each int) {
 		want := fmt.Sprintf("re: question %02d", i)
 		copies := 0
 		for ; at < len(answers) && strings.HasPrefix(answers[at].Text, want); at++ {
-			marked := strings.Contains(answers[at].Text, bridge.RepeatNotice)
+			marked := strings.Contains(answers[at].Text, chats.RepeatNotice)
 			if copies > 0 && (!marked || answers[at-1].Cut == 0) {
 				t.Errorf("%q stands there again; it is marked: %v, the bot was told of the one before: %v", want, marked, answers[at-1].Cut == 0)
 			}

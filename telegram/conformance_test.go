@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/telegram"
 )
@@ -54,7 +54,7 @@ func (w *town) number(s string) int64 {
 // at reads a place: its chat and, where it is one, its topic.
 func (w *town) at(place platformtest.Place) (chat, topic int64) {
 	w.t.Helper()
-	c, err := bridge.ParseChat(string(place))
+	c, err := chats.ParseChat(string(place))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func place(chat, topic int64) platformtest.Place {
 	return platformtest.Place(to(chat, topic, 0).Chat.String())
 }
 
-func (w *town) Adapter() bridge.Platform { return w.platform(w.t, w.Token()) }
+func (w *town) Adapter() chats.Platform { return w.platform(w.t, w.Token()) }
 
 func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 	w.t.Helper()
@@ -146,9 +146,9 @@ func view(st emulator.State) platformtest.View {
 				Place: place(chat, m.Thread), Text: m.Text, Length: utf16Len(m.Text), ID: strconv.FormatInt(m.ID, 10),
 			}
 			for _, row := range m.Buttons {
-				var list []bridge.Button
+				var list []chats.Button
 				for _, b := range row {
-					list = append(list, bridge.Button{Label: b.Text, Data: b.CallbackData, Style: bridge.ButtonStyle(b.Style)})
+					list = append(list, chats.Button{Label: b.Text, Data: b.CallbackData, Style: chats.ButtonStyle(b.Style)})
 				}
 				shown.Buttons = append(shown.Buttons, list)
 			}

@@ -10,20 +10,20 @@ import (
 	"time"
 	"unicode"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
 // event is what an update comes to: one of its fields, or none where the update is
 // not for the bot.
 type event struct {
-	message *bridge.Message
+	message *chats.Message
 	moved   *move
 	// dead is the id of a press that nobody but the adapter can answer.
 	dead string
 }
 
-type move struct{ from, to bridge.Chat }
+type move struct{ from, to chats.Chat }
 
 // album is a set of pictures or files sent at once, which come one by one.
 type album struct {
@@ -141,21 +141,21 @@ func (d *decoder) messageEvent(u *decoded) (event, bool) {
 	return event{message: msg}, msg != nil
 }
 
-func chatOf(id int64) bridge.Chat {
-	return bridge.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
+func chatOf(id int64) chats.Chat {
+	return chats.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
 }
 
 // convert returns nil for what is not for the bot.
-func (d *decoder) convert(u *decoded) *bridge.Message {
+func (d *decoder) convert(u *decoded) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
 	if !ok || !d.forBot(u) {
 		return nil
 	}
-	msg := &bridge.Message{
+	msg := &chats.Message{
 		Chat:     chatOf(m.Chat.ID),
 		ID:       strconv.FormatInt(m.ID, 10),
-		Kind:     bridge.KindText,
+		Kind:     chats.KindText,
 		User:     strconv.FormatInt(id, 10),
 		UserName: name,
 		Direct:   m.Chat.Type == "private",
@@ -171,11 +171,11 @@ func (d *decoder) convert(u *decoded) *bridge.Message {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)
 	}
 	if present(u.Edited) {
-		msg.Kind = bridge.KindEdit
+		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
-	if msg.Kind == bridge.KindEdit {
+	if msg.Kind == chats.KindEdit {
 		// A live location is edited all the time.
 		msg.Skipped = nil
 	}

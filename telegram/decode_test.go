@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
@@ -46,9 +46,9 @@ func readBatch(t testing.TB, file string) []json.RawMessage {
 
 // shown is an event in a golden file.
 type shown struct {
-	Message *bridge.Message `json:"message,omitempty"`
-	Moved   string          `json:"moved,omitempty"`
-	Dead    string          `json:"dead,omitempty"`
+	Message *chats.Message `json:"message,omitempty"`
+	Moved   string         `json:"moved,omitempty"`
+	Dead    string         `json:"dead,omitempty"`
 }
 
 // TestUpdates decodes batches in the shapes that the Bot API documents. B07 is in
@@ -140,7 +140,7 @@ func FuzzUpdate(f *testing.F) {
 			if m.Text == "" && len(m.Files) == 0 && len(m.Skipped) == 0 {
 				t.Errorf("empty message: %+v", m)
 			}
-			if back, err := bridge.ParseChat(m.Chat.String()); err != nil || back != m.Chat {
+			if back, err := chats.ParseChat(m.Chat.String()); err != nil || back != m.Chat {
 				t.Errorf("chat %+v does not survive: %+v, %v", m.Chat, back, err)
 			}
 		}

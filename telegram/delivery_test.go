@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -33,7 +33,7 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 			if a.HTML == "" {
 				t.Errorf("%s: part %d went out plain", name, i)
 			}
-			if want := i%2 == 0; strings.HasSuffix(a.Text, bridge.RepeatNotice) != want {
+			if want := i%2 == 0; strings.HasSuffix(a.Text, chats.RepeatNotice) != want {
 				t.Errorf("%s: part %d: notice shown: %v", name, i, !want)
 			}
 		}
@@ -59,33 +59,33 @@ func TestB10D05D06LongAnswers(t *testing.T) {
 
 func TestC09D14RefusedMarkupGoesOutPlain(t *testing.T) {
 	s := newStage(t)
-	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true})
+	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true})
 	if err != nil {
 		t.Fatalf("Send = %v", err)
 	}
 	got := s.answers(s.ann)
-	if len(got) != 1 || got[0].Text != "never closed & <x>\n\n"+bridge.RepeatNotice || id != strconv.FormatInt(got[0].ID, 10) {
+	if len(got) != 1 || got[0].Text != "never closed & <x>\n\n"+chats.RepeatNotice || id != strconv.FormatInt(got[0].ID, 10) {
 		t.Errorf("sent %+v as %s", got, id)
 	}
 }
 
 func TestAttack21SendFaults(t *testing.T) {
 	tests := map[emulator.Effect]struct {
-		outcome bridge.Outcome
+		outcome chats.Outcome
 		arrived int
 	}{
-		emulator.TooManyRequests: {bridge.Later, 0},
-		emulator.ServerError:     {bridge.Unknown, 0},
-		emulator.CutBefore:       {bridge.Unknown, 0},
-		emulator.CutAfter:        {bridge.Unknown, 1},
-		emulator.BadJSON:         {bridge.Unknown, 1},
+		emulator.TooManyRequests: {chats.Later, 0},
+		emulator.ServerError:     {chats.Unknown, 0},
+		emulator.CutBefore:       {chats.Unknown, 0},
+		emulator.CutAfter:        {chats.Unknown, 1},
+		emulator.BadJSON:         {chats.Unknown, 1},
 	}
 	for effect, tt := range tests {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: effect, RetryAfter: 3})
-			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
-			var got *bridge.SendError
+			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"})
+			var got *chats.SendError
 			if !errors.As(err, &got) || got.Outcome != tt.outcome {
 				t.Fatalf("Send = %v, want outcome %v", err, tt.outcome)
 			}
@@ -101,9 +101,9 @@ func TestAttack21SendFaults(t *testing.T) {
 	if _, err := s.SetBlocked(s.ann, true); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Refused {
+	_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"})
+	var got *chats.SendError
+	if !errors.As(err, &got) || got.Outcome != chats.Refused {
 		t.Errorf("Send to who blocked the bot = %v", err)
 	}
 }
@@ -118,9 +118,9 @@ func TestSendThatHangsIsUnknown(t *testing.T) {
 			cancel()
 		}
 	}()
-	_, err := s.p.Send(ctx, to(s.ann, 0, 0), bridge.Part{Text: "hi"})
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Unknown {
+	_, err := s.p.Send(ctx, to(s.ann, 0, 0), chats.Part{Text: "hi"})
+	var got *chats.SendError
+	if !errors.As(err, &got) || got.Outcome != chats.Unknown {
 		t.Errorf("Send = %v, want Unknown", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestTopics(t *testing.T) {
 		t.Fatalf("came from %v and %v", got[0].Chat, got[1].Chat)
 	}
 	for _, m := range got {
-		if _, err := s.p.Send(t.Context(), bridge.Address{Chat: m.Chat, ReplyTo: m.ID}, bridge.Part{Text: "answer"}); err != nil {
+		if _, err := s.p.Send(t.Context(), chats.Address{Chat: m.Chat, ReplyTo: m.ID}, chats.Part{Text: "answer"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,13 +155,13 @@ func TestTopics(t *testing.T) {
 	if err := s.CloseTopic(forum, topic); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.Send(t.Context(), bridge.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, bridge.Part{Text: "<b>late</b>", Plain: "late"}); err != nil {
+	if _, err := s.p.Send(t.Context(), chats.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, chats.Part{Text: "<b>late</b>", Plain: "late"}); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.answers(forum)[2]; a.Thread != 0 || a.Text != topicNotice+"\n\nlate" {
 		t.Errorf("the answer to a topic that is gone: %+v", a)
 	}
-	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), bridge.Part{Text: "to nothing"}); err != nil {
+	if _, err := s.p.Send(t.Context(), to(forum, 0, 9999), chats.Part{Text: "to nothing"}); err != nil {
 		t.Errorf("reply to a message that is gone: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504} {
 		for range 5 {
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.ServerError, Status: status})
-			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "x"}); err == nil {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "x"}); err == nil {
 				t.Error("no error")
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
@@ -25,14 +25,14 @@ func newEditions() editions {
 	return editions{maphash.MakeSeed(), cache.New[edition, uint64](maxEditions)}
 }
 
-func (e *editions) sum(m *bridge.Message) (edition, uint64) {
+func (e *editions) sum(m *chats.Message) (edition, uint64) {
 	return edition{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
 }
 
 // changed returns the events without the edits that change no text.
 func (e *editions) changed(events []event) []event {
 	return slices.DeleteFunc(events, func(ev event) bool {
-		if ev.message == nil || ev.message.Kind != bridge.KindEdit {
+		if ev.message == nil || ev.message.Kind != chats.KindEdit {
 			return false
 		}
 		key, sum := e.sum(ev.message)
@@ -45,7 +45,7 @@ func (e *editions) changed(events []event) []event {
 // not count as known then.
 func (e *editions) keep(events []event) {
 	for _, ev := range events {
-		if ev.message != nil && ev.message.Kind != bridge.KindPress {
+		if ev.message != nil && ev.message.Kind != chats.KindPress {
 			key, sum := e.sum(ev.message)
 			e.sums.Put(key, sum, cache.Forever)
 		}

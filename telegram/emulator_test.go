@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -93,8 +93,8 @@ func (s *stage) answers(chat int64) (list []emulator.Message) {
 	return list
 }
 
-func to(chat, thread, reply int64) bridge.Address {
-	a := bridge.Address{Chat: chatOf(chat)}
+func to(chat, thread, reply int64) chats.Address {
+	a := chats.Address{Chat: chatOf(chat)}
 	if thread != 0 {
 		a.Chat.Thread = strconv.FormatInt(thread, 10)
 	}
@@ -121,7 +121,7 @@ func TestReceiveOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = in.wait(t, atLeast(3))
-	if e := got[2]; e.Kind != bridge.KindEdit || e.ID != got[1].ID || e.Text != "amended" {
+	if e := got[2]; e.Kind != chats.KindEdit || e.ID != got[1].ID || e.Text != "amended" {
 		t.Errorf("the edit came as %+v", e)
 	}
 	if err := s.p.Health(); err != nil {
@@ -168,7 +168,7 @@ func TestTwoPollers(t *testing.T) {
 	for i := range 3 {
 		s.say(t, s.ann, strconv.Itoa(i), nil)
 		in.wait(t, func(in *inbox) bool {
-			return slices.ContainsFunc(in.accepted, func(m bridge.Message) bool { return m.Text == strconv.Itoa(i) })
+			return slices.ContainsFunc(in.accepted, func(m chats.Message) bool { return m.Text == strconv.Itoa(i) })
 		})
 	}
 	stopOther()
@@ -201,12 +201,12 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.wait(t, func(in *inbox) bool { return len(in.moves) == 1 })
-	if got := in.moves[0]; got != [2]bridge.Chat{chatOf(group), chatOf(super)} {
+	if got := in.moves[0]; got != [2]chats.Chat{chatOf(group), chatOf(super)} {
 		t.Errorf("moved %v", got)
 	}
-	_, err = s.p.Send(t.Context(), to(group, 0, 0), bridge.Part{Text: "hi"})
-	var got *bridge.SendError
-	if !errors.As(err, &got) || got.Outcome != bridge.Later || got.MovedTo != chatOf(super).ID {
+	_, err = s.p.Send(t.Context(), to(group, 0, 0), chats.Part{Text: "hi"})
+	var got *chats.SendError
+	if !errors.As(err, &got) || got.Outcome != chats.Later || got.MovedTo != chatOf(super).ID {
 		t.Errorf("Send to the old chat = %v", err)
 	}
 }

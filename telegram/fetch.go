@@ -12,16 +12,16 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // fetchTimeout bounds the download of a file.
 const fetchTimeout = 2 * time.Minute
 
 // Fetch downloads a file of at most 20 MB, which is what Telegram hands to bots.
-func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) error {
+func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > maxFile {
-		return bridge.ErrTooLarge
+		return chats.ErrTooLarge
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func (p *Platform) Fetch(ctx context.Context, a bridge.Attachment, w io.Writer) 
 	err := p.api.call(ctx, "getFile", tgbotapi.Params{"file_id": a.Ref}, &f)
 	switch {
 	case refused(err, "file is too big"), err == nil && f.Size > maxFile:
-		return bridge.ErrTooLarge
+		return chats.ErrTooLarge
 	case err != nil:
 		return err
 	case f.Path == "":
@@ -61,7 +61,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}
 	if resp.ContentLength > maxFile {
-		return bridge.ErrTooLarge
+		return chats.ErrTooLarge
 	}
 	n, err := io.Copy(w, io.LimitReader(resp.Body, maxFile))
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	}
 	var more [1]byte
 	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
-		return bridge.ErrTooLarge
+		return chats.ErrTooLarge
 	} else if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("telegram: file: after %d bytes: %w", n, c.clean(err))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -50,7 +51,7 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 }
 
 // serve runs a bridge with this agent over a platform.
-func serve(t *testing.T, p bridge.Platform, s *sender) {
+func serve(t *testing.T, p chats.Platform, s *sender) {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -61,7 +62,7 @@ func serve(t *testing.T, p bridge.Platform, s *sender) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: s, Tools: func() *toolgroups.Registry { return reg }, Platforms: []bridge.Platform{p},
+		Store: store, Agent: s, Tools: func() *toolgroups.Registry { return reg }, Platforms: []chats.Platform{p},
 		Access: bridge.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -119,7 +120,7 @@ func TestD10C25FilesOfToolsReachTheChat(t *testing.T) {
 	want := []string{
 		"here",
 		"photo page.png: this is page.png",
-		"photo page.png: this is page.png\n\n" + bridge.RepeatNotice,
+		"photo page.png: this is page.png\n\n" + chats.RepeatNotice,
 		"[gone.png could not be sent: the file is gone]",
 		"[large.bin could not be sent: it is larger than the 50 MB that I can send here]",
 		"document notes.txt: this is notes.txt",

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -184,9 +184,9 @@ func TestC02HealthSaysWhy(t *testing.T) {
 
 type inboxFunc func(ctx context.Context) error
 
-func (f inboxFunc) Accept(ctx context.Context, _ ...bridge.Message) error { return f(ctx) }
+func (f inboxFunc) Accept(ctx context.Context, _ ...chats.Message) error { return f(ctx) }
 
-func (inboxFunc) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+func (inboxFunc) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
 // TestC02SleptThrough has the clock on the wall jump, as it does when a laptop wakes up:
 // the poll that slept as well is given up and made anew at once. A clock that is set back

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
 
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type inbox struct {
 	mu       sync.Mutex
 	errs     []error
-	accepted []bridge.Message
-	moves    [][2]bridge.Chat
+	accepted []chats.Message
+	moves    [][2]chats.Chat
 	calls    int
 	changed  chan struct{}
 }
@@ -39,7 +39,7 @@ func newInbox(errs ...error) *inbox {
 	return &inbox{errs: errs, changed: make(chan struct{}, 1)}
 }
 
-func (in *inbox) Accept(_ context.Context, messages ...bridge.Message) error {
+func (in *inbox) Accept(_ context.Context, messages ...chats.Message) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.calls++
@@ -53,10 +53,10 @@ func (in *inbox) Accept(_ context.Context, messages ...bridge.Message) error {
 	return nil
 }
 
-func (in *inbox) Moved(_ context.Context, from, to bridge.Chat) error {
+func (in *inbox) Moved(_ context.Context, from, to chats.Chat) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.moves = append(in.moves, [2]bridge.Chat{from, to})
+	in.moves = append(in.moves, [2]chats.Chat{from, to})
 	in.ring()
 	return nil
 }
@@ -69,11 +69,11 @@ func (in *inbox) ring() {
 }
 
 // wait returns once fits is true of what was accepted.
-func (in *inbox) wait(t *testing.T, fits func(in *inbox) bool) []bridge.Message {
+func (in *inbox) wait(t *testing.T, fits func(in *inbox) bool) []chats.Message {
 	t.Helper()
 	for {
 		in.mu.Lock()
-		ok, got := fits(in), append([]bridge.Message(nil), in.accepted...)
+		ok, got := fits(in), append([]chats.Message(nil), in.accepted...)
 		in.mu.Unlock()
 		if ok {
 			return got
@@ -182,7 +182,7 @@ func newFake(t *testing.T, over transport) (*Platform, *syncBuffer) {
 }
 
 // run runs p until stop is called, which checks that Run ends without an error.
-func run(t *testing.T, p *Platform, in bridge.Inbox) (stop func()) {
+func run(t *testing.T, p *Platform, in chats.Inbox) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // maxFile is what getFile hands out (core.telegram.org/bots/api#getfile).
@@ -61,12 +61,12 @@ var silent = map[string]bool{
 var silentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_"}
 
 // attachments returns the files of a message, and what of it cannot be read.
-func (m *message) attachments(raw json.RawMessage) (files []bridge.Attachment, skipped []string) {
+func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
 	add := func(f *file, name, kind string) {
 		if f == nil || f.ID == "" {
 			return
 		}
-		a := bridge.Attachment{Ref: f.ID, Name: f.Name, Size: max(f.Size, 0), Type: f.Type}
+		a := chats.Attachment{Ref: f.ID, Name: f.Name, Size: max(f.Size, 0), Type: f.Type}
 		if a.Name == "" {
 			a.Name = name
 		}

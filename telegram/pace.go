@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
 
@@ -189,14 +189,14 @@ func (p *pacer) makeRoom(now time.Time) {
 
 // admit waits until a message may be sent to the chat. Where that takes long, it says
 // how long and does not wait.
-func (p *Platform) admit(ctx context.Context, chat bridge.Chat) error {
+func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	for {
 		wait := p.pacer.take(chat.ID)
 		if wait <= 0 {
 			return nil
 		}
 		if wait > maxHold || retry.Wait(ctx, wait) != nil {
-			return &bridge.SendError{Outcome: bridge.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
+			return &chats.SendError{Outcome: chats.Later, RetryAfter: wait, Err: fmt.Errorf("telegram: %s is under flood control for another %v", chat, wait.Round(time.Millisecond))}
 		}
 		if !p.pacer.punished(chat.ID) {
 			return nil
@@ -205,7 +205,7 @@ func (p *Platform) admit(ctx context.Context, chat bridge.Chat) error {
 }
 
 // heed learns from an error of a call about a chat.
-func (p *Platform) heed(chat bridge.Chat, err error) {
+func (p *Platform) heed(chat chats.Chat, err error) {
 	var ce *callError
 	if errors.As(err, &ce) && ce.code == http.StatusTooManyRequests {
 		p.pacer.refuse(chat.ID, ce.retryAfter)

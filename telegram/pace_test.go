@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/retry"
 )
@@ -71,15 +71,15 @@ func flooded(t *testing.T, limits *emulator.Limits) *stage {
 
 // deliver sends texts one after another and tries each until it is sent, as the bridge
 // does.
-func (s *stage) deliver(ctx context.Context, to bridge.Address, texts []string) error {
+func (s *stage) deliver(ctx context.Context, to chats.Address, texts []string) error {
 	for _, text := range texts {
 		for {
-			_, err := s.p.Send(ctx, to, bridge.Part{Text: text})
-			var failure *bridge.SendError
+			_, err := s.p.Send(ctx, to, chats.Part{Text: text})
+			var failure *chats.SendError
 			if err == nil {
 				break
 			}
-			if !errors.As(err, &failure) || failure.Outcome != bridge.Later || retry.Wait(ctx, max(time.Second/2, failure.RetryAfter)) != nil {
+			if !errors.As(err, &failure) || failure.Outcome != chats.Later || retry.Wait(ctx, max(time.Second/2, failure.RetryAfter)) != nil {
 				return err
 			}
 		}
@@ -105,7 +105,7 @@ func (s *stage) stands(chat int64, lane string) (list []string) {
 }
 
 type lane struct {
-	to    bridge.Address
+	to    chats.Address
 	chat  int64
 	name  string
 	count int
@@ -190,16 +190,16 @@ func TestC07OnlyItsChat(t *testing.T) {
 		s.inject(t, emulator.Fault{Method: "sendMessage", Chat: s.ann, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 3600})
 		attempts := map[string]func() error{
 			"send": func() error {
-				_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"})
+				_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"})
 				return err
 			},
 			"file": func() error {
 				_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.txt", "", []byte("x")))
 				return err
 			},
-			"edit": func() error { return s.p.Edit(t.Context(), to(s.ann, 0, 0), card, bridge.Part{Text: "done"}) },
+			"edit": func() error { return s.p.Edit(t.Context(), to(s.ann, 0, 0), card, chats.Part{Text: "done"}) },
 		}
-		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "first"}); err == nil {
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "first"}); err == nil {
 			t.Fatal("the flood is not there")
 		}
 		time.Sleep(time.Minute)
@@ -211,8 +211,8 @@ func TestC07OnlyItsChat(t *testing.T) {
 		}
 		before := calls()
 		for name, try := range attempts {
-			var got *bridge.SendError
-			if err := try(); !errors.As(err, &got) || got.Outcome != bridge.Later || got.RetryAfter != 59*time.Minute {
+			var got *chats.SendError
+			if err := try(); !errors.As(err, &got) || got.Outcome != chats.Later || got.RetryAfter != 59*time.Minute {
 				t.Errorf("%s during the penalty = %v", name, err)
 			}
 		}
@@ -281,13 +281,13 @@ func TestC12NoSignWhileMessagesWait(t *testing.T) {
 		if err := s.p.Typing(t.Context(), to(s.ann, 0, 0), true); err == nil {
 			t.Fatal("the flood is not there")
 		}
-		var got *bridge.SendError
-		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}); !errors.As(err, &got) || got.RetryAfter != 30*time.Second {
+		var got *chats.SendError
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"}); !errors.As(err, &got) || got.RetryAfter != 30*time.Second {
 			t.Errorf("Send after a sign was refused = %v", err)
 		}
 		time.Sleep(30 * time.Second)
 		for range 2 {
-			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), bridge.Part{Text: "hi"}); err != nil {
+			if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"}); err != nil {
 				t.Error(err)
 			}
 		}

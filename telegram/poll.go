@@ -13,7 +13,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
 )
@@ -33,7 +33,7 @@ const allowedUpdates = `["message","edited_message","my_chat_member","callback_q
 
 // Run polls until ctx ends. It returns an error only where the token is refused at
 // the start; the network being down, or somebody else polling, it waits out.
-func (p *Platform) Run(ctx context.Context, in bridge.Inbox) error {
+func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
 	defer p.api.close()
@@ -124,7 +124,7 @@ func asked(err error) time.Duration {
 type receiver struct {
 	*Platform
 	decode decoder
-	in     bridge.Inbox
+	in     chats.Inbox
 	offset int64
 	pauses *retry.Pauses
 	slots  chan struct{}
@@ -227,7 +227,7 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 
 // hand gives events to the inbox in their order.
 func (r *receiver) hand(ctx context.Context, events []event) error {
-	var messages []bridge.Message
+	var messages []chats.Message
 	flush := func() error {
 		if len(messages) == 0 {
 			return nil

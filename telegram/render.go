@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/markdown"
 )
 
@@ -16,7 +16,7 @@ const maxText = 4096
 // Render turns Markdown into parts in Telegram's HTML. Where that fails, the parts
 // hold the text as it is. Names like @someone are shown and call nobody: what a model
 // writes must not ring people's phones.
-func (p *Platform) Render(text string) []bridge.Part {
+func (p *Platform) Render(text string) []chats.Part {
 	return render(text, func(text string, limit int) []markdown.Part {
 		return markdown.Parse(text).TelegramHTML(markdown.TelegramOptions{Limit: limit, InertMentions: true})
 	})
@@ -30,7 +30,7 @@ func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {
-	return maxText - utf16Len("\n\n"+bridge.RepeatNotice) - utf16Len(topicNotice+"\n\n")
+	return maxText - utf16Len("\n\n"+chats.RepeatNotice) - utf16Len(topicNotice+"\n\n")
 }
 
 func utf16Len(s string) int {
@@ -41,22 +41,22 @@ func utf16Len(s string) int {
 	return n
 }
 
-func render(text string, with func(string, int) []markdown.Part) (parts []bridge.Part) {
+func render(text string, with func(string, int) []markdown.Part) (parts []chats.Part) {
 	defer func() {
 		if recover() != nil || (len(parts) == 0 && strings.TrimSpace(text) != "") {
 			parts = plainParts(text, partLimit())
 		}
 	}()
 	for _, part := range with(text, partLimit()) {
-		parts = append(parts, bridge.Part{Text: part.Text, Plain: part.Plain})
+		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
 	}
 	return parts
 }
 
 // plainParts cuts a text into parts of at most limit UTF-16 units, at the ends of
 // lines where there are any in the second half of a part.
-func plainParts(text string, limit int) []bridge.Part {
-	var parts []bridge.Part
+func plainParts(text string, limit int) []chats.Part {
+	var parts []chats.Part
 	text = inert(strings.ToValidUTF8(text, "\uFFFD"))
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		n := prefixLen(text, limit)
@@ -66,7 +66,7 @@ func plainParts(text string, limit int) []bridge.Part {
 			}
 		}
 		part := strings.TrimSpace(text[:n])
-		parts = append(parts, bridge.Part{Text: html.EscapeString(part), Plain: part})
+		parts = append(parts, chats.Part{Text: html.EscapeString(part), Plain: part})
 		text = text[n:]
 	}
 	return parts

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/markdown"
 )
 
@@ -73,7 +73,7 @@ func TestD06PartsLeaveRoomForNotices(t *testing.T) {
 			t.Errorf("part %d has %d units with its notices, limit %d", i, n, maxText)
 		}
 	}
-	if n := utf16Len(bridge.RepeatNotice); n > 80 {
+	if n := utf16Len(chats.RepeatNotice); n > 80 {
 		t.Errorf("the notice has %d units", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // topicNotice is shown with an answer whose topic is gone.
@@ -19,8 +19,8 @@ const topicNotice = "↪ Posted here because its topic is gone."
 
 // delivery is a part on its way.
 type delivery struct {
-	to    bridge.Address
-	part  bridge.Part
+	to    chats.Address
+	part  chats.Part
 	plain bool // there is no HTML, or it was refused
 	moved bool // the topic was gone
 }
@@ -28,9 +28,9 @@ type delivery struct {
 // Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
 // once; where the topic is gone, it sends to the chat with a line that says so. It
 // retries nothing else: when to try again is for the caller to say.
-func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: err}
 	}
 	if err := p.admit(ctx, to.Chat); err != nil {
 		return "", err
@@ -45,7 +45,7 @@ func (p *Platform) Send(ctx context.Context, to bridge.Address, part bridge.Part
 		case err == nil && sent.ID != 0:
 			return strconv.FormatInt(sent.ID, 10), nil
 		case err == nil:
-			return "", &bridge.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
+			return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
 		case !d.plain && refused(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			d.plain = true
@@ -63,7 +63,7 @@ func topicGone(err error) bool {
 		refused(err, "topic_deleted")
 }
 
-func checkAddress(to bridge.Address) error {
+func checkAddress(to chats.Address) error {
 	if _, err := strconv.ParseInt(to.Chat.ID, 10, 64); err != nil || to.Chat.Platform != Name {
 		return fmt.Errorf("telegram: %s is not one of telegram's chats", to.Chat)
 	}
@@ -102,7 +102,7 @@ func (d delivery) text(body string, line func(string) string) string {
 		body = line(topicNotice) + "\n\n" + body
 	}
 	if d.part.Repeat {
-		body += "\n\n" + line(bridge.RepeatNotice)
+		body += "\n\n" + line(chats.RepeatNotice)
 	}
 	return body
 }
@@ -112,9 +112,9 @@ func plainLine(s string) string { return s }
 func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
 // sendError says what became of a send that failed.
-func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
+func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	p.heed(to.Chat, err)
-	out := &bridge.SendError{Outcome: bridge.Unknown, Err: err}
+	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
 		return out
@@ -122,15 +122,15 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 	out.RetryAfter = ce.retryAfter
 	switch {
 	case ce.code == 0 && !ce.begun:
-		out.Outcome, out.Outage = bridge.Later, true
+		out.Outcome, out.Outage = chats.Later, true
 	case ce.movedTo != 0:
-		out.Outcome, out.MovedTo = bridge.Later, strconv.FormatInt(ce.movedTo, 10)
+		out.Outcome, out.MovedTo = chats.Later, strconv.FormatInt(ce.movedTo, 10)
 	case wrongToken(err):
 		p.log.Error("telegram refuses the token: check TELEGRAM_BOT_TOKEN", "chat", to.Chat.String(), "err", err)
-		out.Outcome, out.Outage = bridge.Later, true
+		out.Outcome, out.Outage = chats.Later, true
 	default:
 		out.Outcome = outcome(ce)
-		out.Outage = out.Outcome == bridge.Later && ce.code != http.StatusTooManyRequests
+		out.Outage = out.Outcome == chats.Later && ce.code != http.StatusTooManyRequests
 	}
 	return out
 }
@@ -138,26 +138,26 @@ func (p *Platform) sendError(to bridge.Address, err error) *bridge.SendError {
 // outcome judges by the status. An error of a server says nothing about what it, or the
 // one behind it, had done by then; a gateway that refuses in words of its own has not
 // asked it.
-func outcome(ce *callError) bridge.Outcome {
+func outcome(ce *callError) chats.Outcome {
 	switch {
 	case ce.code == http.StatusTooManyRequests:
-		return bridge.Later
+		return chats.Later
 	case ce.code == http.StatusRequestEntityTooLarge:
-		return bridge.Refused
+		return chats.Refused
 	case ce.code >= http.StatusInternalServerError:
-		return bridge.Unknown
+		return chats.Unknown
 	case ce.code >= 400 && ce.answered:
-		return bridge.Refused
+		return chats.Refused
 	case ce.code >= 300:
-		return bridge.Later
+		return chats.Later
 	}
-	return bridge.Unknown
+	return chats.Unknown
 }
 
 // Typing shows that the bot is at work for about five seconds. Telegram clears the
 // sign by itself, so there is nothing to do to clear it. While messages to the chat wait
 // for flood control there is no sign: it would make the wait longer.
-func (p *Platform) Typing(ctx context.Context, to bridge.Address, on bool) error {
+func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
 	}

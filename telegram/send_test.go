@@ -11,44 +11,44 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
 )
 
-var private = bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "5"}}
+var private = chats.Address{Chat: chats.Chat{Platform: Name, ID: "5"}}
 
 func TestAttack21SendOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (int, string, error)
-		want   bridge.SendError
+		want   chats.SendError
 	}{
 		"429": {func() (int, string, error) {
 			return 429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 31","parameters":{"retry_after":31}}`, nil
-		}, bridge.SendError{Outcome: bridge.Later, RetryAfter: 31 * time.Second}},
+		}, chats.SendError{Outcome: chats.Later, RetryAfter: 31 * time.Second}},
 		"migrated": {func() (int, string, error) {
 			return 400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-100123}}`, nil
-		}, bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"}},
-		"blocked":        {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, bridge.SendError{Outcome: bridge.Refused}},
-		"chat not found": {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, bridge.SendError{Outcome: bridge.Refused}},
-		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
-		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
-		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, bridge.SendError{Outcome: bridge.Unknown}},
-		"502 page":       {func() (int, string, error) { return 502, "<html>", nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"503 page":       {func() (int, string, error) { return 503, "", nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"504 page":       {func() (int, string, error) { return 504, "<html>", nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"403 page":       {func() (int, string, error) { return 403, "<html>", nil }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
-		"redirect":       {func() (int, string, error) { return 302, "", nil }, bridge.SendError{Outcome: bridge.Later, Outage: true}},
-		"half an answer": {func() (int, string, error) { return 200, `{"ok":true,"result":{"message_`, nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"no message":     {func() (int, string, error) { return ok(`true`) }, bridge.SendError{Outcome: bridge.Unknown}},
-		"no id":          {func() (int, string, error) { return ok(`{}`) }, bridge.SendError{Outcome: bridge.Unknown}},
-		"not the api":    {func() (int, string, error) { return 200, `{}`, nil }, bridge.SendError{Outcome: bridge.Unknown}},
-		"broken":         {func() (int, string, error) { return 0, "", errors.New("connection reset") }, bridge.SendError{Outcome: bridge.Unknown}},
+		}, chats.SendError{Outcome: chats.Later, MovedTo: "-100123"}},
+		"blocked":        {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, chats.SendError{Outcome: chats.Refused}},
+		"chat not found": {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, chats.SendError{Outcome: chats.Refused}},
+		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, chats.SendError{Outcome: chats.Later, Outage: true}},
+		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, chats.SendError{Outcome: chats.Later, Outage: true}},
+		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, chats.SendError{Outcome: chats.Unknown}},
+		"502 page":       {func() (int, string, error) { return 502, "<html>", nil }, chats.SendError{Outcome: chats.Unknown}},
+		"503 page":       {func() (int, string, error) { return 503, "", nil }, chats.SendError{Outcome: chats.Unknown}},
+		"504 page":       {func() (int, string, error) { return 504, "<html>", nil }, chats.SendError{Outcome: chats.Unknown}},
+		"403 page":       {func() (int, string, error) { return 403, "<html>", nil }, chats.SendError{Outcome: chats.Later, Outage: true}},
+		"redirect":       {func() (int, string, error) { return 302, "", nil }, chats.SendError{Outcome: chats.Later, Outage: true}},
+		"half an answer": {func() (int, string, error) { return 200, `{"ok":true,"result":{"message_`, nil }, chats.SendError{Outcome: chats.Unknown}},
+		"no message":     {func() (int, string, error) { return ok(`true`) }, chats.SendError{Outcome: chats.Unknown}},
+		"no id":          {func() (int, string, error) { return ok(`{}`) }, chats.SendError{Outcome: chats.Unknown}},
+		"not the api":    {func() (int, string, error) { return 200, `{}`, nil }, chats.SendError{Outcome: chats.Unknown}},
+		"broken":         {func() (int, string, error) { return 0, "", errors.New("connection reset") }, chats.SendError{Outcome: chats.Unknown}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			p, _ := newFake(t, func(context.Context, string, url.Values) (int, string, error) { return tt.answer() })
-			id, err := p.Send(t.Context(), private, bridge.Part{Text: "hi", Plain: "hi"})
-			var got *bridge.SendError
+			id, err := p.Send(t.Context(), private, chats.Part{Text: "hi", Plain: "hi"})
+			var got *chats.SendError
 			if !errors.As(err, &got) || id != "" {
 				t.Fatalf("Send = %q, %v, want a SendError", id, err)
 			}
@@ -76,9 +76,9 @@ func TestSendBeforeAnythingIsOut(t *testing.T) {
 	cancel()
 	for name, ctx := range map[string]context.Context{"nobody listens": t.Context(), "no time": ended} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"})
-			var got *bridge.SendError
-			if !errors.As(err, &got) || got.Outcome != bridge.Later || !got.Outage {
+			_, err := p.Send(ctx, private, chats.Part{Text: "hi"})
+			var got *chats.SendError
+			if !errors.As(err, &got) || got.Outcome != chats.Later || !got.Outage {
 				t.Errorf("Send = %v, want Later in an outage", err)
 			}
 		})
@@ -90,10 +90,10 @@ func TestSendToABadAddress(t *testing.T) {
 		t.Error("something was sent")
 		return ok(`{"message_id":1}`)
 	})
-	for _, chat := range []bridge.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: Name, ID: "C1"}, {Platform: Name, ID: "5", Thread: "x"}} {
-		_, err := p.Send(t.Context(), bridge.Address{Chat: chat}, bridge.Part{Text: "hi"})
-		var got *bridge.SendError
-		if !errors.As(err, &got) || got.Outcome != bridge.Refused {
+	for _, chat := range []chats.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: Name, ID: "C1"}, {Platform: Name, ID: "5", Thread: "x"}} {
+		_, err := p.Send(t.Context(), chats.Address{Chat: chat}, chats.Part{Text: "hi"})
+		var got *chats.SendError
+		if !errors.As(err, &got) || got.Outcome != chats.Refused {
 			t.Errorf("Send to %v = %v, want Refused", chat, err)
 		}
 	}
@@ -105,8 +105,8 @@ func TestSendParameters(t *testing.T) {
 		form = f
 		return ok(`{"message_id":77}`)
 	})
-	to := bridge.Address{Chat: bridge.Chat{Platform: Name, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
-	id, err := p.Send(t.Context(), to, bridge.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true})
+	to := chats.Address{Chat: chats.Chat{Platform: Name, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
+	id, err := p.Send(t.Context(), to, chats.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true})
 	if err != nil || id != "77" {
 		t.Fatalf("Send = %q, %v", id, err)
 	}
@@ -114,14 +114,14 @@ func TestSendParameters(t *testing.T) {
 		"chat_id": "-1001", "message_thread_id": "9", "parse_mode": "HTML",
 		"reply_parameters":     `{"allow_sending_without_reply":true,"message_id":12}`,
 		"link_preview_options": `{"is_disabled":true}`,
-		"text":                 "<b>hi</b>\n\n<i>" + bridge.RepeatNotice + "</i>",
+		"text":                 "<b>hi</b>\n\n<i>" + chats.RepeatNotice + "</i>",
 	} {
 		if got := form.Get(key); got != want {
 			t.Errorf("%s = %q, want %q", key, got, want)
 		}
 	}
 	// The id that stands for an ephemeral message is nothing to reply to.
-	if _, err := p.Send(t.Context(), bridge.Address{Chat: private.Chat, ReplyTo: "u12"}, bridge.Part{Plain: "a < b"}); err != nil {
+	if _, err := p.Send(t.Context(), chats.Address{Chat: private.Chat, ReplyTo: "u12"}, chats.Part{Plain: "a < b"}); err != nil {
 		t.Fatal(err)
 	}
 	if form.Has("reply_parameters") || form.Has("parse_mode") || form.Get("text") != "a < b" {
@@ -171,11 +171,11 @@ func TestD19NoToken(t *testing.T) {
 				return answer()
 			})
 			p.conflictWait = 1
-			chat := bridge.Chat{Platform: Name, ID: "-5"}
+			chat := chats.Chat{Platform: Name, ID: "-5"}
 			var errs []error
-			_, err := p.Send(ctx, private, bridge.Part{Text: "hi"})
+			_, err := p.Send(ctx, private, chats.Part{Text: "hi"})
 			errs = append(errs, err, p.Typing(ctx, private, true), p.Announce(ctx, nil),
-				p.Fetch(ctx, bridge.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
+				p.Fetch(ctx, chats.Attachment{Ref: "f"}, &strings.Builder{}), p.api.download(ctx, "photos/1.jpg", &strings.Builder{}))
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)
 			p.health.start()
@@ -209,8 +209,8 @@ func TestFetchIsBounded(t *testing.T) {
 				return 200, data, nil
 			})
 			var w strings.Builder
-			err := p.Fetch(t.Context(), bridge.Attachment{Ref: "f"}, &w)
-			if size <= maxFile && (err != nil || w.Len() != size) || size > maxFile && !errors.Is(err, bridge.ErrTooLarge) {
+			err := p.Fetch(t.Context(), chats.Attachment{Ref: "f"}, &w)
+			if size <= maxFile && (err != nil || w.Len() != size) || size > maxFile && !errors.Is(err, chats.ErrTooLarge) {
 				t.Errorf("Fetch of %d bytes = %v after %d", size, err, w.Len())
 			}
 		})
@@ -224,7 +224,7 @@ func TestFetchKeepsToItsFolder(t *testing.T) {
 		}
 		return ok(`{"file_id":"f","file_path":"../../bot1:2/getMe"}`)
 	})
-	if err := p.Fetch(t.Context(), bridge.Attachment{Ref: "f"}, &strings.Builder{}); err == nil {
+	if err := p.Fetch(t.Context(), chats.Attachment{Ref: "f"}, &strings.Builder{}); err == nil {
 		t.Error("a path that leads elsewhere was followed")
 	}
 }
@@ -265,7 +265,7 @@ func TestD19NoTokenByRedirect(t *testing.T) {
 	if err := p.api.download(t.Context(), "photos/1.jpg", &strings.Builder{}); err == nil {
 		t.Error("a redirect was taken for a file")
 	}
-	if _, err := p.Send(t.Context(), private, bridge.Part{Text: "hi"}); err == nil {
+	if _, err := p.Send(t.Context(), private, chats.Part{Text: "hi"}); err == nil {
 		t.Error("a redirect was taken for an answer")
 	}
 	if referer != "" {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -35,7 +35,7 @@ func (s *Settings) Missing() string {
 func (s *Settings) Validate() error { return nil }
 
 // Open makes the platform. It keeps nothing.
-func (s *Settings) Open(_ storage.KV, log *slog.Logger) (bridge.Platform, error) {
+func (s *Settings) Open(_ storage.KV, log *slog.Logger) (chats.Platform, error) {
 	return New(s.config(log))
 }
 

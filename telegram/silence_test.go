@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -110,28 +110,28 @@ func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 	if _, err := s.Edit(s.ann, m.Message, "second"); err != nil {
 		t.Fatal(err)
 	}
-	if got := in.wait(t, atLeast(2)); got[1].Text != "second" || got[1].Kind != bridge.KindEdit {
+	if got := in.wait(t, atLeast(2)); got[1].Text != "second" || got[1].Kind != chats.KindEdit {
 		t.Errorf("accepted %+v", got)
 	}
 }
 
 func TestEditionsForget(t *testing.T) {
 	e := newEditions()
-	of := func(id int, kind bridge.Kind, text string) []event {
-		return []event{{message: &bridge.Message{Chat: private.Chat, ID: strconv.Itoa(id), Kind: kind, Text: text}}}
+	of := func(id int, kind chats.Kind, text string) []event {
+		return []event{{message: &chats.Message{Chat: private.Chat, ID: strconv.Itoa(id), Kind: kind, Text: text}}}
 	}
 	for i := range 3 * maxEditions {
-		e.keep(of(i, bridge.KindText, "text"))
+		e.keep(of(i, chats.KindText, "text"))
 	}
 	for id := range 3 * maxEditions {
 		want := 0
 		if id < 2*maxEditions {
 			want = 1 // forgotten
 		}
-		if got := e.changed(of(id, bridge.KindEdit, "text")); len(got) != want {
+		if got := e.changed(of(id, chats.KindEdit, "text")); len(got) != want {
 			t.Fatalf("the edit of message %d that changes nothing gives %d events, want %d", id, len(got), want)
 		}
-		if got := e.changed(of(id, bridge.KindEdit, "new text")); len(got) != 1 {
+		if got := e.changed(of(id, chats.KindEdit, "new text")); len(got) != 1 {
 			t.Errorf("the edit of message %d is dropped", id)
 		}
 	}
@@ -163,9 +163,9 @@ func TestC14TopicThatIsGone(t *testing.T) {
 			if err := s.CloseTopic(chat, topic); err != nil {
 				t.Fatal(err)
 			}
-			to := bridge.Address{Chat: asked.Chat, ReplyTo: strconv.FormatInt(sent.Message, 10)}
+			to := chats.Address{Chat: asked.Chat, ReplyTo: strconv.FormatInt(sent.Message, 10)}
 			_ = s.p.Typing(t.Context(), to, true) // refused, and nothing follows from it
-			for i, part := range []bridge.Part{{Text: "<b>late</b>", Plain: "late", Buttons: oneButton("Yes", "x")}, {Text: "<broken", Plain: "plain"}} {
+			for i, part := range []chats.Part{{Text: "<b>late</b>", Plain: "late", Buttons: oneButton("Yes", "x")}, {Text: "<broken", Plain: "plain"}} {
 				if _, err := s.p.Send(t.Context(), to, part); err != nil {
 					t.Fatalf("Send = %v", err)
 				}
@@ -188,8 +188,8 @@ func TestMentionsCallNobody(t *testing.T) {
 	s := newStage(t)
 	text := "@ann, ask @bob_2 (or *@carl*, [@dora](https://d.test)) or mail eve@example.com; run `@decorator` and\n\n```py\n@cached\ndef f(): pass\n```\n\n[Eve](tg://user?id=5) > @frank"
 	parts := s.p.Render(text)
-	plain := bridge.Part{Plain: parts[0].Plain}
-	for name, part := range map[string]bridge.Part{"html": parts[0], "plain": plain, "not rendered": plainParts(text, 4000)[0]} {
+	plain := chats.Part{Plain: parts[0].Plain}
+	for name, part := range map[string]chats.Part{"html": parts[0], "plain": plain, "not rendered": plainParts(text, 4000)[0]} {
 		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part); err != nil {
 			t.Fatal(err)
 		}

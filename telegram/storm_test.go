@@ -19,6 +19,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -84,7 +85,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: echo{}, Platforms: []bridge.Platform{p}, DataDir: t.TempDir(), DrainTimeout: -1,
+		Store: store, Agent: echo{}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(), DrainTimeout: -1,
 		Tools: func() *toolgroups.Registry { return registry }, Access: bridge.Access{Allow: []string{"telegram:*"}},
 		StaleAfter: -1, MaxWaitingMember: 1000,
 	})

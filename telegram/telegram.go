@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 )
 
@@ -83,16 +83,16 @@ type Platform struct {
 }
 
 var (
-	_ bridge.Platform       = (*Platform)(nil)
-	_ bridge.Editor         = (*Platform)(nil)
-	_ bridge.Typer          = (*Platform)(nil)
-	_ bridge.Fetcher        = (*Platform)(nil)
-	_ bridge.Uploader       = (*Platform)(nil)
-	_ bridge.Administrators = (*Platform)(nil)
-	_ bridge.Announcer      = (*Platform)(nil)
-	_ bridge.Monitor        = (*Platform)(nil)
-	_ bridge.Pinger         = (*Platform)(nil)
-	_ bridge.UserNamer      = (*Platform)(nil)
+	_ chats.Platform       = (*Platform)(nil)
+	_ chats.Editor         = (*Platform)(nil)
+	_ chats.Typer          = (*Platform)(nil)
+	_ chats.Fetcher        = (*Platform)(nil)
+	_ chats.Uploader       = (*Platform)(nil)
+	_ chats.Administrators = (*Platform)(nil)
+	_ chats.Announcer      = (*Platform)(nil)
+	_ chats.Monitor        = (*Platform)(nil)
+	_ chats.Pinger         = (*Platform)(nil)
+	_ chats.UserNamer      = (*Platform)(nil)
 )
 
 // New checks the configuration. It sends nothing: a wrong token shows in

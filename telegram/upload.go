@@ -13,7 +13,7 @@ import (
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Limits of what a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
@@ -32,18 +32,18 @@ func (p *Platform) MaxFile() int64 { return maxUpload }
 // SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
 // as a document. Where the topic is gone, it sends to the chat with a line that says
 // so. It retries nothing else.
-func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.OutFile) (string, error) {
+func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := checkAddress(to); err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Refused, Err: err}
+		return "", &chats.SendError{Outcome: chats.Refused, Err: err}
 	}
 	photo, err := isPhoto(f)
 	if err != nil {
-		return "", &bridge.SendError{Outcome: bridge.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
+		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
 	}
 	if err := p.admit(ctx, to.Chat); err != nil {
 		return "", err
 	}
-	d := delivery{to: to, part: bridge.Part{Repeat: f.Repeat}}
+	d := delivery{to: to, part: chats.Part{Repeat: f.Repeat}}
 	for {
 		id, err := p.upload(ctx, d, f, photo)
 		switch {
@@ -62,7 +62,7 @@ func (p *Platform) SendFile(ctx context.Context, to bridge.Address, f bridge.Out
 }
 
 // upload sends a file once.
-func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, photo bool) (string, error) {
+func (p *Platform) upload(ctx context.Context, d delivery, f chats.OutFile, photo bool) (string, error) {
 	method, field := "sendDocument", "document"
 	if photo {
 		method, field = "sendPhoto", "photo"
@@ -77,7 +77,7 @@ func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, pho
 	// A reader for each try: the library may still be reading from that of the last.
 	content := io.NewSectionReader(f.Content, 0, f.Size)
 	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: f.Name, Reader: content}}
-	err := p.api.upload(ctx, method, params, file, bridge.FormLength(params, field, f.Name, f.Size), &sent)
+	err := p.api.upload(ctx, method, params, file, chats.FormLength(params, field, f.Name, f.Size), &sent)
 	if err == nil && sent.ID == 0 {
 		err = errors.New("telegram: " + method + ": the answer names no message")
 	}
@@ -85,7 +85,7 @@ func (p *Platform) upload(ctx context.Context, d delivery, f bridge.OutFile, pho
 }
 
 // isPhoto reports whether a file can be tried as a photo.
-func isPhoto(f bridge.OutFile) (bool, error) {
+func isPhoto(f chats.OutFile) (bool, error) {
 	if f.Size > maxPhoto {
 		return false, nil
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
@@ -38,14 +38,14 @@ func jpegOf(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-func out(name, caption string, data []byte) bridge.OutFile {
-	return bridge.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
+func out(name, caption string, data []byte) chats.OutFile {
+	return chats.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
 }
 
 func TestD10PicturesAndDocumentsAreSent(t *testing.T) {
 	small := pngOf(t, 30, 20)
 	for name, tt := range map[string]struct {
-		file bridge.OutFile
+		file chats.OutFile
 		kind string
 	}{
 		"png":                   {out("page.png", "page 2", small), emulator.KindPhoto},
@@ -87,12 +87,12 @@ func TestCaptionsFit(t *testing.T) {
 		want    string
 	}{
 		"as it is":       {" <b>& _x_ ", false, "<b>& _x_"},
-		"repeat":         {"page 2", true, "page 2\n\n" + bridge.RepeatNotice},
-		"repeat alone":   {"", true, bridge.RepeatNotice},
+		"repeat":         {"page 2", true, "page 2\n\n" + chats.RepeatNotice},
+		"repeat alone":   {"", true, chats.RepeatNotice},
 		"longest":        {strings.Repeat("🎉", 512), false, strings.Repeat("🎉", 512)},
 		"too long":       {strings.Repeat("🎉", 600), false, strings.Repeat("🎉", 511) + "…"},
 		"invalid":        {"a\xffb", false, "a\uFFFDb"},
-		"long and again": {strings.Repeat("x", 2000), true, strings.Repeat("x", maxCaption-3-utf16Len(bridge.RepeatNotice)) + "…\n\n" + bridge.RepeatNotice},
+		"long and again": {strings.Repeat("x", 2000), true, strings.Repeat("x", maxCaption-3-utf16Len(chats.RepeatNotice)) + "…\n\n" + chats.RepeatNotice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -136,20 +136,20 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 
 func TestAttack21FileFaults(t *testing.T) {
 	for effect, tt := range map[emulator.Effect]struct {
-		outcome bridge.Outcome
+		outcome chats.Outcome
 		arrived int
 	}{
-		emulator.TooManyRequests: {bridge.Later, 0},
-		emulator.ServerError:     {bridge.Unknown, 0},
-		emulator.CutBefore:       {bridge.Unknown, 0},
-		emulator.CutAfter:        {bridge.Unknown, 1},
-		emulator.BadJSON:         {bridge.Unknown, 1},
+		emulator.TooManyRequests: {chats.Later, 0},
+		emulator.ServerError:     {chats.Unknown, 0},
+		emulator.CutBefore:       {chats.Unknown, 0},
+		emulator.CutAfter:        {chats.Unknown, 1},
+		emulator.BadJSON:         {chats.Unknown, 1},
 	} {
 		t.Run(string(effect), func(t *testing.T) {
 			s := newStage(t)
 			s.inject(t, emulator.Fault{Method: "sendPhoto", Times: 1, Effect: effect, RetryAfter: 3})
 			_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.png", "", pngOf(t, 30, 20)))
-			var got *bridge.SendError
+			var got *chats.SendError
 			if !errors.As(err, &got) || got.Outcome != tt.outcome {
 				t.Fatalf("SendFile = %v, want outcome %v", err, tt.outcome)
 			}
@@ -167,17 +167,17 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		body   string
-		want   bridge.SendError
+		want   chats.SendError
 	}{
-		"blocked":   {403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, bridge.SendError{Outcome: bridge.Refused}},
-		"bad":       {400, `{"ok":false,"error_code":400,"description":"Bad Request: wrong type of the web page content"}`, bridge.SendError{Outcome: bridge.Refused}},
-		"too large": {413, "<html>Request Entity Too Large", bridge.SendError{Outcome: bridge.Refused}},
+		"blocked":   {403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, chats.SendError{Outcome: chats.Refused}},
+		"bad":       {400, `{"ok":false,"error_code":400,"description":"Bad Request: wrong type of the web page content"}`, chats.SendError{Outcome: chats.Refused}},
+		"too large": {413, "<html>Request Entity Too Large", chats.SendError{Outcome: chats.Refused}},
 		"moved": {
 			400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded","parameters":{"migrate_to_chat_id":-100123}}`,
-			bridge.SendError{Outcome: bridge.Later, MovedTo: "-100123"},
+			chats.SendError{Outcome: chats.Later, MovedTo: "-100123"},
 		},
-		"gateway":  {502, "<html>", bridge.SendError{Outcome: bridge.Unknown}},
-		"no token": {401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, bridge.SendError{Outcome: bridge.Later}},
+		"gateway":  {502, "<html>", chats.SendError{Outcome: chats.Unknown}},
+		"no token": {401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, chats.SendError{Outcome: chats.Later}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := New(Config{Token: testToken, HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
@@ -190,7 +190,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = p.SendFile(t.Context(), private, out("a.txt", "", []byte("x")))
-			var got *bridge.SendError
+			var got *chats.SendError
 			if !errors.As(err, &got) || got.Outcome != tt.want.Outcome || got.MovedTo != tt.want.MovedTo {
 				t.Errorf("SendFile = %+v, want %+v", err, tt.want)
 			}
@@ -202,8 +202,8 @@ func TestFileBeforeAnythingIsOut(t *testing.T) {
 	s := newStage(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	var got *bridge.SendError
-	if _, err := s.p.SendFile(ended, to(s.ann, 0, 0), out("a.bin", "", []byte("x"))); !errors.As(err, &got) || got.Outcome != bridge.Later {
+	var got *chats.SendError
+	if _, err := s.p.SendFile(ended, to(s.ann, 0, 0), out("a.bin", "", []byte("x"))); !errors.As(err, &got) || got.Outcome != chats.Later {
 		t.Errorf("without time: %v", err)
 	}
 	if n := len(s.answers(s.ann)); n != 0 {

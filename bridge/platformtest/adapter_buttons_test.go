@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Press implements [Presser].
 func (m *memory) Press(in Place, by, message, data string) {
-	chat, err := bridge.ParseChat(string(in))
+	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -20,30 +20,30 @@ func (m *memory) Press(in Place, by, message, data string) {
 		if i < 0 {
 			return
 		}
-		there := slices.ContainsFunc(slices.Concat(m.view.Messages[i].Buttons...), func(b bridge.Button) bool { return b.Data == data })
+		there := slices.ContainsFunc(slices.Concat(m.view.Messages[i].Buttons...), func(b chats.Button) bool { return b.Data == data })
 		if !there && m.bug == "drops presses without a button" {
 			return
 		}
 		m.ids++
-		m.updates = append(m.updates, bridge.Message{
-			Chat: chat, ID: fmt.Sprint(m.ids), Kind: bridge.KindPress, User: by, UserName: by, Text: data, On: message,
+		m.updates = append(m.updates, chats.Message{
+			Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindPress, User: by, UserName: by, Text: data, On: message,
 			Direct: in == Place("memory:dm-"+by),
 		})
 	})
 }
 
 // buttons are those that a part shows.
-func (a *adapter) buttons(part bridge.Part) [][]bridge.Button {
+func (a *adapter) buttons(part chats.Part) [][]chats.Button {
 	switch {
 	case len(part.Buttons) == 0, a.has("shows no buttons"):
 		return nil
 	case a.has("shows one row"):
-		return [][]bridge.Button{slices.Concat(part.Buttons...)}
+		return [][]chats.Button{slices.Concat(part.Buttons...)}
 	}
 	return part.Buttons
 }
 
-func (a *adapter) Edit(_ context.Context, to bridge.Address, id string, part bridge.Part) error {
+func (a *adapter) Edit(_ context.Context, to chats.Address, id string, part chats.Part) error {
 	switch a.m.bug {
 	case "edits nothing":
 		return nil
@@ -51,7 +51,7 @@ func (a *adapter) Edit(_ context.Context, to bridge.Address, id string, part bri
 		a.m.show(to, part.Text, part.Buttons)
 		return nil
 	}
-	failure := &bridge.SendError{Outcome: bridge.Refused, Err: errors.New("no such message")}
+	failure := &chats.SendError{Outcome: chats.Refused, Err: errors.New("no such message")}
 	found := false
 	a.m.change(func() {
 		for i := range a.m.view.Messages {
@@ -74,9 +74,9 @@ func (a *adapter) Edit(_ context.Context, to bridge.Address, id string, part bri
 	return nil
 }
 
-func (a *adapter) AnswerPress(_ context.Context, press bridge.Message, text string) error {
+func (a *adapter) AnswerPress(_ context.Context, press chats.Message, text string) error {
 	if a.has("posts answers to presses") {
-		a.m.show(bridge.Address{Chat: press.Chat}, text, nil)
+		a.m.show(chats.Address{Chat: press.Chat}, text, nil)
 		return nil
 	}
 	toast := Toast{To: press.User, Text: text}

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // bugs are the names that the adapter knows, with the properties that notice them.
@@ -81,10 +81,10 @@ type adapter struct {
 }
 
 var (
-	_ bridge.Editor         = (*adapter)(nil)
-	_ bridge.Typer          = (*adapter)(nil)
-	_ bridge.Administrators = (*adapter)(nil)
-	_ bridge.Pinger         = (*adapter)(nil)
+	_ chats.Editor         = (*adapter)(nil)
+	_ chats.Typer          = (*adapter)(nil)
+	_ chats.Administrators = (*adapter)(nil)
+	_ chats.Pinger         = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -99,7 +99,7 @@ func (a *adapter) Ping(context.Context) error {
 }
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
-func (a *adapter) Run(ctx context.Context, in bridge.Inbox) error {
+func (a *adapter) Run(ctx context.Context, in chats.Inbox) error {
 	for ctx.Err() == nil {
 		updates, changed := a.m.take()
 		if len(updates) == 0 {
@@ -132,7 +132,7 @@ func (a *adapter) confirm(n int) {
 	a.m.change(func() { a.m.updates = a.m.updates[n:] })
 }
 
-func (a *adapter) decode(messages []bridge.Message) []bridge.Message {
+func (a *adapter) decode(messages []chats.Message) []chats.Message {
 	for i := range messages {
 		a.spoil(&messages[i])
 	}
@@ -146,7 +146,7 @@ func (a *adapter) decode(messages []bridge.Message) []bridge.Message {
 }
 
 // spoil makes of a message what a wrong adapter would.
-func (a *adapter) spoil(msg *bridge.Message) {
+func (a *adapter) spoil(msg *chats.Message) {
 	switch a.m.bug {
 	case "gives each delivery an id of its own":
 		msg.ID += "-" + rand.Text()
@@ -162,7 +162,7 @@ func (a *adapter) spoil(msg *bridge.Message) {
 	case "gives the pressed message no id":
 		msg.On = ""
 	case "drops threads of presses":
-		if msg.Kind == bridge.KindPress {
+		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
 		}
 	case "strips slashes":
@@ -170,7 +170,7 @@ func (a *adapter) spoil(msg *bridge.Message) {
 	}
 }
 
-func (a *adapter) IsAdmin(_ context.Context, _ bridge.Chat, user string) (bool, error) {
+func (a *adapter) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, error) {
 	switch a.m.bug {
 	case "takes everybody for an administrator":
 		return true, nil
@@ -180,7 +180,7 @@ func (a *adapter) IsAdmin(_ context.Context, _ bridge.Chat, user string) (bool, 
 	return user == "chief", nil
 }
 
-func (a *adapter) Typing(_ context.Context, to bridge.Address, on bool) error {
+func (a *adapter) Typing(_ context.Context, to chats.Address, on bool) error {
 	if a.has("shows no sign of work") || !on && a.has("never clears the sign of work") {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (a *adapter) Typing(_ context.Context, to bridge.Address, on bool) error {
 }
 
 // Render cuts the text where a part is full.
-func (a *adapter) Render(text string) []bridge.Part {
+func (a *adapter) Render(text string) []chats.Part {
 	switch a.m.bug {
 	case "shows nothing where it sees no letters":
 		if !strings.ContainsAny(text, "aeiou") {
@@ -208,7 +208,7 @@ func (a *adapter) Render(text string) []bridge.Part {
 			text = before + "(code)"
 		}
 	case "sends long answers whole":
-		return []bridge.Part{{Text: text}}
+		return []chats.Part{{Text: text}}
 	}
 	parts := cut(strings.TrimSpace(text))
 	switch {
@@ -221,7 +221,7 @@ func (a *adapter) Render(text string) []bridge.Part {
 }
 
 // cut cuts a text at white space where there is any.
-func cut(text string) (parts []bridge.Part) {
+func cut(text string) (parts []chats.Part) {
 	const size = memoryLimit - 100
 	for rest := []rune(text); len(rest) > 0; {
 		n := min(size, len(rest))
@@ -230,13 +230,13 @@ func cut(text string) (parts []bridge.Part) {
 				n--
 			}
 		}
-		parts = append(parts, bridge.Part{Text: string(rest[:n])})
+		parts = append(parts, chats.Part{Text: string(rest[:n])})
 		rest = rest[n:]
 	}
 	return parts
 }
 
-func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if a.has("stands still in floods") {
 		a.still <- struct{}{}
 		defer func() { <-a.still }()
@@ -244,13 +244,13 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part)
 	a.m.change(func() { a.m.view.Sends++ })
 	text := part.Text
 	if part.Repeat && !a.has("hides repeats") || a.has("marks everything") {
-		text += "\n\n" + bridge.RepeatNotice
+		text += "\n\n" + chats.RepeatNotice
 	}
 	fault := a.m.fault(to.Chat.ID)
 	to = a.misdirect(to)
 	switch fault.Effect {
 	case Outage:
-		return "", &bridge.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+		return "", &chats.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
 	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part)
 	}
@@ -259,24 +259,24 @@ func (a *adapter) Send(ctx context.Context, to bridge.Address, part bridge.Part)
 	}
 	id := a.m.show(to, text, a.buttons(part))
 	if fault.Effect == AnswerDropped {
-		return "", &bridge.SendError{Outcome: a.lost(), Err: errors.New("connection lost")}
+		return "", &chats.SendError{Outcome: a.lost(), Err: errors.New("connection lost")}
 	}
 	return id, nil
 }
 
-func (a *adapter) misdirect(to bridge.Address) bridge.Address {
+func (a *adapter) misdirect(to chats.Address) chats.Address {
 	switch a.m.bug {
 	case "drops threads of answers":
 		to.Chat.Thread = ""
 	case "answers in another chat":
-		to.Chat = bridge.Chat{Platform: "memory", ID: "elsewhere"}
+		to.Chat = chats.Chat{Platform: "memory", ID: "elsewhere"}
 	case "loses threads in a restart":
 		if a.restarted {
 			to.Chat.Thread = ""
 		}
 	case "mixes conversations up":
 		if origin, ok := a.origins.Load(to.ReplyTo); ok {
-			to.Chat = origin.(bridge.Chat)
+			to.Chat = origin.(chats.Chat)
 		}
 	case "replies to another message":
 		to.ReplyTo = "1000"
@@ -284,36 +284,36 @@ func (a *adapter) misdirect(to bridge.Address) bridge.Address {
 	return to
 }
 
-func (a *adapter) cut() bridge.Outcome {
+func (a *adapter) cut() chats.Outcome {
 	switch a.m.bug {
 	case "calls outages not sent":
-		return bridge.Later
+		return chats.Later
 	case "calls outages refused":
-		return bridge.Refused
+		return chats.Refused
 	}
-	return bridge.Unknown
+	return chats.Unknown
 }
 
-func (a *adapter) lost() bridge.Outcome {
+func (a *adapter) lost() chats.Outcome {
 	switch a.m.bug {
 	case "calls lost answers not sent":
-		return bridge.Later
+		return chats.Later
 	case "calls lost answers refused":
-		return bridge.Refused
+		return chats.Refused
 	}
-	return bridge.Unknown
+	return chats.Unknown
 }
 
 // refuse is what becomes of a message that the service does not take.
-func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, part bridge.Part) (string, error) {
-	failure := &bridge.SendError{Outcome: bridge.Later, Err: errors.New(string(fault.Effect))}
+func (a *adapter) refuse(ctx context.Context, fault Fault, to chats.Address, part chats.Part) (string, error) {
+	failure := &chats.SendError{Outcome: chats.Later, Err: errors.New(string(fault.Effect))}
 	if fault.Effect == ServerError {
-		failure.Outcome = bridge.Unknown
+		failure.Outcome = chats.Unknown
 		switch a.m.bug {
 		case "calls errors refused":
-			failure.Outcome = bridge.Refused
+			failure.Outcome = chats.Refused
 		case "calls errors not sent":
-			failure.Outcome = bridge.Later
+			failure.Outcome = chats.Later
 		case "tries errors again by itself":
 			_, _ = a.Send(ctx, to, part)
 			return a.Send(ctx, to, part)
@@ -323,9 +323,9 @@ func (a *adapter) refuse(ctx context.Context, fault Fault, to bridge.Address, pa
 	failure.RetryAfter = fault.RetryAfter
 	switch a.m.bug {
 	case "calls floods refused":
-		failure.Outcome = bridge.Refused
+		failure.Outcome = chats.Refused
 	case "calls floods unknown":
-		failure.Outcome = bridge.Unknown
+		failure.Outcome = chats.Unknown
 	case "forgets how long floods last":
 		failure.RetryAfter = 0
 	case "stands still in floods":

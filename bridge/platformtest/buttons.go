@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Presser is a [Service] whose messages can have buttons. The suite asks it of services
@@ -34,8 +34,8 @@ func buttonProperties() []property {
 
 // face is an adapter without a bridge behind it.
 type face struct {
-	bridge.Platform
-	bridge.Editor
+	chats.Platform
+	chats.Editor
 	*world
 	press func(in Place, by, message, data string)
 	inbox *drawer
@@ -45,7 +45,7 @@ type face struct {
 func (w *world) face() *face {
 	w.t.Helper()
 	platform := w.town.Adapter()
-	editor, edits := platform.(bridge.Editor)
+	editor, edits := platform.(chats.Editor)
 	presser, presses := w.town.Service.(Presser)
 	if !edits || !presses {
 		w.t.Skip("the platform shows no buttons")
@@ -56,7 +56,7 @@ func (w *world) face() *face {
 }
 
 // run runs an adapter until the world stops.
-func (w *world) run(platform bridge.Platform, in bridge.Inbox) {
+func (w *world) run(platform chats.Platform, in chats.Inbox) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- platform.Run(ctx, in) }()
@@ -73,7 +73,7 @@ type drawer struct {
 	mu      sync.Mutex // guards what follows
 	stuck   error
 	refused int
-	kept    []bridge.Message
+	kept    []chats.Message
 	changed chan struct{}
 }
 
@@ -89,7 +89,7 @@ func (d *drawer) change(f func()) {
 }
 
 // Accept implements [bridge.Inbox].
-func (d *drawer) Accept(_ context.Context, messages ...bridge.Message) (err error) {
+func (d *drawer) Accept(_ context.Context, messages ...chats.Message) (err error) {
 	d.change(func() {
 		if err = d.stuck; err != nil {
 			d.refused++
@@ -101,16 +101,16 @@ func (d *drawer) Accept(_ context.Context, messages ...bridge.Message) (err erro
 }
 
 // Moved implements [bridge.Inbox].
-func (d *drawer) Moved(context.Context, bridge.Chat, bridge.Chat) error { return nil }
+func (d *drawer) Moved(context.Context, chats.Chat, chats.Chat) error { return nil }
 
 // await returns the presses once enough is true of the drawer.
-func (f *face) await(what string, enough func(d *drawer, presses []bridge.Message) bool) []bridge.Message {
+func (f *face) await(what string, enough func(d *drawer, presses []chats.Message) bool) []chats.Message {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	for {
 		f.inbox.mu.Lock()
-		presses := slices.DeleteFunc(slices.Clone(f.inbox.kept), func(m bridge.Message) bool { return m.Kind != bridge.KindPress })
+		presses := slices.DeleteFunc(slices.Clone(f.inbox.kept), func(m chats.Message) bool { return m.Kind != chats.KindPress })
 		ok, changed := enough(f.inbox, presses), f.inbox.changed
 		f.inbox.mu.Unlock()
 		if ok {
@@ -125,23 +125,23 @@ func (f *face) await(what string, enough func(d *drawer, presses []bridge.Messag
 }
 
 // presses waits for n presses and returns all there are.
-func (f *face) presses(n int) []bridge.Message {
+func (f *face) presses(n int) []chats.Message {
 	f.t.Helper()
-	return f.await(fmt.Sprintf("%d presses", n), func(_ *drawer, presses []bridge.Message) bool { return len(presses) >= n })
+	return f.await(fmt.Sprintf("%d presses", n), func(_ *drawer, presses []chats.Message) bool { return len(presses) >= n })
 }
 
 // address is where an answer in a place goes.
-func (f *face) address(in Place) bridge.Address {
+func (f *face) address(in Place) chats.Address {
 	f.t.Helper()
-	chat, err := bridge.ParseChat(string(in))
+	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return bridge.Address{Chat: chat}
+	return chats.Address{Chat: chat}
 }
 
 // part is a text of one line with buttons.
-func (f *face) part(text string, rows ...[]bridge.Button) bridge.Part {
+func (f *face) part(text string, rows ...[]chats.Button) chats.Part {
 	f.t.Helper()
 	parts := f.Render(text)
 	if len(parts) != 1 {
@@ -152,7 +152,7 @@ func (f *face) part(text string, rows ...[]bridge.Button) bridge.Part {
 }
 
 // post sends a part and returns its message as it is shown.
-func (f *face) post(in Place, part bridge.Part) Shown {
+func (f *face) post(in Place, part chats.Part) Shown {
 	f.t.Helper()
 	id, err := f.Send(f.t.Context(), f.address(in), part)
 	if err != nil {
@@ -173,28 +173,28 @@ func (f *face) standing(in Place, id string) Shown {
 	return Shown{}
 }
 
-func yesNo() []bridge.Button {
-	return []bridge.Button{{Label: "Yes", Data: "tok_1-A:0", Style: bridge.StylePrimary}, {Label: "No & never <b>", Data: "tok_1-A:1", Style: bridge.StyleDanger}}
+func yesNo() []chats.Button {
+	return []chats.Button{{Label: "Yes", Data: "tok_1-A:0", Style: chats.StylePrimary}, {Label: "No & never <b>", Data: "tok_1-A:1", Style: chats.StyleDanger}}
 }
 
-func later() []bridge.Button { return []bridge.Button{{Label: "Später 🕐", Data: "tok_1-A:2"}} }
+func later() []chats.Button { return []chats.Button{{Label: "Später 🕐", Data: "tok_1-A:2"}} }
 
 // looks checks what a message says and which buttons it has. How they are styled is for
 // the platform to say.
-func (f *face) looks(s Shown, text string, rows ...[]bridge.Button) {
+func (f *face) looks(s Shown, text string, rows ...[]chats.Button) {
 	f.t.Helper()
 	f.want([]Shown{s}, text)
-	plain := func(rows [][]bridge.Button) (list [][]bridge.Button) {
+	plain := func(rows [][]chats.Button) (list [][]chats.Button) {
 		for _, row := range rows {
-			var short []bridge.Button
+			var short []chats.Button
 			for _, b := range row {
-				short = append(short, bridge.Button{Label: b.Label, Data: b.Data})
+				short = append(short, chats.Button{Label: b.Label, Data: b.Data})
 			}
 			list = append(list, short)
 		}
 		return list
 	}
-	if got, want := plain(s.Buttons), plain(rows); !slices.EqualFunc(got, want, slices.Equal[[]bridge.Button]) {
+	if got, want := plain(s.Buttons), plain(rows); !slices.EqualFunc(got, want, slices.Equal[[]chats.Button]) {
 		f.t.Errorf("%q has the buttons %q, want %q", s.Text, got, want)
 	}
 }
@@ -238,7 +238,7 @@ func keepsPresses(t testing.TB, w *world) {
 	card := f.post(place, f.part("sure?", yesNo()))
 	f.inbox.change(func() { f.inbox.stuck = errFull })
 	f.press(place, w.town.Member, card.ID, yesNo()[1].Data)
-	f.await("a press that is refused", func(d *drawer, _ []bridge.Message) bool { return d.refused > 0 })
+	f.await("a press that is refused", func(d *drawer, _ []chats.Message) bool { return d.refused > 0 })
 	w.stop()
 	f.inbox.change(func() { f.inbox.stuck = nil })
 	w.run(w.town.Adapter(), f.inbox)
@@ -298,7 +298,7 @@ func edits(t testing.TB, w *world) {
 		before := f.post(place, f.part("before"))
 		card := f.post(place, f.part("sure?", yesNo()))
 		after := f.post(place, f.part("after", later()))
-		for _, part := range []bridge.Part{
+		for _, part := range []chats.Part{
 			f.part("**really** sure?", later(), yesNo()), f.part("**really** sure?", later()), f.part("done"), f.part("sure?", yesNo()), f.part("closed"),
 		} {
 			for range 2 {
@@ -319,8 +319,8 @@ func editsNothing(t testing.TB, w *world) {
 	place := w.open(Thread, w.town.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	for _, id := range []string{"", "999999999", "nothing"} {
-		var failure *bridge.SendError
-		if err := f.Edit(t.Context(), f.address(place), id, f.part("changed")); !errors.As(err, &failure) || failure.Outcome != bridge.Refused {
+		var failure *chats.SendError
+		if err := f.Edit(t.Context(), f.address(place), id, f.part("changed")); !errors.As(err, &failure) || failure.Outcome != chats.Refused {
 			t.Errorf("edit of message %q = %v, want that it is refused", id, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 const memoryLimit = 1000
@@ -23,7 +23,7 @@ type memory struct {
 	ids      int
 	opened   int
 	adapters int
-	updates  []bridge.Message // not confirmed
+	updates  []chats.Message  // not confirmed
 	twice    map[string]bool  // chats whose next message is delivered twice
 	faults   map[string]Fault // for the next send in a chat
 	outage   int              // pings that are to fail
@@ -51,7 +51,7 @@ func (m *memory) change(f func()) {
 	m.changed = make(chan struct{})
 }
 
-func (m *memory) Adapter() bridge.Platform {
+func (m *memory) Adapter() chats.Platform {
 	a := &adapter{m: m, still: make(chan struct{}, 1)}
 	m.change(func() {
 		m.adapters++
@@ -77,15 +77,15 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 }
 
 func (m *memory) Say(in Place, by, text string) (id string) {
-	chat, err := bridge.ParseChat(string(in))
+	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	m.change(func() {
 		m.ids++
 		id = fmt.Sprint(m.ids)
-		msg := bridge.Message{
-			Chat: chat, ID: id, Kind: bridge.KindText, User: by, UserName: by, Text: text,
+		msg := chats.Message{
+			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
 		}
 		m.updates = append(m.updates, msg)
@@ -98,7 +98,7 @@ func (m *memory) Say(in Place, by, text string) (id string) {
 }
 
 func (m *memory) Inject(in Place, fault Fault) {
-	chat, err := bridge.ParseChat(string(in))
+	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (m *memory) Await(ctx context.Context, enough func(View) bool) error {
 }
 
 // take returns what is to be delivered next and how to learn of more.
-func (m *memory) take() (next []bridge.Message, changed <-chan struct{}) {
+func (m *memory) take() (next []chats.Message, changed <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.updates), m.changed
@@ -155,7 +155,7 @@ func (m *memory) back() bool {
 }
 
 // show puts up a message.
-func (m *memory) show(to bridge.Address, text string, buttons [][]bridge.Button) (id string) {
+func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (id string) {
 	m.change(func() {
 		m.ids++
 		id = fmt.Sprint(m.ids)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // Town is a platform as a test supplies it: the service, new and empty, and who lives
@@ -35,7 +35,7 @@ type Town struct {
 // ends the test. Await is called from several goroutines.
 type Service interface {
 	// Adapter returns a new adapter to the service. At most one runs at a time.
-	Adapter() bridge.Platform
+	Adapter() chats.Platform
 	// Open makes a place where people write. A direct chat is the same for the same
 	// person; shared chats are new, with everybody in them; threads (topics) are new
 	// ones of a chat that is always the same, begun by the person, and nothing that
@@ -93,7 +93,7 @@ type Shown struct {
 	// ID is the platform's id of it, and Buttons are those under it; both are asked of a
 	// [Presser] alone.
 	ID      string
-	Buttons [][]bridge.Button
+	Buttons [][]chats.Button
 }
 
 // Fault is something that goes wrong once.

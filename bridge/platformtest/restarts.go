@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 )
 
 func restartProperties() []property {
@@ -48,7 +48,7 @@ func goesOn(t testing.TB, w *world) {
 func confirmsLate(t testing.TB, w *world) {
 	written := make(chan struct{})
 	once := sync.OnceFunc(func() { close(written) })
-	w.store.onJob(func(ctx context.Context, j bridge.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
 		err := write()
 		if err == nil && j.Parts == nil {
 			once()
@@ -70,7 +70,7 @@ func confirmsLate(t testing.TB, w *world) {
 func resendsMarked(t testing.TB, w *world) {
 	sending := make(chan struct{})
 	once := sync.OnceFunc(func() { close(sending) })
-	w.store.onJob(func(ctx context.Context, j bridge.Job, write func() error) error {
+	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
 		err := write()
 		if err == nil && isSending(j) {
 			once()
@@ -100,7 +100,7 @@ var errFull = errors.New("disk full")
 
 func keepsTrying(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j bridge.Job, write func() error) (err error) {
+	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) (err error) {
 		if j.Parts == nil && j.Message.Text == "keep this" {
 			once.Do(func() { err = errFull })
 		}
@@ -121,7 +121,7 @@ func recordsFirst(t testing.TB, w *world) {
 	w.think = func(context.Context, []string) string { return text }
 	var mu sync.Mutex
 	var arrived []int // how many messages there were at each record
-	w.store.onJob(func(_ context.Context, j bridge.Job, write func() error) error {
+	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
 		if isSending(j) {
 			mu.Lock()
 			arrived = append(arrived, w.count())
@@ -155,7 +155,7 @@ func (w *world) count() (n int) {
 
 func waitsForRecord(_ testing.TB, w *world) {
 	var once sync.Once
-	w.store.onJob(func(_ context.Context, j bridge.Job, write func() error) (err error) {
+	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) (err error) {
 		if isSending(j) {
 			once.Do(func() { err = errFull })
 		}

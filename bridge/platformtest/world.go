@@ -15,6 +15,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -75,7 +77,7 @@ func (w *world) close() {
 func (w *world) start() {
 	w.t.Helper()
 	platform := w.town.Adapter()
-	w.cfg.Platforms = []bridge.Platform{platform}
+	w.cfg.Platforms = []chats.Platform{platform}
 	w.cfg.Access = bridge.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
@@ -252,18 +254,18 @@ func texts(shown []Shown) []string {
 	return list
 }
 
-func marked(s Shown) bool { return strings.Contains(s.Text, bridge.RepeatNotice) }
+func marked(s Shown) bool { return strings.Contains(s.Text, chats.RepeatNotice) }
 
 // hookedStore lets a test decide about the writes of jobs.
 type hookedStore struct {
 	storage.Store
 
 	mu   sync.Mutex // guards hook
-	hook func(ctx context.Context, j bridge.Job, write func() error) error
+	hook func(ctx context.Context, j jobs.Job, write func() error) error
 }
 
 // onJob sets what decides about writes of open jobs from now on; nil for nothing.
-func (s *hookedStore) onJob(hook func(ctx context.Context, j bridge.Job, write func() error) error) {
+func (s *hookedStore) onJob(hook func(ctx context.Context, j jobs.Job, write func() error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
@@ -274,8 +276,8 @@ func (s *hookedStore) Put(ctx context.Context, key string, value []byte, rev sto
 	s.mu.Lock()
 	hook := s.hook
 	s.mu.Unlock()
-	var j bridge.Job
-	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != bridge.StateOpen {
+	var j jobs.Job
+	if hook == nil || json.Unmarshal(value, &j) != nil || j.State != jobs.StateOpen {
 		return s.Store.Put(ctx, key, value, rev)
 	}
 	err = hook(ctx, j, func() error {
@@ -295,8 +297,8 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 		return err
 	}
 	for _, op := range ops {
-		var j bridge.Job
-		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == bridge.StateOpen {
+		var j jobs.Job
+		if hook != nil && json.Unmarshal(op.Value, &j) == nil && j.State == jobs.StateOpen {
 			return got, hook(ctx, j, write)
 		}
 	}
@@ -304,6 +306,6 @@ func (s *hookedStore) Write(ctx context.Context, ops ...storage.Op) (got storage
 }
 
 // isSending reports whether a job is written because a part is on its way.
-func isSending(j bridge.Job) bool {
-	return slices.ContainsFunc(j.Parts, func(p bridge.SentPart) bool { return p.State == bridge.PartSending })
+func isSending(j jobs.Job) bool {
+	return slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartSending })
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 )
@@ -335,7 +335,7 @@ func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
 	s.until("messages", func(all []shown) bool {
 		cards = 0
 		for _, m := range all {
-			if strings.Contains(m.text, "May I run") && !strings.Contains(m.text, bridge.RepeatNotice) {
+			if strings.Contains(m.text, "May I run") && !strings.Contains(m.text, chats.RepeatNotice) {
 				cards++
 			}
 		}

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -61,10 +63,10 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 	return func(ctx context.Context, store storage.Store, group *errgroup.Group) {
 		for i := range n {
 			group.Go(func() error {
-				chat := bridge.Chat{Platform: "telegram", ID: fmt.Sprint(1_000_000 + i)}
-				c := bridge.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", Begun: time.Now()}
+				chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(1_000_000 + i)}
+				c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 2, Title: "question 0", Begun: time.Now()}
 				values := map[string]any{
-					"session/" + chat.String():                bridge.Session{Chat: chat, Generation: 2, ClearedAt: int64(i)},
+					"session/" + chat.String():                sessions.Session{Chat: chat, Generation: 2, ClearedAt: int64(i)},
 					"conversation/" + c.Owner + "/" + c.Log(): c,
 					"job/done/" + chat.String() + "/1/text":   receipt(chat, "1"),
 					"job/done/" + chat.String() + "/2/text":   receipt(chat, "2"),
@@ -86,27 +88,27 @@ func fillChats(n int) func(context.Context, storage.Store, *errgroup.Group) {
 	}
 }
 
-func receipt(chat bridge.Chat, id string) bridge.Job {
-	return bridge.Job{
-		Message: bridge.Message{Chat: chat, ID: id, Kind: bridge.KindText, User: chat.ID, UserName: "Ann", Direct: true, Text: strings.Repeat("what is it about? ", 10), Time: time.Now()},
-		State:   bridge.StateDone, Accepted: time.Now(), Closed: time.Now(), Generation: 1,
-		Parts: []bridge.SentPart{{Part: bridge.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: bridge.PartSent, ID: "7"}},
+func receipt(chat chats.Chat, id string) jobs.Job {
+	return jobs.Job{
+		Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText, User: chat.ID, UserName: "Ann", Direct: true, Text: strings.Repeat("what is it about? ", 10), Time: time.Now()},
+		State:   jobs.StateDone, Accepted: time.Now(), Closed: time.Now(), Generation: 1,
+		Parts: []jobs.SentPart{{Part: chats.Part{Text: strings.Repeat("It is about this and that. ", 15)}, State: jobs.PartSent, ID: "7"}},
 	}
 }
 
 // BenchmarkManyChats starts with so many chats on disk, and measures the memory when what
 // is done at the start has ended: a receipt at the end of all is too old and pruned.
 func BenchmarkManyChats(b *testing.B) {
-	for _, chats := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(chats), func(b *testing.B) {
+	for _, many := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(many), func(b *testing.B) {
 			w := newTown(b, openai.Offline{})
 			w.env["ONECLAW_LOG_LEVEL"] = "debug"
-			bigStore(b, w, fillChats(chats))
+			bigStore(b, w, fillChats(many))
 			var took time.Duration
 			var idle, size float64
 			n := 0
 			for b.Loop() {
-				old := receipt(bridge.Chat{Platform: "telegram", ID: "~"}, "1")
+				old := receipt(chats.Chat{Platform: "telegram", ID: "~"}, "1")
 				old.Closed = old.Closed.Add(-30 * 24 * time.Hour)
 				bigStore(b, w, func(_ context.Context, store storage.Store, _ *errgroup.Group) {
 					put(b, store, "job/done/"+old.Key(), old)
@@ -143,8 +145,8 @@ func BenchmarkManyRecords(b *testing.B) {
 				return openai.Reply{Text: "found"}, nil
 			}))
 			ann := w.person("Ann")
-			chat := bridge.Chat{Platform: "telegram", ID: fmt.Sprint(ann)}
-			c := bridge.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
+			chat := chats.Chat{Platform: "telegram", ID: fmt.Sprint(ann)}
+			c := sessions.Conversation{Owner: chat.String(), Chat: chat, Generation: 1, Title: "question 0", Begun: time.Now()}
 			bigStore(b, w, func(ctx context.Context, store storage.Store, group *errgroup.Group) {
 				put(b, store, "conversation/"+c.Owner+"/"+c.Log(), c)
 				group.Go(func() error {

@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/settings"
 )
 
 // chatCommands are the commands in a chat that choose what answers there.
 func chatCommands(m *models) []bridge.Command {
 	return []bridge.Command{
-		{CommandInfo: bridge.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
-		{CommandInfo: bridge.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Run: m.modelCommand},
+		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
+		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Run: m.modelCommand},
 	}
 }
 

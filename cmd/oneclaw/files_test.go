@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -50,7 +50,7 @@ func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 	w.telegram.View(func(s telegram.State) {
 		text, photo := s.Answers(ann)[0], s.Answers(ann)[1]
 		wantIn(t, text.Text, "Here is page 2")
-		if photo.File == nil || !strings.HasSuffix(photo.Text, bridge.RepeatNotice) {
+		if photo.File == nil || !strings.HasSuffix(photo.Text, chats.RepeatNotice) {
 			t.Errorf("arrived: %+v", photo)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
@@ -231,7 +231,7 @@ func (f *former) checkMessages() {
 	bob := f.told("Bob", "Wrote 5 bytes to effects.txt", "re: bob two", "re: bob three")
 	wantIn(f.t, bob[0], "\nThis call was interrupted", "\nThe page was not fetched: the address is internal")
 	cyd := f.told("Cyd", "two", "re: cyd two")
-	if want := "two " + strings.Repeat("2", 3000) + "\n\n" + bridge.RepeatNotice; cyd[0] != want {
+	if want := "two " + strings.Repeat("2", 3000) + "\n\n" + chats.RepeatNotice; cyd[0] != want {
 		f.t.Errorf("the part that was being sent comes as %q", cyd[0])
 	}
 }

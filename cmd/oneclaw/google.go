@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/google"
 )
@@ -46,7 +47,7 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 func accountCommands(g *google.Google) []bridge.Command {
 	return []bridge.Command{
 		{
-			CommandInfo: bridge.CommandInfo{Name: "connect", Description: "Connect your Google account: /connect google"},
+			CommandInfo: chats.CommandInfo{Name: "connect", Description: "Connect your Google account: /connect google"},
 			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 				args, ok := forGoogle(call.Args)
 				if !ok {
@@ -58,7 +59,7 @@ func accountCommands(g *google.Google) []bridge.Command {
 			},
 		},
 		{
-			CommandInfo: bridge.CommandInfo{Name: "disconnect", Description: "Disconnect your Google account: /disconnect google"},
+			CommandInfo: chats.CommandInfo{Name: "disconnect", Description: "Disconnect your Google account: /disconnect google"},
 			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 				if _, ok := forGoogle(call.Args); !ok {
 					return "I can disconnect your Google account: `/disconnect google`.", nil
@@ -89,7 +90,7 @@ func googleCommand(load loader) *cobra.Command {
 }
 
 func loginGoogle(cmd *cobra.Command, cfg Config, user string, services []string) (err error) {
-	if _, err := bridge.ParseChat(user); err != nil {
+	if _, err := chats.ParseChat(user); err != nil {
 		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)
 	}
 	log := newLogger(io.Discard, cfg)

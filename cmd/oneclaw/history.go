@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/internal/database"
 )
 
@@ -49,7 +50,7 @@ func printHistory(ctx context.Context, cfg Config, chat string, w io.Writer) err
 
 // readChat gives the present conversation of a chat to read.
 func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) (err error) {
-	chat, err := bridge.ParseChat(name)
+	chat, err := chats.ParseChat(name)
 	if err != nil {
 		return err
 	}
@@ -61,11 +62,11 @@ func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	session, err := bridge.CurrentSession(ctx, store, chat)
+	session, err := sessions.Current(ctx, store, chat)
 	if err != nil {
 		return err
 	}
-	return read(bridge.Messages(ctx, store, session.Log()))
+	return read(sessions.Messages(ctx, store, session.Log()))
 }
 
 // historyLine shows a message: when, who, what.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"testing"
 
-	"oneclaw/bridge"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -72,10 +72,10 @@ func obeyAPage(t *testing.T, routing string) {
 	// Only the page may be reached of what is inside.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	dir := w.env["ONECLAW_DATA_DIR"]
-	bobs := bridge.WorkspacePath(dir, fmt.Sprint("telegram:", bob))
+	bobs := workspace.Folder(dir, fmt.Sprint("telegram:", bob))
 	plant(t, bobs, "diary.txt", "BOBS DIARY")
-	plant(t, bridge.WorkspacePath(dir, fmt.Sprint("telegram:", ann)), "own.txt", "my own")
-	if err := os.Symlink(bobs, filepath.Join(bridge.WorkspacePath(dir, fmt.Sprint("telegram:", ann)), "link")); err != nil {
+	plant(t, workspace.Folder(dir, fmt.Sprint("telegram:", ann)), "own.txt", "my own")
+	if err := os.Symlink(bobs, filepath.Join(workspace.Folder(dir, fmt.Sprint("telegram:", ann)), "link")); err != nil {
 		t.Fatal(err)
 	}
 	foreign := filepath.Base(bobs)

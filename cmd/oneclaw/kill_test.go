@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -134,7 +135,7 @@ func (w *town) sending() (parts int) {
 	}
 	defer func() { _ = store.Close() }()
 	for entry, err := range store.List(w.t.Context(), storage.Range{Prefix: "job/open/"}) {
-		var j bridge.Job
+		var j jobs.Job
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}
@@ -145,7 +146,7 @@ func (w *town) sending() (parts int) {
 			continue // the answer has its receipt
 		}
 		for _, p := range j.Parts {
-			if p.State == bridge.PartSending {
+			if p.State == jobs.PartSending {
 				parts++
 			}
 		}
@@ -192,7 +193,7 @@ func checkFlood(t *testing.T, answers []string, said int) (marks int) {
 	next := 1
 	seen := map[string]bool{}
 	for _, answer := range answers {
-		text, _, marked := strings.Cut(answer, "\n\n"+bridge.RepeatNotice)
+		text, _, marked := strings.Cut(answer, "\n\n"+chats.RepeatNotice)
 		switch want := fmt.Sprint("re: message ", next); {
 		case marked && seen[text]:
 		case text == want:

@@ -16,10 +16,10 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/bridge"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/workspace"
 )
 
 // vault are secrets that stand in settings, in files, in what servers answer, and on the
@@ -107,8 +107,8 @@ func TestC18SecretsAreShownNowhere(t *testing.T) {
 	plant(t, dir, "oneclaw.yaml", "mcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
 		"      args: [-c, 'read line; echo \"$SERVER_KEY\" >&2; echo \"no JSON: $SERVER_KEY\"; exit 3']\n      env: {SERVER_KEY: '${HOST_KEY}'}\n")
 	for _, owner := range []string{fmt.Sprint("telegram:", ann), "slack:" + channel} {
-		workspace := bridge.WorkspacePath(dir, owner)
-		plant(t, workspace, "settings.env", all+forms)
+		files := workspace.Folder(dir, owner)
+		plant(t, files, "settings.env", all+forms)
 	}
 
 	bot := w.run()

@@ -18,6 +18,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -101,14 +102,14 @@ type wall struct {
 
 func (w *wall) Name() string { return "wall" }
 
-func (w *wall) Run(ctx context.Context, _ bridge.Inbox) error {
+func (w *wall) Run(ctx context.Context, _ chats.Inbox) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (w *wall) Render(markdown string) []bridge.Part { return []bridge.Part{{Text: markdown}} }
+func (w *wall) Render(markdown string) []chats.Part { return []chats.Part{{Text: markdown}} }
 
-func (w *wall) Send(_ context.Context, to bridge.Address, part bridge.Part) (string, error) {
+func (w *wall) Send(_ context.Context, to chats.Address, part chats.Part) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shown[to.Chat.ID] = append(w.shown[to.Chat.ID], part.Text)
@@ -128,14 +129,14 @@ func TestAModelThatIsGoneForTenMinutes(t *testing.T) {
 }
 
 func outlastModel(t *testing.T, hangs bool) {
-	const chats, each = 30, 40
+	const people, each = 30, 40
 	model := &away{hangs: hangs, perSec: map[time.Time]int{}, from: time.Now().Add(2 * time.Minute), to: time.Now().Add(12 * time.Minute)}
 	page := &wall{shown: map[string][]string{}}
 	b, stop := bridgeOn(t, model, page)
 	for n := range each {
-		for chat := range chats {
-			err := b.Accept(t.Context(), bridge.Message{
-				Chat: bridge.Chat{Platform: page.Name(), ID: fmt.Sprint(chat)}, ID: fmt.Sprint(n), Kind: bridge.KindText,
+		for chat := range people {
+			err := b.Accept(t.Context(), chats.Message{
+				Chat: chats.Chat{Platform: page.Name(), ID: fmt.Sprint(chat)}, ID: fmt.Sprint(n), Kind: chats.KindText,
 				User: fmt.Sprint(chat), Direct: true, Text: fmt.Sprint("message ", n), Time: time.Now(),
 			})
 			if err != nil {
@@ -148,7 +149,7 @@ func outlastModel(t *testing.T, hangs bool) {
 	stop()
 	begun := model.from.Add(-2 * time.Minute)
 	told := 0
-	for chat := range chats {
+	for chat := range people {
 		answers := page.shown[fmt.Sprint(chat)]
 		if len(answers) != each {
 			t.Fatalf("chat %d got %d answers, want %d: %q", chat, len(answers), each, answers)
@@ -167,21 +168,21 @@ func outlastModel(t *testing.T, hangs bool) {
 	}
 	before, back := model.peak(begun, model.from), model.peak(model.to, model.to.Add(time.Minute))
 	t.Logf("%d of %d messages were told to try again; requests a second at most %d before and %d in the minute after; %d at once",
-		told, chats*each, before, back, model.most)
+		told, people*each, before, back, model.most)
 	if told == 0 {
 		t.Error("nobody was told")
 	}
-	if model.most > chats {
-		t.Errorf("%d requests at once for %d chats", model.most, chats)
+	if model.most > people {
+		t.Errorf("%d requests at once for %d chats", model.most, people)
 	}
 	// Pauses have a random part: a few chats may meet in a second, a herd may not.
-	if !hangs && back > chats/5 {
-		t.Errorf("when it was back, it was asked %d times in a second by %d chats, and %d times before", back, chats, before)
+	if !hangs && back > people/5 {
+		t.Errorf("when it was back, it was asked %d times in a second by %d chats, and %d times before", back, people, before)
 	}
 }
 
 // bridgeOn is a bridge with a model and a platform.
-func bridgeOn(t *testing.T, model http.RoundTripper, page bridge.Platform) (*bridge.Bridge, func()) {
+func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*bridge.Bridge, func()) {
 	t.Helper()
 	client, err := openai.New(openai.Config{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: model}})
 	if err != nil {
@@ -205,7 +206,7 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page bridge.Platform) (*bri
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Agent: answering, Tools: func() *toolgroups.Registry { return registry },
-		Platforms: []bridge.Platform{page}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
+		Platforms: []chats.Platform{page}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/schedule"
 )
@@ -23,9 +24,9 @@ const movedFolder = "before-the-move"
 // mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a
 // group another id when it becomes a supergroup. Each step does nothing where it was
 // done before. What would fail each time is logged: it must not hold up what follows.
-func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to bridge.Chat) error {
-	return func(ctx context.Context, from, to bridge.Chat) error {
-		before, after := bridge.Message{Chat: from}.Owner(), bridge.Message{Chat: to}.Owner()
+func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to chats.Chat) error {
+	return func(ctx context.Context, from, to chats.Chat) error {
+		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()
 		err := m.Move(ctx, before, after)
 		if errors.Is(err, memory.ErrFull) {
 			log.Warn("the memory of a chat that moved stays behind: there is no room for it", "from", before, "to", after)
@@ -41,7 +42,7 @@ func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *sett
 		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {
 			return err
 		}
-		if err := moveFiles(bridge.WorkspacePath(dataDir, before), bridge.WorkspacePath(dataDir, after)); err != nil {
+		if err := moveFiles(workspace.Folder(dataDir, before), workspace.Folder(dataDir, after)); err != nil {
 			log.Error("the files of a chat that moved stay behind", "from", before, "to", after, "err", err)
 		}
 		return nil

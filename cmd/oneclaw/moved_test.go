@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage/bolt"
 )
 
@@ -33,7 +34,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bridge.Chat{Platform: "telegram", ID: "-5"}, bridge.Chat{Platform: "telegram", ID: "-1005"}
+	from, to := chats.Chat{Platform: "telegram", ID: "-5"}, chats.Chat{Platform: "telegram", ID: "-1005"}
 	owner := from.String()
 
 	if _, _, err := b.tools.memory.Save(ctx, owner, "", "The group likes tea."); err != nil {
@@ -46,7 +47,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err := changing.Chats.SetAgent(ctx, from.String(), owner, agent.ID); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(bridge.WorkspacePath(dir, from.String()), "notes.txt")
+	file := filepath.Join(workspace.Folder(dir, from.String()), "notes.txt")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	if err != nil || answer.Agent.ID != agent.ID {
 		t.Errorf("answered by %q (%v), want %q", answer.Agent.ID, err, agent.ID)
 	}
-	data, err := os.ReadFile(filepath.Join(bridge.WorkspacePath(dir, to.String()), "notes.txt"))
+	data, err := os.ReadFile(filepath.Join(workspace.Folder(dir, to.String()), "notes.txt"))
 	if err != nil || string(data) != "tea" {
 		t.Errorf("the file: %q (%v)", data, err)
 	}

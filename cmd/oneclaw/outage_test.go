@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
@@ -211,7 +211,7 @@ func (x *exchange) each(t *testing.T) (marks int) {
 	x.until("second answer for everybody", func(answers [][]string) bool {
 		last = answers
 		for _, got := range answers {
-			if unmarked, marked := tally(got); unmarked+marked < 2 || strings.Contains(got[len(got)-1], bridge.RepeatNotice) {
+			if unmarked, marked := tally(got); unmarked+marked < 2 || strings.Contains(got[len(got)-1], chats.RepeatNotice) {
 				return false
 			}
 		}
@@ -229,7 +229,7 @@ func (x *exchange) each(t *testing.T) (marks int) {
 
 func tally(answers []string) (unmarked, marked int) {
 	for _, text := range answers {
-		if strings.Contains(text, bridge.RepeatNotice) {
+		if strings.Contains(text, chats.RepeatNotice) {
 			marked++
 		} else {
 			unmarked++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/memory"
@@ -51,7 +52,7 @@ func (p *personas) recall(ctx context.Context, scope toolgroups.Scope, text stri
 
 // begun is when a conversation began: now, where nothing says so.
 func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time {
-	c, err := bridge.FindConversation(ctx, p.store, scope.Owner, scope.Session)
+	c, err := sessions.FindConversation(ctx, p.store, scope.Owner, scope.Session)
 	if err == nil {
 		return c.Begun
 	}

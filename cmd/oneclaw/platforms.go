@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/doctor"
 	"oneclaw/slack"
 	"oneclaw/storage"
@@ -26,7 +26,7 @@ type platform interface {
 	Default()
 	Missing() string // what to set; empty where the platform is configured
 	Validate() error
-	Open(kv storage.KV, log *slog.Logger) (bridge.Platform, error)
+	Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 	Doctor(ctx context.Context) *doctor.Finding
 }
 
@@ -43,7 +43,7 @@ type asking interface {
 
 // posted is an open platform that is posted its events.
 type posted interface {
-	bridge.Platform
+	chats.Platform
 	Events() http.Handler
 }
 
@@ -70,8 +70,8 @@ func (p *Platforms) check() error {
 }
 
 // open makes those that are configured.
-func (p *Platforms) open(kv storage.KV, log *slog.Logger) ([]bridge.Platform, error) {
-	var opened []bridge.Platform
+func (p *Platforms) open(kv storage.KV, log *slog.Logger) ([]chats.Platform, error) {
+	var opened []chats.Platform
 	for _, one := range p.all {
 		if one.Missing() != "" {
 			continue

@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"testing"
 
-	"oneclaw/bridge"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups/core"
 )
 
@@ -71,7 +71,7 @@ func TestAttack11FilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 	bot := w.run()
 	defer bot.kill(syscall.SIGTERM)
 	wantIn(t, w.ask(bot, ann, "hello", nil), "Then: ")
-	fill := filepath.Join(bridge.WorkspacePath(w.env["ONECLAW_DATA_DIR"], fmt.Sprint("telegram:", ann)), "fill")
+	fill := filepath.Join(workspace.Folder(w.env["ONECLAW_DATA_DIR"], fmt.Sprint("telegram:", ann)), "fill")
 	if err := os.WriteFile(fill, make([]byte, 1<<20-60<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
@@ -72,7 +73,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 // bot is what a configuration makes.
 type bot struct {
 	bridge    *bridge.Bridge
-	platforms []bridge.Platform
+	platforms []chats.Platform
 	tools     *catalogue
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
@@ -100,7 +101,7 @@ func (b *bot) handler() http.Handler {
 }
 
 // serveBot builds the bot, has it served and closes what it built.
-func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(bridge.Chat, agent.Event)) (err error) {
+func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(chats.Chat, agent.Event)) (err error) {
 	store, err := openStore(cfg, log)
 	if err != nil {
 		return err
@@ -120,7 +121,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	return serve(b)
 }
 
-func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(bridge.Chat, agent.Event)) (*bot, error) {
+func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact,
@@ -166,7 +167,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(br
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
 		Now: cfg.outside.now, Measure: b.metrics.Measure, MaxParts: cfg.MaxParts,
 		WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
-		Observe: func(chat bridge.Chat, e agent.Event) {
+		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {
 				f(chat, e)

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/schedule"
 )
 
 // submit hands a scheduled run to the bridge, which answers it in its chat.
 func (b *bot) submit(ctx context.Context, run schedule.Run) error {
-	chat, err := bridge.ParseChat(run.Chat)
+	chat, err := chats.ParseChat(run.Chat)
 	if err != nil {
 		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
 	}
@@ -34,7 +36,7 @@ func taskDone(s *schedule.Schedule) func(context.Context, bridge.TaskResult) err
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID}
 		switch {
-		case r.State == bridge.StateBarred:
+		case r.State == jobs.StateBarred:
 			outcome.Fault = "its author may not talk to the bot any more"
 		case r.Refused:
 			outcome.Fault = "no budget was left"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
@@ -35,7 +35,7 @@ type Environment struct {
 	PublicURL string
 	Model     Model
 	// Observe is to be told what happens in turns.
-	Observe func(bridge.Chat, agent.Event)
+	Observe func(chats.Chat, agent.Event)
 	// Ready is to be called once the bot is built and about to receive.
 	Ready func(Controls)
 }
@@ -281,10 +281,10 @@ func (d *Demo) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case e := <-inTelegram:
-			d.forget(bridge.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot != nil && e.Snapshot.FromBot, text(e))
+			d.forget(chats.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot != nil && e.Snapshot.FromBot, text(e))
 		case e := <-inSlack:
 			if e.Snapshot != nil {
-				chat := bridge.Chat{Platform: "slack", ID: e.Chat, Thread: e.Snapshot.Thread}
+				chat := chats.Chat{Platform: "slack", ID: e.Chat, Thread: e.Snapshot.Thread}
 				d.forget(chat, e.Snapshot.FromBot, e.Snapshot.Text)
 			}
 		}

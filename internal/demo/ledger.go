@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 )
 
 // ledger is what the model was sent in one chat.
@@ -31,7 +31,7 @@ type call struct {
 const maxCalls = 40
 
 // observe takes what the bot tells of its turns.
-func (d *Demo) observe(chat bridge.Chat, e agent.Event) {
+func (d *Demo) observe(chat chats.Chat, e agent.Event) {
 	if e.Request == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (d *Demo) observe(chat bridge.Chat, e agent.Event) {
 
 // forget empties the list of groups when the bot says that it cleared the chat: the
 // next request will show the same, but nobody should have to wait for it.
-func (d *Demo) forget(chat bridge.Chat, fromBot bool, text string) {
+func (d *Demo) forget(chat chats.Chat, fromBot bool, text string) {
 	if !fromBot || !strings.Contains(text, "Conversation cleared") {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -59,7 +59,7 @@ func (d *Demo) view() (view, <-chan struct{}) {
 	changed := d.changed
 	v.Telegram.Ledgers, v.Slack.Ledgers = map[string]ledger{}, map[string]ledger{}
 	for name, l := range d.calls {
-		chat, err := bridge.ParseChat(name)
+		chat, err := chats.ParseChat(name)
 		if err != nil {
 			continue
 		}

@@ -33,11 +33,15 @@ var layers = []layer{
 	{"agent", []string{"toolgroups"}},
 	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
-	{"bridge", []string{"agent", "toolgroups", "storage", "internal/retry", "internal/runes", "internal/settings", "internal/workspace"}},
-	{"bridge/platformtest", []string{"bridge", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"telegram", []string{"bridge", "storage", "internal/cache", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry", "internal/runes"}},
+	{"bridge/chats", []string{"toolgroups"}},
+	{"bridge/wording", []string{"internal/runes"}},
+	{"bridge/jobs", []string{"bridge/chats", "agent", "storage", "toolgroups"}},
+	{"bridge/sessions", []string{"bridge/chats", "bridge/jobs", "agent", "storage", "toolgroups"}},
+	{"bridge/platformtest", []string{"bridge", "bridge/*", "agent", "toolgroups", "storage", "storage/bolt"}},
+	{"bridge", []string{"bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "agent", "toolgroups", "storage", "internal/retry", "internal/runes", "internal/settings", "internal/workspace"}},
+	{"telegram", []string{"bridge/chats", "storage", "internal/cache", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry", "internal/runes"}},
 	{"slack/manifest", nil},
-	{"slack", []string{"slack/manifest", "bridge", "storage", "internal/cache", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry", "internal/runes"}},
+	{"slack", []string{"slack/manifest", "bridge/chats", "storage", "internal/cache", "internal/doctor", "internal/markdown", "internal/redact", "internal/retry", "internal/runes"}},
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "storage", "internal/retry", "internal/runes", "internal/seal"}},
 	{"toolgroups/google/service", []string{"toolgroups", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
@@ -48,17 +52,17 @@ var layers = []layer{
 	{"internal/control", nil},
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "internal/redact", "internal/runes", "toolgroups"}},
-	{"internal/history", []string{"agent", "bridge", "storage", "toolgroups/core", "toolgroups/memory"}},
-	{"internal/spending", []string{"bridge", "internal/budget", "storage", "toolgroups"}},
-	{"internal/policy", []string{"bridge", "toolgroups"}},
+	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
+	{"internal/spending", []string{"bridge", "bridge/chats", "bridge/sessions", "internal/budget", "storage", "toolgroups"}},
+	{"internal/policy", []string{"bridge", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
-	{"internal/demo", []string{"bridge", "agent", "internal/emulator/*"}},
+	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"internal/emulator/*", "storage/bolt", "storage/storetest", "bridge/platformtest", "toolgroups/search"}
+var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/toolgroups"
 )
 
@@ -76,7 +77,7 @@ func (r Rule) check() error {
 	if slices.Contains([]string{"", "direct", "shared", "scheduled"}, r.Chat) {
 		return nil
 	}
-	if _, err := bridge.ParseChat(r.Chat); err != nil {
+	if _, err := chats.ParseChat(r.Chat); err != nil {
 		return fmt.Errorf("%w, telegram:*, direct, shared or scheduled", err)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/sessions"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -40,7 +42,7 @@ type plea struct {
 	// ID is the same in all cards about one refusal.
 	ID string `json:"id"`
 	// Chat and User were refused.
-	Chat    bridge.Chat    `json:"chat"`
+	Chat    chats.Chat     `json:"chat"`
 	User    string         `json:"user"`
 	Refusal budget.Refusal `json:"refusal"`
 }
@@ -60,7 +62,7 @@ func (p plea) once() string {
 
 func (p plea) raiseButton() []bridge.Choice {
 	return []bridge.Choice{{
-		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: bridge.StylePrimary,
+		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
 	}}
 }
 
@@ -78,7 +80,7 @@ func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error)
 	if !errors.As(failure, &refusal) {
 		return bridge.Card{}, errors.New("the failure names no budget")
 	}
-	chat, err := bridge.ParseChat(scope.Chat)
+	chat, err := chats.ParseChat(scope.Chat)
 	if err != nil {
 		return bridge.Card{}, err
 	}
@@ -135,12 +137,12 @@ const maxAsked = 10
 
 // askAdministrators shows administrators, alone with the bot, who wants more.
 func (d *Desk) askAdministrators(ctx context.Context, press bridge.CardPress, p plea) (bridge.CardResult, error) {
-	chats, err := d.adminChats(ctx)
+	places, err := d.adminChats(ctx)
 	if err != nil {
 		return bridge.CardResult{}, err
 	}
 	asked := 0
-	for _, chat := range chats {
+	for _, chat := range places {
 		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
 			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
 		if err != nil {
@@ -164,27 +166,27 @@ func (d *Desk) askAdministrators(ctx context.Context, press bridge.CardPress, p 
 	}, nil
 }
 
-// adminChats are the chats in which the bot is alone with an administrator.
-func (d *Desk) adminChats(ctx context.Context) ([]bridge.Chat, error) {
-	chats := d.Bridge().AdminChats()
+// adminChats are the places in which the bot is alone with an administrator.
+func (d *Desk) adminChats(ctx context.Context) ([]chats.Chat, error) {
+	places := d.Bridge().AdminChats()
 	for _, user := range d.Admins {
 		if strings.Contains(user, "*") {
 			continue
 		}
-		conversations, err := bridge.Conversations(ctx, d.Store, user)
+		conversations, err := sessions.Conversations(ctx, d.Store, user)
 		if err != nil {
 			return nil, err
 		}
 		if len(conversations) == 0 {
 			continue // they have never talked to the bot alone
 		}
-		newest := slices.MaxFunc(conversations, func(a, b bridge.Conversation) int { return a.Begun.Compare(b.Begun) })
-		chat := bridge.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
-		if !slices.Contains(chats, chat) {
-			chats = append(chats, chat)
+		newest := slices.MaxFunc(conversations, func(a, b sessions.Conversation) int { return a.Begun.Compare(b.Begun) })
+		chat := chats.Chat{Platform: newest.Chat.Platform, ID: newest.Chat.ID}
+		if !slices.Contains(places, chat) {
+			places = append(places, chat)
 		}
 	}
-	return chats[:min(len(chats), maxAsked)], nil
+	return places[:min(len(places), maxAsked)], nil
 }
 
 // plainName is a name in front of an id, without what would be Markdown.

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
 	"oneclaw/toolgroups"
 )
 
 // Commands are the commands in a chat that tell what was used.
 func Commands(l *budget.Ledger) []bridge.Command {
-	info := bridge.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
+	info := chats.CommandInfo{Name: "usage", Description: "What was used today, and what is left"}
 	return []bridge.Command{{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
 		r, err := l.Report(ctx, budget.Payer{User: call.User, Chat: call.Chat})
 		if err != nil {

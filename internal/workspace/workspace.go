@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,4 +223,9 @@ func mapError(err error) error {
 // escapes reports the refusal of os.Root, which has no exported value.
 func escapes(err error) bool {
 	return strings.Contains(err.Error(), "path escapes from parent")
+}
+
+// Folder is where a data directory has the files of an owner.
+func Folder(dataDir, owner string) string {
+	return filepath.Join(dataDir, "workspaces", url.PathEscape(owner))
 }

@@ -1,4 +1,6 @@
-package bridge
+// Package chats is what the platforms and the bridge say to each other: chats, messages, the
+// parts of answers, and the interfaces that a platform implements.
+package chats
 
 import (
 	"context"
@@ -305,3 +307,22 @@ func (e *SendError) Error() string { return "send: " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
+
+// Owner is whose memory, files and history a message may reach: the user's in a
+// direct chat, the chat's (all its threads) in a shared one.
+func (m Message) Owner() string {
+	if m.Direct {
+		return m.Chat.Platform + ":" + m.User
+	}
+	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
+}
+
+// Pinger is a platform with a call that changes nothing and shows whether the platform is
+// in order. Without one, a send has to find out.
+type Pinger interface {
+	// Ping returns nil where the platform has answered as it should.
+	Ping(ctx context.Context) error
+}
+
+// MaxFile bounds a file that is taken from a chat (Telegram hands out 20 MB, Slack more).
+const MaxFile = 100 << 20

@@ -1,10 +1,11 @@
-package bridge
+package jobs
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -41,26 +42,36 @@ type Aside struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// setAside puts on record that something was set aside, and in the log. It leaves the
-// record that it was to the caller, who removes it after this has returned nil. Doing it
-// again replaces what is there.
-func (b *Bridge) setAside(ctx context.Context, a Aside) error {
-	a.Time = b.cfg.Now()
+// Asides keeps what was set aside in a KV.
+type Asides struct {
+	Kv  storage.KV
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Add puts on record that something was set aside, and in the log. It leaves the record
+// that it was to the caller, who removes it after this has returned nil. Doing it again
+// replaces what is there.
+func (s Asides) Add(ctx context.Context, a Aside) error {
+	a.Time = s.Now()
 	a.Data = a.Data[:min(len(a.Data), maxAsideData)]
 	data, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encode what is set aside of %s: %w", a.Key, err)
 	}
-	// A key of its own length would be too long behind the prefix.
-	if _, err := b.store.Put(ctx, asidePrefix+hashed(a.Key), data, storage.Any); err != nil {
+	if _, err := s.Kv.Put(ctx, AsideKey(a.Key), data, storage.Any); err != nil {
 		return fmt.Errorf("set %s aside: %w", a.Key, err)
 	}
-	b.log.Error("set aside: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)
+	s.Log.Error("set aside: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)
 	return nil
 }
 
-// Asides returns what was set aside, the oldest first.
-func Asides(ctx context.Context, kv storage.KV) ([]Aside, error) {
+// AsideKey is where something is kept. A key of its own length would be too long behind
+// the prefix.
+func AsideKey(key string) string { return asidePrefix + Hash(key) }
+
+// ListAsides returns what was set aside, the oldest first.
+func ListAsides(ctx context.Context, kv storage.KV) ([]Aside, error) {
 	var all []Aside
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: asidePrefix}) {
 		if err != nil {
@@ -81,16 +92,16 @@ func decodeAside(entry storage.Entry) Aside {
 	return a
 }
 
-// pruneAsides removes what was set aside before the given time.
-func (b *Bridge) pruneAsides(ctx context.Context, before time.Time) error {
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: asidePrefix}) {
+// Prune removes what was set aside before the given time.
+func (s Asides) Prune(ctx context.Context, before time.Time) error {
+	for entry, err := range s.Kv.List(ctx, storage.Range{Prefix: asidePrefix}) {
 		if err != nil {
 			return fmt.Errorf("list what was set aside: %w", err)
 		}
 		if !decodeAside(entry).Time.Before(before) {
 			continue
 		}
-		if err := b.store.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := s.Kv.Delete(ctx, entry.Key, storage.Any); err != nil {
 			return fmt.Errorf("remove %s: %w", entry.Key, err)
 		}
 	}

@@ -1,14 +1,16 @@
-package bridge
+// Package sessions keeps conversations: which one a chat has now, what its log says, and
+// the end of it that a turn is shown.
+package sessions
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 )
 
@@ -16,8 +18,8 @@ import (
 // Each generation has a log of its own, so what belongs to a cleared one can never
 // reach the next.
 type Session struct {
-	Chat       Chat `json:"chat"`
-	Generation int  `json:"generation"`
+	Chat       chats.Chat `json:"chat"`
+	Generation int        `json:"generation"`
 	// ClearedAt is the Seq of the /clear that began it. Messages accepted before it
 	// belong to the session that it ended.
 	ClearedAt int64 `json:"cleared_at,omitempty"`
@@ -26,116 +28,111 @@ type Session struct {
 	StoppedAt int64 `json:"stopped_at,omitempty"`
 	// Of, where it is set, is the chat in which the conversation began, and under which
 	// its log is found: that chat goes on as this one.
-	Of Chat `json:"of,omitzero"`
+	Of chats.Chat `json:"of,omitzero"`
 	// Task is the id of a task, whose conversation is apart from that of the chat.
 	Task string `json:"-"`
 
-	rev storage.Revision
+	Rev storage.Revision `json:"-"`
 }
 
 // Log is the name of the log that holds the conversation.
 func (s Session) Log() string {
 	if s.Task != "" {
-		return taskLog(s.Chat, s.Task)
+		return TaskLog(s.Chat, s.Task)
 	}
 	if s.Of.ID != "" {
-		return logName(s.Of, s.Generation)
+		return LogName(s.Of, s.Generation)
 	}
-	return logName(s.Chat, s.Generation)
+	return LogName(s.Chat, s.Generation)
 }
 
-func logName(chat Chat, generation int) string {
+// LogName is the name of the log of a generation.
+func LogName(chat chats.Chat, generation int) string {
 	return fmt.Sprintf("%s/%d", chat, generation)
 }
 
-const sessionPrefix = "session/"
+// SessionPrefix begins the keys of sessions.
+const SessionPrefix = "session/"
 
-// CurrentSession returns the session of a chat. One that was never cleared has
+// Current returns the session of a chat. One that was never cleared has
 // generation 1 and is not stored.
-func CurrentSession(ctx context.Context, kv storage.KV, chat Chat) (Session, error) {
+func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
 	s := Session{Chat: chat, Generation: 1}
-	entry, err := kv.Get(ctx, sessionPrefix+chat.String())
+	entry, err := kv.Get(ctx, SessionPrefix+chat.String())
 	if errors.Is(err, storage.ErrNotFound) {
 		return s, nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("read session of %s: %w", chat, err)
 	}
-	if err := decode(entry, &s); err != nil {
+	if err := jobs.Decode(entry, &s); err != nil {
 		return s, err
 	}
-	s.Chat, s.rev = chat, entry.Revision
+	s.Chat, s.Rev = chat, entry.Revision
 	return s, nil
 }
 
-// clear begins a new session at a job, once: a job that is run again finds it done. An
+// Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.
-func (s Session) clear(ctx context.Context, kv storage.KV, at int64, empty bool) (Session, error) {
+func (s Session) Clear(ctx context.Context, kv storage.KV, at int64, empty bool) (Session, error) {
 	if s.ClearedAt >= at {
 		return s, nil
 	}
 	s.ClearedAt = at
 	if !empty {
 		s.Generation++
-		s.Of = Chat{}
+		s.Of = chats.Chat{}
 	}
-	return s.save(ctx, kv)
+	return s.Save(ctx, kv)
 }
 
-// stop ends what was accepted before a job, for good: a restart finds it ended.
-func (s Session) stop(ctx context.Context, kv storage.KV, at int64) (Session, error) {
+// Stop ends what was accepted before a job, for good: a restart finds it ended.
+func (s Session) Stop(ctx context.Context, kv storage.KV, at int64) (Session, error) {
 	if s.StoppedAt >= at {
 		return s, nil
 	}
 	s.StoppedAt = at
-	return s.save(ctx, kv)
+	return s.Save(ctx, kv)
 }
 
-// overtaken returns errCleared or errStopped where a command ended a job.
-func (s Session) overtaken(j *Job) error {
+// Causes with which the context of a running job is cancelled.
+var (
+	ErrCleared = errors.New("bridge: cleared")
+	ErrStopped = errors.New("bridge: stopped")
+)
+
+// Overtaken returns errCleared or errStopped where a command ended a job.
+func (s Session) Overtaken(j *jobs.Job) error {
 	switch {
 	case j.Seq < s.ClearedAt:
-		return errCleared
+		return ErrCleared
 	case j.Seq < s.StoppedAt:
-		return errStopped
+		return ErrStopped
 	}
 	return nil
 }
 
-func (s Session) save(ctx context.Context, kv storage.KV) (Session, error) {
+// Save writes a session over the revision that it was read at.
+func (s Session) Save(ctx context.Context, kv storage.KV) (Session, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return s, fmt.Errorf("encode session of %s: %w", s.Chat, err)
 	}
-	if s.rev, err = kv.Put(ctx, sessionPrefix+s.Chat.String(), data, s.rev); err != nil {
+	if s.Rev, err = kv.Put(ctx, SessionPrefix+s.Chat.String(), data, s.Rev); err != nil {
 		return s, fmt.Errorf("store session of %s: %w", s.Chat, err)
 	}
 	return s, nil
 }
 
-// Owner is whose memory, files and history a message may reach: the user's in a
-// direct chat, the chat's (all its threads) in a shared one.
-func (m Message) Owner() string {
-	if m.Direct {
-		return m.Chat.Platform + ":" + m.User
-	}
-	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
-}
-
-// WorkspacePath is the folder with the files of an owner.
-func WorkspacePath(dataDir, owner string) string {
-	return filepath.Join(dataDir, "workspaces", url.PathEscape(owner))
-}
-
 // Conversation is a session as an owner's history lists it.
 type Conversation struct {
-	Owner      string    `json:"owner"`
-	Chat       Chat      `json:"chat"`
-	Generation int       `json:"generation"`
-	Task       string    `json:"task,omitempty"`
-	Title      string    `json:"title"`
-	Begun      time.Time `json:"begun"`
+	Owner      string     `json:"owner"`
+	Chat       chats.Chat `json:"chat"`
+	Generation int        `json:"generation"`
+	Task       string     `json:"task,omitempty"`
+	Title      string     `json:"title"`
+	Begun      time.Time  `json:"begun"`
 }
 
 // Log is the name of the log that holds the conversation.
@@ -143,13 +140,14 @@ func (c Conversation) Log() string {
 	return Session{Chat: c.Chat, Generation: c.Generation, Task: c.Task}.Log()
 }
 
-const conversationPrefix = "conversation/"
+// ConversationPrefix begins the keys of conversations.
+const ConversationPrefix = "conversation/"
 
 // conversationKey sorts by owner. A slash ends the owner, who has none in it.
-func conversationKey(owner, log string) string { return conversationPrefix + owner + "/" + log }
+func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// enter lists a conversation under its owner; doing it again changes nothing.
-func (c Conversation) enter(ctx context.Context, kv storage.KV) error {
+// Enter lists a conversation under its owner; doing it again changes nothing.
+func (c Conversation) Enter(ctx context.Context, kv storage.KV) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
@@ -190,3 +188,6 @@ func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Co
 	}
 	return c, nil
 }
+
+// TaskLog is the name of the log of a task.
+func TaskLog(chat chats.Chat, task string) string { return chat.String() + "/task/" + task }

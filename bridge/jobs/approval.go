@@ -1,0 +1,36 @@
+package jobs
+
+import "time"
+
+// Approval is what became of a call that needed one. It stands in the job of its turn.
+type Approval struct {
+	// Call names the call inside its conversation: the place of the reply that made it,
+	// and its id there.
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	// Hash is that of the call as the model made it, Shown that of the arguments that
+	// stand on the card: those the tool is given. A call with others asks again.
+	Hash  string `json:"hash"`
+	Shown string `json:"shown"`
+	// Card is the token of the card that asks.
+	Card string `json:"card"`
+	// Decision is there once it has counted.
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// Decision is the answer to a request for approval.
+type Decision struct {
+	// Choice is "allow", "deny" or "expired".
+	Choice string `json:"choice"`
+	// By is who decided, as platform:id, and Name what the platform calls them.
+	By   string    `json:"by,omitempty"`
+	Name string    `json:"name,omitempty"`
+	At   time.Time `json:"at"`
+}
+
+// The choices of a [Decision].
+const (
+	ChoiceAllow   = "allow"
+	ChoiceDeny    = "deny"
+	ChoiceExpired = "expired"
+)

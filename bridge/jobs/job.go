@@ -1,0 +1,229 @@
+// Package jobs keeps what was accepted and is not over yet: each message as a job, its
+// receipt once it is closed, and what was set aside because it cannot be carried to its end.
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// State is where a job stands.
+type State string
+
+// The states of a job. All but the first two are final.
+const (
+	// StateOpen: it waits, runs, or is being delivered.
+	StateOpen State = "open"
+	// StateWaiting: its turn waits for the approval of a call, and the messages of its
+	// chat wait behind it.
+	StateWaiting State = "waiting"
+	// StateDone: the answer was delivered.
+	StateDone State = "done"
+	// StateCleared: a /clear came before it was answered.
+	StateCleared State = "cleared"
+	// StateStopped: a /stop came before it was answered.
+	StateStopped State = "stopped"
+	// StateFailed: a part of the answer was refused by the platform.
+	StateFailed State = "failed"
+	// StateBarred: whoever asked for it may not talk to the bot any more.
+	StateBarred State = "barred"
+	// StateRefused: too many messages waited when it came.
+	StateRefused State = "refused"
+)
+
+// PartState is where a part of an answer stands.
+type PartState string
+
+// The states of a part.
+const (
+	// PartPending: not sent, or sent and certainly not arrived.
+	PartPending PartState = "pending"
+	// PartSending: the request is about to be made, or was. Found after a crash it means
+	// unknown.
+	PartSending PartState = "sending"
+	// PartSent: the platform has confirmed it.
+	PartSent PartState = "sent"
+	// PartUnknown: the request was whole, its answer was lost.
+	PartUnknown PartState = "unknown"
+	// PartFailed: the platform refuses it.
+	PartFailed PartState = "failed"
+)
+
+// SentPart is a part of an answer with what became of it.
+type SentPart struct {
+	chats.Part
+	State PartState `json:"state"`
+	// ID is the platform's id of the sent message.
+	ID string `json:"id,omitempty"`
+	// Error is why the last try failed.
+	Error string `json:"error,omitempty"`
+
+	// Ready is true where the record says sending, and the request is still to be made.
+	Ready bool `json:"-"`
+}
+
+// Job is a message that was accepted, with all that became of it. While it is open it
+// is what a restart continues; closed, it is the receipt, kept for [ReceiptAge]: it
+// stops duplicates and shows what happened.
+type Job struct {
+	Message chats.Message `json:"message"`
+	// Seq orders the jobs of a chat; it grows with each accepted message.
+	Seq   int64 `json:"seq"`
+	State State `json:"state"`
+	// Generation is the session that answered.
+	Generation int `json:"generation,omitempty"`
+	// Title stands above the answer of a task.
+	Title string `json:"title,omitempty"`
+	// Notice is an answer that needs no model: a polite refusal, a full queue.
+	Notice string `json:"notice,omitempty"`
+	// Knock has the owner asked about the sender, who is told so instead of the notice.
+	Knock bool `json:"knock,omitempty"`
+	// Waited is how long the message was on its way, where its answer says so.
+	Waited time.Duration `json:"waited,omitempty"`
+	// From is the id of the chat that the message was sent in, where Message.Chat is the
+	// one as which that goes on.
+	From string `json:"from,omitempty"`
+	// MovedTo is the new id of the chat, where the platform said so on delivery.
+	MovedTo string `json:"moved_to,omitempty"`
+	// Parts is the answer, from the moment its delivery begins.
+	Parts []SentPart `json:"parts,omitempty"`
+	// Held is since when its platform has not taken what is to be sent next; zero where
+	// nothing is held up.
+	Held time.Time `json:"held,omitzero"`
+	// Aside is the incident under which the rest of the answer was set aside. A line that
+	// says so stands in its place.
+	Aside string `json:"aside,omitempty"`
+	// Card is the token of the card that the parts show.
+	Card string `json:"card,omitempty"`
+	// Approvals are the calls that needed a person's approval.
+	Approvals []Approval `json:"approvals,omitempty"`
+	// Incident is the id under which the log says why there was no answer.
+	Incident string `json:"incident,omitempty"`
+	// Refused is set where a budget did not allow an answer.
+	Refused bool `json:"refused,omitempty"`
+	// Resumes counts the restarts that found the job begun.
+	Resumes  int       `json:"resumes,omitempty"`
+	Accepted time.Time `json:"accepted"`
+	Closed   time.Time `json:"closed,omitzero"`
+
+	Rev storage.Revision `json:"-"`
+	// Found is set where a restart found the job: its turn may have begun.
+	Found bool `json:"-"`
+	// Begun is set where this process has begun its turn, counted where it has counted
+	// the restart that found it.
+	Begun, Counted bool
+	// After, if not nil, is done once the answer is delivered.
+	After func(context.Context) `json:"-"`
+	// Damaged names the damaged records that it met.
+	Damaged []string `json:"-"`
+	// Turn says that it is counted among the turns that run.
+	Turn bool `json:"-"`
+	// Waits says that it is counted among those of its sender that wait.
+	Waits bool `json:"-"`
+	// Tries counts the errors of a press.
+	Tries int `json:"-"`
+	// Suspended says that its last run ended with a wait for an approval.
+	Suspended bool `json:"-"`
+	// Ended is why it ends, where a command ended it while it waited for an approval.
+	Ended error `json:"-"`
+	// Cut says that a /stop has ended a turn, dropped how many messages it took out of
+	// their queue.
+	Cut     bool `json:"-"`
+	Dropped int  `json:"-"`
+	// Files are to be delivered with the answer that is being rendered.
+	Files []toolgroups.File `json:"-"`
+}
+
+// ReceiptAge is how long closed jobs are kept (a week): a platform that delivers a
+// message again later than that would be answered again.
+const ReceiptAge = 7 * 24 * time.Hour
+
+// The prefixes of the keys of open jobs and of receipts.
+const (
+	OpenPrefix    = "job/open/"
+	ReceiptPrefix = "job/done/"
+)
+
+// Key identifies the event behind a job: chat without thread, message id, kind. So
+// the two events that Slack sends for one mention meet, wherever they are found.
+func (j *Job) Key() string {
+	m := j.Message
+	m.Chat = j.Origin()
+	return KeyOf(m)
+}
+
+// Origin is the chat that the message was sent in.
+func (j *Job) Origin() chats.Chat {
+	chat := j.Message.Chat
+	if j.From != "" {
+		chat.ID = j.From
+	}
+	return chat
+}
+
+// KeyOf returns the key of the job that a message becomes.
+func KeyOf(m chats.Message) string {
+	return chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
+}
+
+// By is whose it is, as platform:id.
+func (j *Job) By() string { return j.Message.Chat.Platform + ":" + j.Message.User }
+
+// Address is where the answer goes.
+func (j *Job) Address() chats.Address {
+	to := chats.Address{Chat: j.Message.Chat}
+	if j.MovedTo != "" {
+		to.Chat.ID = j.MovedTo
+		return to
+	}
+	switch {
+	case j.From != "": // what it replies to is not there
+	case j.Message.Kind == KindCard:
+		to.ReplyTo = j.Message.On
+	case !j.Message.Direct && !IsTask(j):
+		to.ReplyTo = j.Message.ID
+	}
+	return to
+}
+
+// Record is the operation that saves a job.
+func (j *Job) Record() (storage.Op, error) {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return storage.Op{}, fmt.Errorf("encode job %s: %w", j.Key(), err)
+	}
+	return storage.Put(OpenPrefix+j.Key(), data, j.Rev), nil
+}
+
+// IsTask reports whether a job is a task whose time has come.
+func IsTask(j *Job) bool { return j.Message.Kind == KindTask }
+
+// Undecided are the cards of a job that may still be open.
+func (j *Job) Undecided() []string {
+	var tokens []string
+	for _, a := range j.Approvals {
+		if a.Decision == nil {
+			tokens = append(tokens, a.Card)
+		}
+	}
+	return tokens
+}
+
+// ApprovedBy is who allowed a call that begins; empty where nobody was asked.
+func (j *Job) ApprovedBy(started agent.Message) string {
+	for _, a := range slices.Backward(j.Approvals) {
+		if a.Hash == started.Hash && strings.HasSuffix(a.Call, "/"+started.CallID) && a.Decision != nil && a.Decision.Choice == ChoiceAllow {
+			return a.Decision.By
+		}
+	}
+	return ""
+}

@@ -1,0 +1,20 @@
+package jobs
+
+import "oneclaw/bridge/chats"
+
+// The kinds of jobs that no platform delivers.
+const (
+	// KindTask is a task whose time has come; see [Bridge.Submit].
+	KindTask chats.Kind = "task"
+	// KindLoad is a tool group that somebody loads with a button. It waits for its turn
+	// like a message, because it changes the conversation.
+	KindLoad chats.Kind = "load"
+	// KindMove is the move of a chat to a new id. Its job waits until no turn runs at
+	// either end; no message is answered there before it is done, and what waits goes along.
+	KindMove chats.Kind = "move"
+	// KindCard is a card to be sent, kindExpire one whose time is over, and kindRefresh one
+	// whose message shows an older version.
+	KindCard    chats.Kind = "card"
+	KindExpire  chats.Kind = "card-expire"
+	KindRefresh chats.Kind = "card-refresh"
+)

@@ -1,0 +1,308 @@
+package sessions
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+)
+
+// History is the end of a conversation as its log has it, compacted as
+// [agent.Compacted] does: enough for the window of a turn. What is appended goes to
+// the log first. It belongs to one goroutine at a time.
+type History struct {
+	store storage.Store
+	Log   string
+	// Staged is the question of a turn, kept until there is something to write after
+	// it: its job has it on disk, so one write for both is enough.
+	Staged   []agent.Message
+	Messages []agent.Message
+	sizes    []int
+	at       []storage.Position
+	size     int
+	Last     storage.Position
+	Window   int
+	// Cut says that messages were let go that no summary stands for.
+	Cut bool
+	// Damaged are the records that were skipped when it was read.
+	Damaged []*jobs.DamagedError
+	// Rest is until when no summary is tried, after one that failed.
+	Rest time.Time
+}
+
+// Stage puts a message into the view; the next append writes it first.
+func (h *History) Stage(m agent.Message) { h.Staged = append(h.Staged, m) }
+
+// Append writes messages to the log, behind the staged ones, then to the window.
+func (h *History) Append(ctx context.Context, messages ...agent.Message) error {
+	_, err := h.AppendWith(ctx, nil, messages...)
+	return err
+}
+
+// AppendWith is append and other operations in one write, whose revision it returns.
+func (h *History) AppendWith(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
+	messages = append(h.Staged, messages...)
+	if len(messages) == 0 {
+		return 0, nil
+	}
+	records := make([]storage.Record, 0, len(messages))
+	for _, m := range messages {
+		record, err := Encode(m)
+		if err != nil {
+			return 0, fmt.Errorf("append to %s: %w", h.Log, err)
+		}
+		records = append(records, record)
+	}
+	rev, err := h.store.Write(ctx, append(others, storage.Append(h.Log, h.Last, records...))...)
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", h.Log, err)
+	}
+	h.Staged = nil
+	for i, m := range messages {
+		h.Last++
+		h.add(m, len(records[i].Data), h.Last)
+	}
+	return rev, nil
+}
+
+// add puts a message that was written at a position into the copy.
+func (h *History) add(m agent.Message, size int, pos storage.Position) {
+	if m.Role == agent.RoleRefused {
+		from := firstRefused(&m, pos)
+		h.keep(func(i int) bool { return h.at[i] < from })
+		return
+	}
+	h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, size), append(h.at, pos)
+	h.size += size
+	if m.Role == agent.RoleSummary {
+		from, n := firstKept(&m, pos), len(h.at)-1
+		h.keep(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.at[i] >= from })
+		h.toFront()
+		return
+	}
+	// Twice the window is kept before the oldest are let go, so that it is seldom done.
+	if h.size <= 2*h.Window {
+		return
+	}
+	excess, last := h.size-h.Window, len(h.Messages)-1
+	h.keep(func(i int) bool {
+		if excess <= 0 || i == last || h.Messages[i].Role == agent.RoleSummary {
+			return true
+		}
+		excess -= h.sizes[i]
+		h.Cut = true
+		return false
+	})
+}
+
+// keep lets go all messages but some, in memory of its own: views stay as they are.
+func (h *History) keep(which func(i int) bool) {
+	var messages []agent.Message
+	var sizes []int
+	var at []storage.Position
+	size := 0
+	for i := range h.Messages {
+		if which(i) {
+			messages, sizes, at = append(messages, h.Messages[i]), append(sizes, h.sizes[i]), append(at, h.at[i])
+			size += h.sizes[i]
+		}
+	}
+	h.Messages, h.sizes, h.at, h.size = messages, sizes, at, size
+}
+
+// toFront moves the last message, a summary, in front of what it kept.
+func (h *History) toFront() {
+	n := len(h.Messages) - 1
+	h.Messages = slices.Insert(h.Messages[:n:n], 0, h.Messages[n])
+	h.sizes = slices.Insert(h.sizes[:n:n], 0, h.sizes[n])
+	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
+}
+
+// View is the window for a turn. What is appended later does not change it: the staged
+// messages stand where append will put them, so that a long history is not copied.
+func (h *History) View() []agent.Message {
+	return slices.Clip(append(h.Messages, h.Staged...))
+}
+
+// Turn returns a turn from its question on, which has the given Ref; nothing where the
+// log does not have that. A turn can be larger than the window.
+func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error) {
+	if indexOf(h.Staged, ref) >= 0 {
+		return nil, nil
+	}
+	at := indexOf(h.Messages, ref)
+	if at >= 0 && int(h.Last-h.at[at]) == len(h.at)-1-at {
+		return h.Messages[at:], nil
+	}
+	if at < 0 && int(h.Last) == len(h.at) {
+		return nil, nil // all there is
+	}
+	var turn []agent.Message
+	for m, err := range RecentMessages(ctx, h.store, h.Log) {
+		if jobs.IsDamaged(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for a turn in %s: %w", h.Log, err)
+		}
+		turn = append(turn, m)
+		switch {
+		case m.Ref == ref:
+			slices.Reverse(turn)
+			return turn, nil
+		case m.Ref != "":
+			return nil, nil // the turns of a conversation follow each other
+		}
+	}
+	return nil, nil
+}
+
+// Lead has the window of a turn begin with its question, where that was let go: a model
+// has to see what it works on.
+func (h *History) Lead(turn []agent.Message) {
+	question := turn[0]
+	if indexOf(h.Messages, question.Ref) >= 0 {
+		return
+	}
+	n := 0
+	if len(h.Messages) > 0 && h.Messages[0].Role == agent.RoleSummary {
+		n = 1
+	}
+	h.Messages = slices.Insert(slices.Clone(h.Messages), n, question)
+	h.sizes = slices.Insert(slices.Clone(h.sizes), n, len(question.Text))
+	h.at = slices.Insert(slices.Clone(h.at), n, h.Last+1-storage.Position(len(turn)))
+	h.size += len(question.Text)
+}
+
+// Cache keeps the ends of conversations between turns. It is only ever a copy:
+// an append to a log that has grown meanwhile is a conflict, and the copy is dropped.
+type Cache struct {
+	store  storage.Store
+	window int // bytes
+
+	mu     sync.Mutex
+	size   int
+	recent *list.List // of *history, the most recently used first
+	byLog  map[string]*list.Element
+}
+
+// maxCached bounds the bytes of all conversations that are kept between turns.
+const maxCached = 32 << 20
+
+// NewCache makes a cache whose histories are as long as a window.
+func NewCache(store storage.Store, windowTokens int) *Cache {
+	return &Cache{store: store, window: 4 * windowTokens, recent: list.New(), byLog: make(map[string]*list.Element)}
+}
+
+// Take returns the end of a conversation for the caller alone, to be given back.
+func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
+	c.mu.Lock()
+	if e := c.byLog[log]; e != nil {
+		h := c.remove(e)
+		c.mu.Unlock()
+		return h, nil
+	}
+	c.mu.Unlock()
+	return readHistory(ctx, c.store, log, c.window)
+}
+
+// Give keeps a history for the next turn, unless its last append failed.
+func (c *Cache) Give(h *History, err error) {
+	if err != nil {
+		return
+	}
+	h.Staged = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byLog[h.Log] = c.recent.PushFront(h)
+	c.size += h.size
+	for c.size > maxCached {
+		c.remove(c.recent.Back())
+	}
+}
+
+func (c *Cache) remove(e *list.Element) *History {
+	h := c.recent.Remove(e).(*History)
+	delete(c.byLog, h.Log)
+	c.size -= h.size
+	return h
+}
+
+// readHistory reads a log backward until the window is full or the newest summary stands
+// for the rest. The summary is read in any case.
+func readHistory(ctx context.Context, store storage.Store, log string, window int) (*History, error) {
+	h := &History{store: store, Log: log, Window: window}
+	first := storage.Position(1)    // of those that no summary stands for
+	refused := ^storage.Position(0) // where the refused exchange begins that was met last
+	var summary *agent.Message
+	var at storage.Position
+	for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", log, err)
+		}
+		h.Last = max(h.Last, record.Pos)
+		if record.Pos < first || h.size > window {
+			h.Cut = record.Pos >= first
+			break
+		}
+		if record.Pos >= refused {
+			continue
+		}
+		m, err := Decode(log, record)
+		if d, is := errors.AsType[*jobs.DamagedError](err); is {
+			h.Damaged = append(h.Damaged, d)
+			continue
+		}
+		switch {
+		case m.Role == agent.RoleRefused:
+			refused = firstRefused(&m, record.Pos)
+		case m.Role != agent.RoleSummary:
+			h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, len(record.Data)), append(h.at, record.Pos)
+			h.size += len(record.Data)
+		case summary == nil:
+			summary, at, first = &m, record.Pos, firstKept(&m, record.Pos)
+		}
+	}
+	if summary == nil && h.Cut {
+		var err error
+		if summary, at, err = newestSummary(ctx, store, log); err != nil {
+			return nil, err
+		}
+	}
+	if summary != nil {
+		h.Cut = h.Cut && h.at[len(h.at)-1] > firstKept(summary, at)
+		h.Messages, h.sizes, h.at = append(h.Messages, *summary), append(h.sizes, len(summary.Text)), append(h.at, at)
+		h.size += len(summary.Text)
+	}
+	slices.Reverse(h.Messages)
+	slices.Reverse(h.sizes)
+	slices.Reverse(h.at)
+	return h, nil
+}
+
+func indexOf(messages []agent.Message, ref string) int {
+	for i, message := range slices.Backward(messages) {
+		if message.Ref == ref {
+			return i
+		}
+	}
+	return -1
+}
+
+// Place is the position of the reply whose calls are being resolved.
+func (h *History) Place() string {
+	for i, m := range slices.Backward(h.Messages) {
+		if m.Role == agent.RoleAssistant {
+			return strconv.FormatUint(uint64(h.at[i]), 10)
+		}
+	}
+	return "0"
+}

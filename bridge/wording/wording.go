@@ -1,0 +1,147 @@
+// Package wording puts what other people wrote into the texts of the bridge, safely, and
+// says numbers and times in words.
+package wording
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+
+	"oneclaw/internal/runes"
+)
+
+// Escape has a text of one line shown as it is.
+func Escape(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune("\\`*_[]<>~|&!", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Visible reports whether a text has a character that a person can see: platforms
+// refuse messages without one.
+func Visible(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' && r != '\u3164'
+	})
+}
+
+// Shown is a text of one line as Markdown that shows it as it is.
+func Shown(text string) string {
+	return Escape(strings.Join(strings.Fields(reveal(text)), " "))
+}
+
+// Code shows a name in the type of code.
+func Code(name string) string {
+	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(reveal(name)), " "), "`", "'") + "`"
+}
+
+// reveal makes visible what a person would not see, or would see in another order:
+// control characters, marks of direction, characters without a width.
+func reveal(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r) && Visible(string(r)) || r == ' ':
+			out.WriteRune(r)
+		default:
+			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
+		}
+	}
+	return out.String()
+}
+
+// Fence shows a text in a block of code that it can not get out of.
+func Fence(text string) string {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r == '`' {
+			run++
+			longest = max(longest, run)
+		} else {
+			run = 0
+		}
+	}
+	marks := strings.Repeat("`", max(3, longest+1))
+	return marks + "\n" + reveal(text) + "\n" + marks
+}
+
+// OneLine makes one line of at most so many characters of a text that somebody else has
+// written: nothing in it that has no shape or changes the order of what stands beside it.
+func OneLine(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, text)
+	return runes.Clip(strings.Join(strings.Fields(text), " "), limit)
+}
+
+// Roughly says a time of more than a minute in words.
+func Roughly(d time.Duration) string {
+	unit, name := time.Minute, "minute"
+	switch {
+	case d >= 36*time.Hour:
+		unit, name = 24*time.Hour, "day"
+	case d >= 90*time.Minute:
+		unit, name = time.Hour, "hour"
+	}
+	n := int(math.Round(float64(d) / float64(unit)))
+	if n == 1 {
+		return "1 " + name
+	}
+	return fmt.Sprintf("%d %ss", n, name)
+}
+
+// Count is a number with its noun.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Clock is a time of the day.
+func Clock(t time.Time) string { return t.UTC().Format("15:04:05 UTC") }
+
+// Short rounds a time so that it can be read at a glance.
+func Short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// ListOr lists names, or says that there are none.
+func ListOr(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return strings.Join(names, ", ")
+}
+
+// Minutes is a duration as people say it.
+func Minutes(d time.Duration) string {
+	if d >= time.Minute && d%time.Minute == 0 {
+		if d == time.Minute {
+			return "a minute"
+		}
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}
