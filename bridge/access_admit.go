@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
@@ -71,7 +72,7 @@ func (b *Bridge) knock(ctx context.Context, j *jobs.Job) (string, error) {
 		}
 	}
 	err := b.ask(ctx, owner, one, m.Text)
-	if errors.Is(err, ErrNoButtons) || errors.Is(err, ErrUnwelcome) {
+	if errors.Is(err, cards.ErrNoButtons) || errors.Is(err, ErrUnwelcome) {
 		b.log.Warn("owner not asked about a newcomer: let them in with /people add", "user", user, "err", err)
 		return j.Notice, nil
 	}
@@ -109,10 +110,10 @@ func (b *Bridge) ask(ctx context.Context, owner, one person, text string) error 
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
-	token, err := b.post(ctx, admitKey(one), owner.Chat, Card{
+	token, err := b.post(ctx, admitKey(one), owner.Chat, cards.Card{
 		Kind: cardAdmit, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
-		Choices: [][]Choice{{
+		Choices: [][]cards.Choice{{
 			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
 			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
 		}},
@@ -129,13 +130,13 @@ func admitKey(one person) string {
 }
 
 // admit decides about a newcomer as the owner has pressed.
-func (b *Bridge) admit(ctx context.Context, press CardPress) (CardResult, error) {
+func (b *Bridge) admit(ctx context.Context, press cards.Press) (cards.Result, error) {
 	var who newcomer
 	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
-		return CardResult{}, fmt.Errorf("decode newcomer: %w", err)
+		return cards.Result{}, fmt.Errorf("decode newcomer: %w", err)
 	}
 	if !press.Expired && press.Role < toolgroups.RoleOwner {
-		return CardResult{Toast: "Only my owner decides about this."}, nil
+		return cards.Result{Toast: "Only my owner decides about this."}, nil
 	}
 	b.people.changing.Lock()
 	defer b.people.changing.Unlock()
@@ -147,23 +148,23 @@ func (b *Bridge) admit(ctx context.Context, press CardPress) (CardResult, error)
 	case press.Expired:
 		return undecided(who), nil
 	case !known:
-		return CardResult{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
+		return cards.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
-		return CardResult{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
+		return cards.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
 			b.letIn(ctx, one, isUser, press.User)
 	case one.Standing.role() > toolgroups.RoleStranger:
-		return CardResult{Toast: "They were let in already; /people changes that."}, nil
+		return cards.Result{Toast: "They were let in already; /people changes that."}, nil
 	}
 	b.log.Info("person refused", "user", one.User, "by", press.User)
-	return CardResult{
+	return cards.Result{
 		Close: true, Toast: "They are not told.",
 		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
 			one.title(), int(refusedAge.Hours()/24), one.User),
 	}, b.people.bar(ctx, one, press.User, b.cfg.Now())
 }
 
-func undecided(who newcomer) CardResult {
-	return CardResult{Text: "Nobody has decided about " + who.Title + ". When they write again, I ask again."}
+func undecided(who newcomer) cards.Result {
+	return cards.Result{Text: "Nobody has decided about " + who.Title + ". When they write again, I ask again."}
 }
 
 const welcome = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
@@ -179,7 +180,7 @@ func (b *Bridge) letIn(ctx context.Context, one person, as standing, by string) 
 	if one.Card == "" {
 		return nil
 	}
-	err := b.Post(ctx, admitKey(one), one.Chat, Card{Text: welcome})
+	err := b.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
 	if errors.Is(err, ErrUnwelcome) {
 		return nil // there is nobody to tell any more
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
@@ -44,7 +45,7 @@ func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args st
 	switch {
 	case len(words) == 0:
 		text, choices := b.listPeople(role)
-		return b.answerCard(ctx, j, Card{Kind: cardPeople, Text: text, Choices: choices})
+		return b.answerCard(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
 	case len(words) == 2 && words[0] == "remove":
 		text, _, err := b.removePerson(ctx, by, role, words[1])
 		return text, err
@@ -59,9 +60,9 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"/whoami tells everybody their own id."
 
 // listPeople returns the list, with a button for each whom this role can remove.
-func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]Choice) {
+func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]cards.Choice) {
 	var text strings.Builder
-	var choices [][]Choice
+	var choices [][]cards.Choice
 	known := b.people.all(func(p person) bool { return p.Standing.role() > toolgroups.RoleStranger })
 	for n, p := range known {
 		if n == maxListedPeople {
@@ -70,8 +71,8 @@ func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]Choice) {
 		}
 		fmt.Fprintf(&text, "- %s – %s since %s\n", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006"))
 		if p.Standing != isOwner && role > p.Standing.role() {
-			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), MaxLabel)
-			choices = append(choices, []Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
+			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), cards.MaxLabel)
+			choices = append(choices, []cards.Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
 		}
 	}
 	settings := func(entries []string, as standing) {
@@ -87,19 +88,19 @@ func (b *Bridge) listPeople(role toolgroups.Role) (string, [][]Choice) {
 }
 
 // peoplePressed removes somebody whose button was pressed in the list.
-func (b *Bridge) peoplePressed(ctx context.Context, press CardPress) (CardResult, error) {
+func (b *Bridge) peoplePressed(ctx context.Context, press cards.Press) (cards.Result, error) {
 	if press.Expired {
-		return CardResult{}, nil
+		return cards.Result{}, nil
 	}
 	if press.Role < toolgroups.RoleAdmin {
-		return CardResult{Toast: "Sorry, this is for my administrators."}, nil
+		return cards.Result{Toast: "Sorry, this is for my administrators."}, nil
 	}
 	_, toast, err := b.removePerson(ctx, press.User, press.Role, press.Choice)
 	if err != nil {
-		return CardResult{}, err
+		return cards.Result{}, err
 	}
 	text, choices := b.listPeople(press.Role)
-	return CardResult{Toast: toast, Text: text, Choices: choices, Close: len(choices) == 0}, nil
+	return cards.Result{Toast: toast, Text: text, Choices: choices, Close: len(choices) == 0}, nil
 }
 
 // removePerson takes back what was given to somebody in a chat. It holds at once: what

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"strings"
 	"sync"
 	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 // A stranger is told once in this time how to be let in; what else they send is dropped

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -159,7 +160,7 @@ func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.Histo
 	card.Data, card.Expires = data, expires
 	key := strings.Join([]string{kindApproval, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
 	asked.Card, err = b.post(ctx, key, j.Address().Chat, card)
-	if errors.Is(err, ErrNoButtons) {
+	if errors.Is(err, cards.ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
 	if err != nil {
@@ -175,14 +176,14 @@ func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.Histo
 // decided is what has come of a request. Who decided is looked up again: they may have
 // lost the right since.
 func (b *Bridge) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, policy Policy) (agent.Decision, error) {
-	kept, err := b.cards.load(ctx, a.Card)
+	kept, err := b.cards.Load(ctx, a.Card)
 	if err != nil {
 		return agent.Decision{}, err
 	}
 	if kept == nil {
 		return deny("its request for approval is gone")
 	}
-	if kept.open() {
+	if kept.Open() {
 		return agent.Decision{Verdict: agent.Pending}, nil
 	}
 	var r request
@@ -199,7 +200,7 @@ func (b *Bridge) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, pol
 		b.measureDecision(j.Message.Chat.Platform, decision.Choice)
 	}
 	switch {
-	case kept.How == cardUnseen:
+	case kept.How == cards.Unseen:
 		return deny("it could not be shown to a person")
 	case r.Decision == nil || r.Decision.Choice == jobs.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.Minutes(b.cfg.ApprovalTimeout))
@@ -226,17 +227,17 @@ func (b *Bridge) roleNow(user string) toolgroups.Role {
 }
 
 // pressApproval handles the buttons of a request.
-func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, error) {
+func (b *Bridge) pressApproval(_ context.Context, press cards.Press) (cards.Result, error) {
 	var r request
 	if err := json.Unmarshal(press.Card.Data, &r); err != nil {
-		return CardResult{}, fmt.Errorf("decode request: %w", err)
+		return cards.Result{}, fmt.Errorf("decode request: %w", err)
 	}
 	d := jobs.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: b.cfg.Now()}
 	by := "by " + wording.Shown(who(&d)) + "."
 	if r.Direct {
 		by = ""
 	}
-	result := CardResult{Close: true}
+	result := cards.Result{Close: true}
 	switch {
 	case press.Expired:
 		d = jobs.Decision{Choice: jobs.ChoiceExpired, At: d.At}
@@ -246,7 +247,7 @@ func (b *Bridge) pressApproval(_ context.Context, press CardPress) (CardResult, 
 	case press.Choice == jobs.ChoiceAllow && r.mayAllow(press.User, press.Role):
 		result.Toast, result.Text = "Allowed once.", "✅ **Allowed once** "+by
 	default:
-		return CardResult{Toast: r.refusal()}, nil
+		return cards.Result{Toast: r.refusal()}, nil
 	}
 	r.Decision = &d
 	result.Text = overText(press.Card.Text, result.Text)
@@ -269,11 +270,11 @@ func (r *request) refusal() string {
 // movedOn reports whether one of the decisions that a job waits for is there.
 func (b *Bridge) movedOn(ctx context.Context, undecided []string) (bool, error) {
 	for _, token := range undecided {
-		kept, err := b.cards.load(ctx, token)
+		kept, err := b.cards.Load(ctx, token)
 		if err != nil {
 			return false, err
 		}
-		if kept == nil || !kept.open() {
+		if kept == nil || !kept.Open() {
 			return true, nil
 		}
 	}

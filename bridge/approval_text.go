@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
@@ -27,8 +28,8 @@ const (
 )
 
 // approvalCard is the question whether a call may run.
-func approvalCard(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) Card {
-	card := Card{Kind: kindApproval, ReplyTo: j.Message.ID, Choices: [][]Choice{{
+func approvalCard(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) cards.Card {
+	card := cards.Card{Kind: kindApproval, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
 		{Label: "Allow once", Value: jobs.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: jobs.ChoiceDeny, Style: chats.StyleDanger},
 	}}}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
 )
@@ -118,7 +119,7 @@ func (l *lane) unhold(cause error) {
 }
 
 // release lets the turn go on that waits for a card.
-func (b *Bridge) release(kept *keptCard) {
+func (b *Bridge) release(kept *cards.Kept) {
 	var r request
 	if kept.Kind != kindApproval || json.Unmarshal(kept.Data, &r) != nil {
 		return
@@ -146,7 +147,7 @@ func (b *Bridge) hint(ctx context.Context, l *lane, j *jobs.Job) {
 		b.isCommand(j) || ofCard(j) || j.Message.Kind == jobs.KindLoad || j.Notice != "" {
 		return
 	}
-	err := b.Post(ctx, "wait/"+held.cards[0], j.Message.Chat, Card{
+	err := b.Post(ctx, "wait/"+held.cards[0], j.Message.Chat, cards.Card{
 		ReplyTo: j.Message.ID,
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
@@ -345,12 +346,12 @@ func TestAttack02EditsWaitToo(t *testing.T) {
 		r := newRig(t, echo, func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			cfg.Platforms = []chats.Platform{editable{o}}
-			cfg.Cards = map[string]bridge.CardHandler{"test": func(context.Context, bridge.CardPress) (bridge.CardResult, error) {
-				return bridge.CardResult{Text: "pressed", Close: true}, nil
+			cfg.Cards = map[string]cards.Handler{"test": func(context.Context, cards.Press) (cards.Result, error) {
+				return cards.Result{Text: "pressed", Close: true}, nil
 			}}
 		})
-		err := r.bridge.Post(t.Context(), "k", chats.Chat{Platform: "fake", ID: "1"}, bridge.Card{
-			Kind: "test", Text: "question", Choices: [][]bridge.Choice{{{Label: "yes", Value: "yes"}}},
+		err := r.bridge.Post(t.Context(), "k", chats.Chat{Platform: "fake", ID: "1"}, cards.Card{
+			Kind: "test", Text: "question", Choices: [][]cards.Choice{{{Label: "yes", Value: "yes"}}},
 		})
 		if err != nil {
 			t.Fatal(err)

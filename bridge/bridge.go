@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -56,7 +57,7 @@ type Config struct {
 	// [DefaultApprovalTimeout].
 	ApprovalTimeout time.Duration
 	// Cards handle the presses of cards, by [Card.Kind].
-	Cards map[string]CardHandler
+	Cards map[string]cards.Handler
 	// DataDir holds the folder of workspaces.
 	DataDir string
 	// Router decides which tools stand in the tools array of a request. Nil means the
@@ -72,7 +73,7 @@ type Config struct {
 	// Refused, if not nil, makes the card with which a turn is answered for which there is
 	// no budget; its text has to say so. The error is that of the turn. Tasks and
 	// platforms without buttons get the notice of the error alone.
-	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (Card, error)
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (cards.Card, error)
 	// Savings, if not nil, says in a sentence for /tools what loading tools when they are
 	// needed has saved in a chat so far.
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
@@ -158,8 +159,8 @@ type Bridge struct {
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
-	cards     cards
-	handlers  map[string]CardHandler
+	cards     cards.Store
+	handlers  map[string]cards.Handler
 	expiry    *expiry
 	platforms map[string]chats.Platform
 	breakers  map[string]*breaker // one for each platform
@@ -221,8 +222,8 @@ func New(cfg Config) (*Bridge, error) {
 		cfg:       cfg,
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
-		jobs:      jobs.Store{Kv: cfg.Store},
-		cards:     cards{kv: cfg.Store},
+		jobs:      jobs.Store{KV: cfg.Store},
+		cards:     cards.Store{KV: cfg.Store},
 		expiry:    newExpiry(),
 		turns:     turns{free: cfg.MaxTurns},
 		sends:     make(chan struct{}, cfg.MaxTurns),
@@ -242,7 +243,7 @@ func New(cfg Config) (*Bridge, error) {
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
-	b.asides = jobs.Asides{Kv: cfg.Store, Log: b.log, Now: cfg.Now}
+	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)
 	b.history = sessions.NewCache(cfg.Store, cfg.WindowTokens)

@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
@@ -24,10 +25,10 @@ func broke(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 
 func asking(c *bridge.Config) {
 	v := &voter{}
-	c.Cards = map[string]bridge.CardHandler{"vote": v.handle}
-	c.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
+	c.Cards = map[string]cards.Handler{"vote": v.handle}
+	c.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
 		if !errors.Is(failure, errSpent) {
-			return bridge.Card{}, failure
+			return cards.Card{}, failure
 		}
 		card := vote()
 		card.Text = "Today's budget is used up, " + scope.User
@@ -66,8 +67,8 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 // A card without buttons is told, too.
 func TestC20ANoticeIsTold(t *testing.T) {
 	r := newRig(t, broke, asking, func(c *bridge.Config) {
-		c.Refused = func(context.Context, toolgroups.Scope, error) (bridge.Card, error) {
-			return bridge.Card{Kind: "vote", Text: "Please wait a minute."}, nil
+		c.Refused = func(context.Context, toolgroups.Scope, error) (cards.Card, error) {
+			return cards.Card{Kind: "vote", Text: "Please wait a minute."}, nil
 		}
 	})
 	r.accept(direct("1", "hello"))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
@@ -20,18 +21,18 @@ const expiryInterval = time.Second
 // expiry knows when the open cards end. It is only ever a copy of what the store has.
 type expiry struct {
 	mu   sync.Mutex
-	open map[string]*keptCard
+	open map[string]*cards.Kept
 	more chan struct{} // told when there is a first one
 }
 
 func newExpiry() *expiry {
-	return &expiry{open: make(map[string]*keptCard), more: make(chan struct{}, 1)}
+	return &expiry{open: make(map[string]*cards.Kept), more: make(chan struct{}, 1)}
 }
 
-func (e *expiry) add(kept *keptCard) {
+func (e *expiry) add(kept *cards.Kept) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open[kept.Token] = &keptCard{Card: Card{Expires: kept.Expires}, Token: kept.Token, Chat: kept.Chat}
+	e.open[kept.Token] = &cards.Kept{Card: cards.Card{Expires: kept.Expires}, Token: kept.Token, Chat: kept.Chat}
 	select {
 	case e.more <- struct{}{}:
 	default:
@@ -45,7 +46,7 @@ func (e *expiry) done(token string) {
 }
 
 // due returns the cards whose time is over, and whether there are any at all.
-func (e *expiry) due(now time.Time) (over []*keptCard, any bool) {
+func (e *expiry) due(now time.Time) (over []*cards.Kept, any bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, kept := range e.open {
@@ -81,7 +82,7 @@ func (b *Bridge) watchCards(ctx context.Context) {
 }
 
 // expire makes the job that ends a card.
-func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
+func (b *Bridge) expire(ctx context.Context, kept *cards.Kept) error {
 	j := b.cardJob(jobs.KindExpire, kept, kept.Token)
 	added, err := b.jobs.Add(ctx, j)
 	if err != nil {
@@ -99,17 +100,17 @@ func (b *Bridge) expire(ctx context.Context, kept *keptCard) error {
 func (b *Bridge) endCard(ctx context.Context, j *jobs.Job) error {
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
-	kept, err := b.cards.load(limited, j.Card)
+	kept, err := b.cards.Load(limited, j.Card)
 	switch {
 	case err != nil || kept == nil:
 		return err
-	case !kept.open():
+	case !kept.Open():
 		return b.settled(limited, kept)
 	case j.Tries >= pressTries:
-		return b.closeCard(limited, kept, CardResult{}, cardExpired)
+		return b.closeCard(limited, kept, cards.Result{}, cards.Expired)
 	}
 	j.Tries++
-	return b.lapse(limited, kept, cardExpired)
+	return b.lapse(limited, kept, cards.Expired)
 }
 
 // What stands under a card that nobody decided.
@@ -119,11 +120,11 @@ const (
 )
 
 // lapse closes a card that nobody has decided.
-func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
-	result := CardResult{}
+func (b *Bridge) lapse(ctx context.Context, kept *cards.Kept, how cards.End) error {
+	result := cards.Result{}
 	if handler := b.handlers[kept.Kind]; handler != nil {
 		var err error
-		result, err = b.recovered(handler)(ctx, CardPress{
+		result, err = b.recovered(handler)(ctx, cards.Press{
 			Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card,
 		})
 		if err != nil {
@@ -134,21 +135,21 @@ func (b *Bridge) lapse(ctx context.Context, kept *keptCard, how cardEnd) error {
 }
 
 // closeCard ends a card that nobody has decided; a result without a text gets a note.
-func (b *Bridge) closeCard(ctx context.Context, kept *keptCard, result CardResult, how cardEnd) error {
-	if !kept.take(result) {
+func (b *Bridge) closeCard(ctx context.Context, kept *cards.Kept, result cards.Result, how cards.End) error {
+	if !kept.Take(result) {
 		note := noteExpired
-		if how == cardUnseen {
+		if how == cards.Unseen {
 			note = noteUnseen
 		}
 		kept.Text += "\n\n" + note
 	}
-	kept.end(b.cfg.Now(), how)
+	kept.End(b.cfg.Now(), how)
 	return b.keepResult(ctx, kept)
 }
 
 // recovered has a handler that panics change nothing.
-func (b *Bridge) recovered(handler CardHandler) CardHandler {
-	return func(ctx context.Context, press CardPress) (result CardResult, err error) {
+func (b *Bridge) recovered(handler cards.Handler) cards.Handler {
+	return func(ctx context.Context, press cards.Press) (result cards.Result, err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				b.log.Error("handler of an expired card panicked", "kind", press.Card.Kind, "panic", r, "stack", string(debug.Stack()))
@@ -160,8 +161,8 @@ func (b *Bridge) recovered(handler CardHandler) CardHandler {
 
 // openCards finds the cards that a former run left open.
 func (b *Bridge) openCards(ctx context.Context) error {
-	return b.cards.each(ctx, func(kept *keptCard) error {
-		if kept.open() {
+	return b.cards.Each(ctx, func(kept *cards.Kept) error {
+		if kept.Open() {
 			b.expiry.add(kept)
 		}
 		return nil

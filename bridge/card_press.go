@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -141,11 +142,11 @@ var errUnseen = errors.New("bridge: the card is still being sent")
 
 func (b *Bridge) press(ctx context.Context, j *jobs.Job) (string, error) {
 	m := j.Message
-	token, version, index, ok := parsePress(m.Text)
+	token, version, index, ok := cards.ParsePress(m.Text)
 	if !ok {
 		return toastUnknown, nil
 	}
-	kept, err := b.cards.load(ctx, token)
+	kept, err := b.cards.Load(ctx, token)
 	if err != nil {
 		return "", err
 	}
@@ -159,10 +160,10 @@ func (b *Bridge) press(ctx context.Context, j *jobs.Job) (string, error) {
 		return toastUnknown, nil
 	case b.role(m) == toolgroups.RoleStranger:
 		return toastStranger, nil
-	case !kept.open():
+	case !kept.Open():
 		return toastOf(kept), b.settled(ctx, kept)
 	case !b.cfg.Now().Before(kept.Expires):
-		return toastExpired, b.lapse(ctx, kept, cardExpired)
+		return toastExpired, b.lapse(ctx, kept, cards.Expired)
 	case len(kept.IDs) == 0:
 		return "", errUnseen
 	case m.On != kept.IDs[len(kept.IDs)-1] && !kept.Twice:
@@ -177,18 +178,18 @@ func (b *Bridge) press(ctx context.Context, j *jobs.Job) (string, error) {
 	return b.choose(ctx, j, kept, choices[index].Value)
 }
 
-func toastOf(kept *keptCard) string {
+func toastOf(kept *cards.Kept) string {
 	switch kept.How {
-	case cardExpired:
+	case cards.Expired:
 		return toastExpired
-	case cardUnseen, cardVoid:
+	case cards.Unseen, cards.Void:
 		return toastUnknown
 	}
 	return toastDecided
 }
 
 // choose has the handler decide, and keeps what it decided.
-func (b *Bridge) choose(ctx context.Context, j *jobs.Job, kept *keptCard, choice string) (string, error) {
+func (b *Bridge) choose(ctx context.Context, j *jobs.Job, kept *cards.Kept, choice string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -197,51 +198,37 @@ func (b *Bridge) choose(ctx context.Context, j *jobs.Job, kept *keptCard, choice
 	if err != nil {
 		return "", err
 	}
-	result, err := b.handlers[kept.Kind](ctx, CardPress{
-		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, token: kept.Token,
+	result, err := b.handlers[kept.Kind](ctx, cards.Press{
+		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
 	})
 	if err != nil {
 		return "", fmt.Errorf("handle a press of %s: %w", kept.Kind, err)
 	}
-	if err := checkChoices(result.Choices); err != nil {
+	if err := cards.CheckChoices(result.Choices); err != nil {
 		return "", err
 	}
 	kept.Press, kept.Toast = j.Key(), result.Toast
-	changed := kept.take(result)
+	changed := kept.Take(result)
 	if result.Close {
-		kept.end(b.cfg.Now(), cardClosed)
+		kept.End(b.cfg.Now(), cards.Closed)
 	} else if changed {
 		kept.Version++
 	}
 	return result.Toast, b.keepResult(ctx, kept)
 }
 
-// take changes what the card says, and reports whether it did.
-func (c *keptCard) take(result CardResult) bool {
-	if result.Data != nil {
-		c.Data = result.Data
-	}
-	if result.Text != "" {
-		c.Text = result.Text
-	}
-	if result.Choices != nil {
-		c.Choices = result.Choices
-	}
-	return result.Text != "" || result.Choices != nil
-}
-
 // keepResult writes what became of a card. Where somebody else changed it meanwhile,
 // what was decided is decided again, about what it is now.
-func (b *Bridge) keepResult(ctx context.Context, kept *keptCard) error {
-	if err := b.cards.put(ctx, kept); err != nil {
+func (b *Bridge) keepResult(ctx context.Context, kept *cards.Kept) error {
+	if err := b.cards.Put(ctx, kept); err != nil {
 		return err
 	}
 	return b.settled(ctx, kept)
 }
 
 // settled does what follows from a change that is on disk. It bears repeating.
-func (b *Bridge) settled(ctx context.Context, kept *keptCard) error {
-	if !kept.open() {
+func (b *Bridge) settled(ctx context.Context, kept *cards.Kept) error {
+	if !kept.Open() {
 		b.expiry.done(kept.Token)
 		b.release(kept)
 	}
@@ -250,14 +237,14 @@ func (b *Bridge) settled(ctx context.Context, kept *keptCard) error {
 
 // void closes a card whose question is over, with a line that says why.
 func (b *Bridge) void(ctx context.Context, token, note string) error {
-	kept, err := b.cards.update(ctx, token, func(kept *keptCard) {
-		if kept.open() {
+	kept, err := b.cards.Update(ctx, token, func(kept *cards.Kept) {
+		if kept.Open() {
 			if kept.Kind == kindApproval {
 				kept.Text = overText(kept.Text, note)
 			} else {
 				kept.Text += "\n\n" + note
 			}
-			kept.end(b.cfg.Now(), cardVoid)
+			kept.End(b.cfg.Now(), cards.Void)
 		}
 	})
 	if kept == nil || err != nil {
@@ -268,7 +255,7 @@ func (b *Bridge) void(ctx context.Context, token, note string) error {
 
 // refreshLater has the message of a card show what the card is now. When it returns nil,
 // that is on disk.
-func (b *Bridge) refreshLater(ctx context.Context, kept *keptCard, why string) error {
+func (b *Bridge) refreshLater(ctx context.Context, kept *cards.Kept, why string) error {
 	if kept.Version == 1 {
 		return nil
 	}
@@ -280,7 +267,7 @@ func (b *Bridge) refreshLater(ctx context.Context, kept *keptCard, why string) e
 	return err
 }
 
-func (b *Bridge) cardJob(kind chats.Kind, kept *keptCard, id string) *jobs.Job {
+func (b *Bridge) cardJob(kind chats.Kind, kept *cards.Kept, id string) *jobs.Job {
 	return &jobs.Job{
 		Message: chats.Message{Chat: kept.Chat, ID: id, Kind: kind, User: "bot", Time: b.cfg.Now()},
 		Card:    kept.Token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now(),
@@ -290,7 +277,7 @@ func (b *Bridge) cardJob(kind chats.Kind, kept *keptCard, id string) *jobs.Job {
 // refresh edits the messages of a card. Where its text has got more or fewer parts than
 // there are messages, the last message shows the last part and the others stay.
 func (b *Bridge) refresh(ctx context.Context, j *jobs.Job) error {
-	kept, err := b.cards.load(ctx, j.Card)
+	kept, err := b.cards.Load(ctx, j.Card)
 	if err != nil {
 		return err
 	}

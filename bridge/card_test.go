@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
@@ -22,11 +23,11 @@ import (
 // voter handles cards of the kind vote.
 type voter struct {
 	mu      sync.Mutex
-	presses []bridge.CardPress
-	decide  func(bridge.CardPress) (bridge.CardResult, error)
+	presses []cards.Press
+	decide  func(cards.Press) (cards.Result, error)
 }
 
-func (v *voter) handle(_ context.Context, press bridge.CardPress) (bridge.CardResult, error) {
+func (v *voter) handle(_ context.Context, press cards.Press) (cards.Result, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.presses = append(v.presses, press)
@@ -34,12 +35,12 @@ func (v *voter) handle(_ context.Context, press bridge.CardPress) (bridge.CardRe
 		return v.decide(press)
 	}
 	if press.Expired {
-		return bridge.CardResult{Text: "nobody voted"}, nil
+		return cards.Result{Text: "nobody voted"}, nil
 	}
-	return bridge.CardResult{Toast: "thanks", Text: press.User + " chose " + press.Choice, Close: true}, nil
+	return cards.Result{Toast: "thanks", Text: press.User + " chose " + press.Choice, Close: true}, nil
 }
 
-func (v *voter) seen() []bridge.CardPress {
+func (v *voter) seen() []cards.Press {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.presses)
@@ -47,7 +48,7 @@ func (v *voter) seen() []bridge.CardPress {
 
 func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	return func(c *bridge.Config) {
-		c.Cards = map[string]bridge.CardHandler{"vote": v.handle}
+		c.Cards = map[string]cards.Handler{"vote": v.handle}
 		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		for _, f := range change {
 			f(c)
@@ -55,15 +56,15 @@ func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	}
 }
 
-func vote() bridge.Card {
-	return bridge.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]bridge.Choice{
+func vote() cards.Card {
+	return cards.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]cards.Choice{
 		{{Label: "Yes", Value: "yes", Style: chats.StylePrimary}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
 	}}
 }
 
 var chatOne = chats.Chat{Platform: "fake", ID: "1"}
 
-func (r *rig) post(key string, to chats.Chat, card bridge.Card) {
+func (r *rig) post(key string, to chats.Chat, card cards.Card) {
 	r.t.Helper()
 	if err := r.bridge.Post(r.t.Context(), key, to, card); err != nil {
 		r.t.Fatal(err)
@@ -252,10 +253,10 @@ func TestC17CardThatMayStandTwice(t *testing.T) {
 
 func TestCardChangesItsButtons(t *testing.T) {
 	v := &voter{}
-	v.decide = func(p bridge.CardPress) (bridge.CardResult, error) {
-		return bridge.CardResult{
+	v.decide = func(p cards.Press) (cards.Result, error) {
+		return cards.Result{
 			Toast: p.Choice, Text: "page " + p.Choice, Data: json.RawMessage(fmt.Sprintf("%q", p.Choice)),
-			Choices: [][]bridge.Choice{{{Label: "Back", Value: "back of " + string(p.Card.Data)}}},
+			Choices: [][]cards.Choice{{{Label: "Back", Value: "back of " + string(p.Card.Data)}}},
 		}, nil
 	}
 	r := newRig(t, echo, voting(v))
@@ -293,8 +294,8 @@ func TestCardWithLeadAndReply(t *testing.T) {
 			t.Errorf("part %d: %+v", i, s)
 		}
 	}
-	v.decide = func(bridge.CardPress) (bridge.CardResult, error) {
-		return bridge.CardResult{Close: true, Text: "1\f2"}, nil
+	v.decide = func(cards.Press) (cards.Result, error) {
+		return cards.Result{Close: true, Text: "1\f2"}, nil
 	}
 	r.accept(pressOn(all[3], "p", "9", all[3].button(t, "Yes")))
 	r.platform.until(t, "edit", func(all []sent) bool { return fmt.Sprint(texts(all)) == "[long story 1 2]" && all[3].buttons == nil })
@@ -305,7 +306,7 @@ func TestCardOfACommand(t *testing.T) {
 	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"},
-			Ask: func(_ context.Context, call bridge.CommandCall) (bridge.Card, error) {
+			Ask: func(_ context.Context, call bridge.CommandCall) (cards.Card, error) {
 				card := vote()
 				card.Text = "Tea, " + call.Args + "?"
 				return card, nil
@@ -327,14 +328,14 @@ func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 	v := &voter{}
 	r := newRig(t, echo, voting(v, func(c *bridge.Config) {
 		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
-		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (bridge.Card, error) {
+		c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea", Description: "Tea"}, Ask: func(context.Context, bridge.CommandCall) (cards.Card, error) {
 			return vote(), nil
 		}}}
 	}))
-	if err := r.bridge.Post(t.Context(), "a", chatOne, vote()); !errors.Is(err, bridge.ErrNoButtons) {
+	if err := r.bridge.Post(t.Context(), "a", chatOne, vote()); !errors.Is(err, cards.ErrNoButtons) {
 		t.Errorf("error %v", err)
 	}
-	r.post("b", chatOne, bridge.Card{Text: "a notice"})
+	r.post("b", chatOne, cards.Card{Text: "a notice"})
 	r.platform.wait(t, 1)
 	r.accept(direct("1", "/tea"))
 	if got := strings.TrimSpace(r.platform.wait(t, 2)[1].text); got != "Tea?" {
@@ -345,14 +346,14 @@ func TestCardOnAPlatformWithoutButtons(t *testing.T) {
 func TestCardsThatAreRefused(t *testing.T) {
 	r := newRig(t, echo, voting(&voter{}))
 	many := vote()
-	many.Choices = append(many.Choices, slices.Repeat([]bridge.Choice{{Label: "x"}}, 60))
+	many.Choices = append(many.Choices, slices.Repeat([]cards.Choice{{Label: "x"}}, 60))
 	unlabelled := vote()
-	unlabelled.Choices = [][]bridge.Choice{{{Value: "x"}}}
+	unlabelled.Choices = [][]cards.Choice{{{Value: "x"}}}
 	long := vote()
 	long.Choices[0][0].Label = strings.Repeat("é", 41)
 	unknown := vote()
 	unknown.Kind = "poll"
-	for name, card := range map[string]bridge.Card{"many": many, "unlabelled": unlabelled, "long": long, "unknown": unknown} {
+	for name, card := range map[string]cards.Card{"many": many, "unlabelled": unlabelled, "long": long, "unknown": unknown} {
 		if err := r.bridge.Post(t.Context(), name, chatOne, card); err == nil {
 			t.Errorf("%s: posted", name)
 		}
@@ -363,7 +364,7 @@ func TestCardsThatAreRefused(t *testing.T) {
 }
 
 func TestCardHandlerThatPanics(t *testing.T) {
-	v := &voter{decide: func(bridge.CardPress) (bridge.CardResult, error) { panic("ouch") }}
+	v := &voter{decide: func(cards.Press) (cards.Result, error) { panic("ouch") }}
 	r := newRig(t, echo, voting(v))
 	r.post("a", chatOne, vote())
 	shown := r.platform.wait(t, 1)[0]
@@ -437,11 +438,11 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 // other cards of the chat from being pressed.
 func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
 	v, c := &voter{}, &clock{}
-	v.decide = func(p bridge.CardPress) (bridge.CardResult, error) {
+	v.decide = func(p cards.Press) (cards.Result, error) {
 		if p.Expired {
-			return bridge.CardResult{}, errors.New("damaged")
+			return cards.Result{}, errors.New("damaged")
 		}
-		return bridge.CardResult{Toast: "thanks", Close: true}, nil
+		return cards.Result{Toast: "thanks", Close: true}, nil
 	}
 	r := newRig(t, echo, voting(v, func(cfg *bridge.Config) { cfg.Now = c.Now }))
 	card := vote()

@@ -163,12 +163,12 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 			return nil
 		}
 	}
-	kept, err := b.cards.load(ctx, j.Card)
+	kept, err := b.cards.Load(ctx, j.Card)
 	if err != nil {
 		return err
 	}
 	j.Parts = []jobs.SentPart{}
-	if kept != nil && kept.shown() {
+	if kept != nil && kept.Shown() {
 		j.Parts, _ = b.renderCard(j, kept)
 	}
 	return nil

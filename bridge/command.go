@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -34,7 +35,7 @@ type Command struct {
 	Role toolgroups.Role
 	// Ask, where it is set, is called instead of Run: the answer is a card. Where the
 	// platform has no buttons its text goes out without them.
-	Ask func(ctx context.Context, call CommandCall) (Card, error)
+	Ask func(ctx context.Context, call CommandCall) (cards.Card, error)
 	// Run answers in Markdown. An error is retried, for what the person did wrong the
 	// answer says so.
 	Run func(ctx context.Context, call CommandCall) (string, error)
@@ -77,9 +78,9 @@ func bring(c Command) command {
 
 // answerCard has a job answered with a card. A command of the bridge's own returns what
 // it returns.
-func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card Card) (string, error) {
+func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card cards.Card) (string, error) {
 	kept, err := b.keepCard(ctx, j.Message.Chat, card)
-	if errors.Is(err, ErrNoButtons) {
+	if errors.Is(err, cards.ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
 	if err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
+
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"time"
 )
 
 const (
@@ -109,7 +111,7 @@ func (b *Bridge) refuses(ctx context.Context, l *lane, j *jobs.Job) (bool, error
 	}
 	j.Notice = over.notice
 	if b.tellFull(over.whose) {
-		if err := b.Post(ctx, "full/"+j.Key(), j.Message.Chat, Card{ReplyTo: j.Message.ID, Text: over.notice}); err != nil {
+		if err := b.Post(ctx, "full/"+j.Key(), j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: over.notice}); err != nil {
 			b.burstOver(over.whose)
 			return true, err
 		}

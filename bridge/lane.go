@@ -3,10 +3,11 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"slices"
 	"sync"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 // lane holds the jobs of one chat. Messages are answered one after another in the

@@ -1,9 +1,10 @@
 package bridge
 
 import (
+	"time"
+
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/wording"
-	"time"
 )
 
 // DefaultStaleAfter is how old a message may be when it arrives before its answer says

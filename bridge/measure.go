@@ -2,9 +2,10 @@ package bridge
 
 import (
 	"errors"
+	"time"
+
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"time"
 )
 
 // Measured is something that a bridge counts. The values are a closed set.

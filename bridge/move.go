@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -308,9 +309,9 @@ func (b *Bridge) move(ctx context.Context, from, to chats.Chat) error {
 // moveCards shows the open cards of a chat that moves in the new one. Those that were not
 // sent yet are sent there anyway.
 func (b *Bridge) moveCards(ctx context.Context, from, to chats.Chat) error {
-	var there []*keptCard
-	err := b.cards.each(ctx, func(kept *keptCard) error {
-		if kept.open() && len(kept.IDs) > 0 && unthreaded(kept.Chat) == from {
+	var there []*cards.Kept
+	err := b.cards.Each(ctx, func(kept *cards.Kept) error {
+		if kept.Open() && len(kept.IDs) > 0 && unthreaded(kept.Chat) == from {
 			there = append(there, kept)
 		}
 		return nil
@@ -327,7 +328,7 @@ func (b *Bridge) moveCards(ctx context.Context, from, to chats.Chat) error {
 		if err != nil {
 			return err
 		}
-		_, err = b.cards.update(ctx, kept.Token, func(kept *keptCard) {
+		_, err = b.cards.Update(ctx, kept.Token, func(kept *cards.Kept) {
 			if unthreaded(kept.Chat) == from {
 				kept.Chat, kept.IDs = chat, nil
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -57,10 +58,10 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (stri
 }
 
 // panel makes the card for a conversation as it is now.
-func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (Card, error) {
+func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (cards.Card, error) {
 	loaded, err := sessions.LoadedGroups(ctx, b.store, scope.Session)
 	if err != nil {
-		return Card{}, err
+		return cards.Card{}, err
 	}
 	registry := b.cfg.Tools()
 	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
@@ -77,7 +78,7 @@ func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (C
 			text += " " + saved
 		}
 	}
-	card := Card{Kind: cardTools, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
+	card := cards.Card{Kind: cardTools, Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
 	list := groupList(registry, loaded)
 	text += "\n\nLoaded in this conversation: " + wording.ListOr(loaded, "none yet") + ". /clear unloads them."
 	if len(card.Choices) > 0 {
@@ -114,24 +115,24 @@ func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgrou
 }
 
 // panelButtons are those of one page.
-func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
+func panelButtons(groups []toolgroups.Group, page int) [][]cards.Choice {
 	pages := (len(groups) + panelPage - 1) / panelPage
 	page = min(max(page, 0), max(pages-1, 0))
-	var rows [][]Choice
+	var rows [][]cards.Choice
 	shown := groups[page*panelPage : min((page+1)*panelPage, len(groups))]
 	for row := range slices.Chunk(shown, panelRow) {
-		var choices []Choice
+		var choices []cards.Choice
 		for _, g := range row {
-			choices = append(choices, Choice{Label: panelLabel(g), Value: choiceLoad + " " + g.Name})
+			choices = append(choices, cards.Choice{Label: panelLabel(g), Value: choiceLoad + " " + g.Name})
 		}
 		rows = append(rows, choices)
 	}
-	var turn []Choice
+	var turn []cards.Choice
 	if page > 0 {
-		turn = append(turn, Choice{Label: "‹ Back", Value: choicePage + " " + strconv.Itoa(page-1)})
+		turn = append(turn, cards.Choice{Label: "‹ Back", Value: choicePage + " " + strconv.Itoa(page-1)})
 	}
 	if page < pages-1 {
-		turn = append(turn, Choice{Label: "More ›", Value: choicePage + " " + strconv.Itoa(page+1)})
+		turn = append(turn, cards.Choice{Label: "More ›", Value: choicePage + " " + strconv.Itoa(page+1)})
 	}
 	if turn != nil {
 		rows = append(rows, turn)
@@ -140,65 +141,65 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 }
 
 func panelLabel(g toolgroups.Group) string {
-	return runes.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
+	return runes.Clip(cmp.Or(g.DisplayName, g.Name), cards.MaxLabel)
 }
 
 // pressTools handles the buttons of the panel.
-func (b *Bridge) pressTools(ctx context.Context, press CardPress) (CardResult, error) {
+func (b *Bridge) pressTools(ctx context.Context, press cards.Press) (cards.Result, error) {
 	what, value, _ := strings.Cut(press.Choice, " ")
 	switch {
 	case press.Expired:
-		return CardResult{}, nil
+		return cards.Result{}, nil
 	case what == choiceLoad:
 		return b.loadLater(ctx, press, value)
 	}
 	page, _ := strconv.Atoi(value) // the bridge wrote it
 	card, err := b.panel(ctx, press.Scope, page)
 	if err != nil {
-		return CardResult{}, err
+		return cards.Result{}, err
 	}
-	return CardResult{Text: card.Text, Choices: keepRows(card.Choices)}, nil
+	return cards.Result{Text: card.Text, Choices: keepRows(card.Choices)}, nil
 }
 
 // keepRows has no buttons mean none, not that they stay.
-func keepRows(rows [][]Choice) [][]Choice {
+func keepRows(rows [][]cards.Choice) [][]cards.Choice {
 	if rows == nil {
-		return [][]Choice{}
+		return [][]cards.Choice{}
 	}
 	return rows
 }
 
 // loadLater has a group loaded when it is its turn. The job is on disk when it returns.
-func (b *Bridge) loadLater(ctx context.Context, press CardPress, name string) (CardResult, error) {
+func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) (cards.Result, error) {
 	group, ok := b.cfg.Tools().Group(name)
 	switch {
 	case !ok:
-		return CardResult{Toast: "This tool group is not there any more."}, nil
+		return cards.Result{Toast: "This tool group is not there any more."}, nil
 	case press.Role < group.Role:
-		return CardResult{Toast: "Sorry, this tool group is for administrators."}, nil
+		return cards.Result{Toast: "Sorry, this tool group is for administrators."}, nil
 	}
 	l := b.lane(press.Place)
 	defer b.leave(l)
 	waiting, running := l.load()
 	if waiting >= b.cfg.MaxWaiting {
-		return CardResult{Toast: toastBusy}, nil
+		return cards.Result{Toast: toastBusy}, nil
 	}
 	m := chats.Message{
-		Chat: press.Place, ID: jobs.Hash(press.token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
+		Chat: press.Place, ID: jobs.Hash(press.Token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
 	if err := b.check(m); err != nil {
-		return CardResult{}, err
+		return cards.Result{}, err
 	}
-	j := &jobs.Job{Message: m, Card: press.token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
+	j := &jobs.Job{Message: m, Card: press.Token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	if err := b.enqueue(ctx, j); err != nil {
-		return CardResult{}, err
+		return cards.Result{}, err
 	}
 	toast := "Loading " + panelLabel(group) + "."
 	if running {
 		toast = "I load " + panelLabel(group) + " when I am done with the present answer."
 	}
-	return CardResult{Toast: toast}, nil
+	return cards.Result{Toast: toast}, nil
 }
 
 // attemptLoad loads a group and has the card show it.
@@ -229,9 +230,9 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	if refused != "" {
 		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
-	kept, err := b.cards.update(ctx, j.Card, func(kept *keptCard) {
-		if kept.open() {
-			kept.take(CardResult{Text: card.Text, Choices: keepRows(card.Choices)})
+	kept, err := b.cards.Update(ctx, j.Card, func(kept *cards.Kept) {
+		if kept.Open() {
+			kept.Take(cards.Result{Text: card.Text, Choices: keepRows(card.Choices)})
 			kept.Version++
 		}
 	})

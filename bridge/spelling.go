@@ -1,9 +1,10 @@
 package bridge
 
 import (
-	"oneclaw/bridge/chats"
 	"regexp"
 	"strings"
+
+	"oneclaw/bridge/chats"
 )
 
 // namesOf matches each of these commands, as texts of ours name them.

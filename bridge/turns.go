@@ -3,10 +3,11 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"slices"
 	"sync"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 // turns bounds how many turns run at the same time. The others stand in line in the order

@@ -2,8 +2,9 @@ package bridge
 
 import (
 	"context"
-	"oneclaw/bridge/chats"
 	"time"
+
+	"oneclaw/bridge/chats"
 )
 
 // typingDelay is how long an answer may take before the bot shows that it is at work:

@@ -36,14 +36,13 @@ func (r *rig) jobs(prefix string, enough func([]jobs.Job) bool) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		var all []jobs.Job
 		for entry, err := range r.cfg.Store.List(r.t.Context(), storage.Range{Prefix: prefix}) {
-			var j jobs.Job
-			if err == nil {
-				err = json.Unmarshal(entry.Value, &j)
-			}
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			all = append(all, j)
+			var j jobs.Job
+			if json.Unmarshal(entry.Value, &j) == nil { // what does not decode is replaced soon
+				all = append(all, j)
+			}
 		}
 		if enough(all) {
 			return

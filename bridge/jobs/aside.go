@@ -44,7 +44,7 @@ type Aside struct {
 
 // Asides keeps what was set aside in a KV.
 type Asides struct {
-	Kv  storage.KV
+	KV  storage.KV
 	Log *slog.Logger
 	Now func() time.Time
 }
@@ -59,7 +59,7 @@ func (s Asides) Add(ctx context.Context, a Aside) error {
 	if err != nil {
 		return fmt.Errorf("encode what is set aside of %s: %w", a.Key, err)
 	}
-	if _, err := s.Kv.Put(ctx, AsideKey(a.Key), data, storage.Any); err != nil {
+	if _, err := s.KV.Put(ctx, AsideKey(a.Key), data, storage.Any); err != nil {
 		return fmt.Errorf("set %s aside: %w", a.Key, err)
 	}
 	s.Log.Error("set aside: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)
@@ -94,14 +94,14 @@ func decodeAside(entry storage.Entry) Aside {
 
 // Prune removes what was set aside before the given time.
 func (s Asides) Prune(ctx context.Context, before time.Time) error {
-	for entry, err := range s.Kv.List(ctx, storage.Range{Prefix: asidePrefix}) {
+	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: asidePrefix}) {
 		if err != nil {
 			return fmt.Errorf("list what was set aside: %w", err)
 		}
 		if !decodeAside(entry).Time.Before(before) {
 			continue
 		}
-		if err := s.Kv.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := s.KV.Delete(ctx, entry.Key, storage.Any); err != nil {
 			return fmt.Errorf("remove %s: %w", entry.Key, err)
 		}
 	}

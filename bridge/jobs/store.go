@@ -11,7 +11,7 @@ import (
 )
 
 // Store keeps jobs in a KV: open ones and receipts under prefixes of their own.
-type Store struct{ Kv storage.KV }
+type Store struct{ KV storage.KV }
 
 // Add writes a new job. It reports false, and writes nothing, where the event is known.
 func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
@@ -49,7 +49,7 @@ func (s Store) Put(ctx context.Context, j *Job, rev storage.Revision) error {
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
 	}
-	rev, err = s.Kv.Put(ctx, OpenPrefix+j.Key(), data, rev)
+	rev, err = s.KV.Put(ctx, OpenPrefix+j.Key(), data, rev)
 	if err != nil {
 		return fmt.Errorf("store job %s: %w", j.Key(), err)
 	}
@@ -58,7 +58,7 @@ func (s Store) Put(ctx context.Context, j *Job, rev storage.Revision) error {
 }
 
 func (s Store) remove(ctx context.Context, j *Job) error {
-	if err := s.Kv.Delete(ctx, OpenPrefix+j.Key(), storage.Any); err != nil {
+	if err := s.KV.Delete(ctx, OpenPrefix+j.Key(), storage.Any); err != nil {
 		return fmt.Errorf("remove job %s: %w", j.Key(), err)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (s Store) Close(ctx context.Context, j *Job) error {
 	if err != nil {
 		return fmt.Errorf("encode receipt %s: %w", j.Key(), err)
 	}
-	if _, err := s.Kv.Put(ctx, ReceiptPrefix+j.Key(), data, storage.Any); err != nil {
+	if _, err := s.KV.Put(ctx, ReceiptPrefix+j.Key(), data, storage.Any); err != nil {
 		return fmt.Errorf("store receipt %s: %w", j.Key(), err)
 	}
 	return s.remove(ctx, j)
@@ -79,7 +79,7 @@ func (s Store) Close(ctx context.Context, j *Job) error {
 
 // Closed reports whether there is a receipt under a key.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
-	_, err := s.Kv.Get(ctx, ReceiptPrefix+key)
+	_, err := s.KV.Get(ctx, ReceiptPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 // Open returns the jobs that a former run of the program left open, and the records that
 // do not decode.
 func (s Store) Open(ctx context.Context) (found []*Job, broken []error, err error) {
-	for entry, err := range s.Kv.List(ctx, storage.Range{Prefix: OpenPrefix}) {
+	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: OpenPrefix}) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list open jobs: %w", err)
 		}
@@ -119,7 +119,7 @@ func (s Store) Open(ctx context.Context) (found []*Job, broken []error, err erro
 
 // Load returns an open job; nil where there is none.
 func (s Store) Load(ctx context.Context, key string) (*Job, error) {
-	entry, err := s.Kv.Get(ctx, OpenPrefix+key)
+	entry, err := s.KV.Get(ctx, OpenPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
@@ -140,7 +140,7 @@ func (s Store) Find(ctx context.Context, key string) (*Job, error) {
 	if j != nil || err != nil {
 		return j, err
 	}
-	entry, err := s.Kv.Get(ctx, ReceiptPrefix+key)
+	entry, err := s.KV.Get(ctx, ReceiptPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func (s Store) Find(ctx context.Context, key string) (*Job, error) {
 // was written when the clock was wrong: it counts from now on.
 func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedError) error) (int, error) {
 	removed := 0
-	for entry, err := range s.Kv.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
+	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
 		}
@@ -179,7 +179,7 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 			}
 			continue
 		}
-		if err := s.Kv.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := s.KV.Delete(ctx, entry.Key, storage.Any); err != nil {
 			return removed, fmt.Errorf("remove receipt: %w", err)
 		}
 		removed++
@@ -193,7 +193,7 @@ func (s Store) redate(ctx context.Context, j *Job, now time.Time, entry storage.
 	if err != nil {
 		return fmt.Errorf("encode receipt: %w", err)
 	}
-	_, err = s.Kv.Put(ctx, entry.Key, data, entry.Revision)
+	_, err = s.KV.Put(ctx, entry.Key, data, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("store receipt: %w", err)
 	}

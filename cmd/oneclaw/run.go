@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
@@ -161,7 +162,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
 		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
 		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
-		Refused: desk.Refused, Savings: spending.Savings(b.ledger), Cards: map[string]bridge.CardHandler{spending.Card: desk.Pressed},
+		Refused: desk.Refused, Savings: spending.Savings(b.ledger), Cards: map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of, ApprovalTimeout: cfg.ApprovalTimeout,
 		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
 		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,

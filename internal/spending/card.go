@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/budget"
@@ -60,29 +61,29 @@ func (p plea) once() string {
 	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
 }
 
-func (p plea) raiseButton() []bridge.Choice {
-	return []bridge.Choice{{
+func (p plea) raiseButton() []cards.Choice {
+	return []cards.Choice{{
 		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
 	}}
 }
 
-func (p plea) card(text string, rows ...[]bridge.Choice) (bridge.Card, error) {
+func (p plea) card(text string, rows ...[]cards.Choice) (cards.Card, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return bridge.Card{}, fmt.Errorf("encode budget card: %w", err)
+		return cards.Card{}, fmt.Errorf("encode budget card: %w", err)
 	}
-	return bridge.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+	return cards.Card{Kind: Card, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
 // Refused implements bridge.Config.Refused.
-func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error) (bridge.Card, error) {
+func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
 	var refusal *budget.Refusal
 	if !errors.As(failure, &refusal) {
-		return bridge.Card{}, errors.New("the failure names no budget")
+		return cards.Card{}, errors.New("the failure names no budget")
 	}
 	chat, err := chats.ParseChat(scope.Chat)
 	if err != nil {
-		return bridge.Card{}, err
+		return cards.Card{}, err
 	}
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
@@ -95,27 +96,27 @@ func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error)
 		return p.card(text+" You may raise it.", p.raiseButton())
 	}
 	return p.card(text+" An administrator can raise it.",
-		[]bridge.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
+		[]cards.Choice{{Label: "Ask an administrator", Value: choiceAsk}}, p.raiseButton())
 }
 
 // Pressed implements bridge.CardHandler.
-func (d *Desk) Pressed(ctx context.Context, press bridge.CardPress) (bridge.CardResult, error) {
+func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
 	var p plea
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
-		return bridge.CardResult{}, fmt.Errorf("decode budget card: %w", err)
+		return cards.Result{}, fmt.Errorf("decode budget card: %w", err)
 	}
 	switch {
 	case press.Expired:
-		return bridge.CardResult{}, nil
+		return cards.Result{}, nil
 	case press.Choice == choiceAsk:
 		return d.askAdministrators(ctx, press, p)
 	case press.Role < toolgroups.RoleAdmin:
-		return bridge.CardResult{Toast: "Only an administrator can raise a budget."}, nil
+		return cards.Result{Toast: "Only an administrator can raise a budget."}, nil
 	}
 	raise := budget.Raise{Account: p.Refusal.Account, By: p.Refusal.Step(), Who: press.User, Key: p.ID}
 	limit, err := d.Ledger.Raise(ctx, raise)
 	if err != nil {
-		return bridge.CardResult{}, err
+		return cards.Result{}, err
 	}
 	now := budget.Limit{Tokens: limit.Tokens}
 	if p.Refusal.Money {
@@ -123,46 +124,46 @@ func (d *Desk) Pressed(ctx context.Context, press bridge.CardPress) (bridge.Card
 	}
 	told := fmt.Sprintf("The budget was raised to %s %s.", now, p.period())
 	if press.Place == p.Chat {
-		return bridge.CardResult{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
+		return cards.Result{Toast: "Raised.", Text: told + " Please send your message again.", Close: true}, nil
 	}
-	card := bridge.Card{Text: told + " Please send your message again."}
+	card := cards.Card{Text: told + " Please send your message again."}
 	if err := d.Bridge().Post(ctx, "budget/told/"+p.ID, p.Chat, card); err != nil {
-		return bridge.CardResult{}, err
+		return cards.Result{}, err
 	}
-	return bridge.CardResult{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
+	return cards.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
 }
 
 // maxAsked bounds the administrators who are asked.
 const maxAsked = 10
 
 // askAdministrators shows administrators, alone with the bot, who wants more.
-func (d *Desk) askAdministrators(ctx context.Context, press bridge.CardPress, p plea) (bridge.CardResult, error) {
+func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p plea) (cards.Result, error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
-		return bridge.CardResult{}, err
+		return cards.Result{}, err
 	}
 	asked := 0
 	for _, chat := range places {
 		card, err := p.card(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
 			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.Whose(p.User), p.Refusal.State()), p.raiseButton())
 		if err != nil {
-			return bridge.CardResult{}, err
+			return cards.Result{}, err
 		}
 		err = d.Bridge().Post(ctx, p.once(), chat, card)
 		switch {
-		case errors.Is(err, bridge.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
+		case errors.Is(err, cards.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
 			continue
 		case err != nil:
-			return bridge.CardResult{}, err
+			return cards.Result{}, err
 		}
 		asked++
 	}
 	if asked == 0 {
-		return bridge.CardResult{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
+		return cards.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
 	}
-	return bridge.CardResult{
+	return cards.Result{
 		Toast: "Asked.", Text: p.Refusal.Sentence() + " I have asked an administrator, and tell you here when it is raised.",
-		Choices: [][]bridge.Choice{p.raiseButton()},
+		Choices: [][]cards.Choice{p.raiseButton()},
 	}, nil
 }
 

@@ -1,0 +1,116 @@
+// Package cards is the one way to ask a person: messages with buttons that are kept in the
+// store until they are over.
+package cards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/toolgroups"
+)
+
+// DefaultAge is how long the buttons of a [Card] can be pressed that names no other
+// time.
+const DefaultAge = 24 * time.Hour
+
+// Card is a message with buttons: a question, or a list to choose from. It is kept in
+// the store, so that its buttons outlive the program. A card without choices is a notice.
+type Card struct {
+	// Kind says who handles it: an entry of [Config.Cards].
+	Kind string `json:"kind"`
+	// Lead is Markdown of any length that stands in front of the card, in messages of
+	// its own that are never edited.
+	Lead string `json:"lead,omitempty"`
+	// Text is Markdown; it should fit into one message.
+	Text string `json:"text"`
+	// Choices are the rows of buttons.
+	Choices [][]Choice `json:"choices,omitempty"`
+	// Data is for the handler.
+	Data json.RawMessage `json:"data,omitempty"`
+	// Expires is until when it can be pressed. The zero value means [DefaultCardAge]
+	// from now.
+	Expires time.Time `json:"expires,omitzero"`
+	// ReplyTo is the message that the card is about; it shows in shared chats.
+	ReplyTo string `json:"reply_to,omitempty"`
+}
+
+// Choice is a button of a [Card].
+type Choice struct {
+	// Label is what the button says: plain text of at most [MaxLabel] characters.
+	Label string `json:"label"`
+	// Value is what the handler is told. It never leaves the bot.
+	Value string            `json:"value"`
+	Style chats.ButtonStyle `json:"style,omitempty"`
+}
+
+// Press is the press of a button, or the end of a card that nobody has decided.
+type Press struct {
+	// Scope is that of who pressed, with the role of this moment. Of an expired card it
+	// has the chat alone.
+	toolgroups.Scope
+	// UserName is what the platform calls who pressed.
+	UserName string
+	// Place is the chat as a value.
+	Place chats.Chat
+	// Choice is the value of the button.
+	Choice string
+	// Expired says that nobody pressed in time: there is no Choice, and the card is
+	// closed whatever the handler returns.
+	Expired bool
+	Card    Card
+
+	Token string // of the card
+}
+
+// Result is what becomes of a card and what its presser is told.
+type Result struct {
+	// Toast is shown to whoever pressed and to nobody else: plain text of at most 200
+	// characters.
+	Toast string
+	// Text replaces the card's text, unless it is empty.
+	Text string
+	// Close takes the buttons away: nothing can be pressed any more.
+	Close bool
+	// Choices, if not nil, replace the buttons of a card that is not closed.
+	Choices [][]Choice
+	// Data, if not nil, replaces that of the card.
+	Data json.RawMessage
+}
+
+// Handler decides what a press does. Anybody in the chat can press: the handler has
+// to look who did. It is called again after a crash, or where the store had trouble, so
+// what it does beside its result must bear repeating. Presses of one chat are handled
+// one after another, beside the messages; it should be quick. An error is retried for a
+// few seconds.
+type Handler func(ctx context.Context, press Press) (Result, error)
+
+// ErrNoButtons is returned by [Bridge.Post] for a platform that is no [Editor].
+var ErrNoButtons = errors.New("bridge: the platform has no buttons")
+
+// CheckChoices refuses buttons that no platform could show.
+func CheckChoices(rows [][]Choice) error {
+	all := slices.Concat(rows...)
+	if len(all) > MaxChoices {
+		return fmt.Errorf("card: %d buttons, at most %d are shown", len(all), MaxChoices)
+	}
+	for _, c := range all {
+		if n := utf8.RuneCountInString(c.Label); n == 0 || n > MaxLabel {
+			return fmt.Errorf("card: the label %q has %d characters, want 1 to %d", c.Label, n, MaxLabel)
+		}
+	}
+	return nil
+}
+
+// Limits of a [Card].
+const (
+	// MaxChoices bounds its buttons.
+	MaxChoices = 60
+	// MaxLabel bounds the label of a button, in characters.
+	MaxLabel = 40
+)
