@@ -133,7 +133,7 @@ func (b *Bridge) enqueue(ctx context.Context, j *jobs.Job) error {
 		}
 		return err
 	}
-	b.measure(j.Message.Chat.Platform, MeasuredAccepted)
+	b.cfg.Measure.Count(j.Message.Chat.Platform, jobs.MeasuredAccepted)
 	if j.Waited > 0 {
 		b.tell(j.Message.Chat)
 	}

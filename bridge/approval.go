@@ -167,7 +167,7 @@ func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.Histo
 		return agent.Decision{}, err
 	}
 	b.log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
-	b.measure(j.Message.Chat.Platform, MeasuredAsked)
+	b.cfg.Measure.Count(j.Message.Chat.Platform, jobs.MeasuredAsked)
 	j.Approvals = append(j.Approvals, *asked)
 	// A card that was posted before a crash may be decided already.
 	return b.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)

@@ -119,9 +119,8 @@ type Config struct {
 	DrainTimeout time.Duration
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
 	Observe func(chats.Chat, agent.Event)
-	// Measure, if not nil, is told what is to be counted, by the name of the platform. It
-	// is called from several goroutines and must not wait.
-	Measure func(platform string, what Measured)
+	// Measure counts.
+	Measure jobs.Meter
 	// Logger, if nil, discards.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.

@@ -8,58 +8,24 @@ import (
 	"oneclaw/bridge/jobs"
 )
 
-// Measured is something that a bridge counts. The values are a closed set.
-type Measured string
-
-// What is counted.
-const (
-	// MeasuredAccepted: a message, a command or a press is on disk. Duplicates are not
-	// counted.
-	MeasuredAccepted Measured = "accepted"
-	// MeasuredDelivered and MeasuredFailed: an answer has arrived, or a part of it was
-	// given up.
-	MeasuredDelivered Measured = "delivered"
-	MeasuredFailed    Measured = "failed"
-	// MeasuredRepeat: a part was sent that may have arrived before, and says so.
-	MeasuredRepeat Measured = "repeat"
-	// MeasuredRefused, MeasuredDelayed, MeasuredPutOff and MeasuredUnknown: a try to send
-	// was refused for good, for as long as the platform said, for now, or nobody knows.
-	MeasuredRefused Measured = "send_refused"
-	MeasuredDelayed Measured = "send_delayed"
-	MeasuredPutOff  Measured = "send_put_off"
-	MeasuredUnknown Measured = "send_unknown"
-	// MeasuredAsked and those after it: an approval was asked for, and what the turn that
-	// waited for it found.
-	MeasuredAsked   Measured = "approval_asked"
-	MeasuredAllowed Measured = "approval_allowed"
-	MeasuredDenied  Measured = "approval_denied"
-	MeasuredExpired Measured = "approval_expired"
-)
-
-func (b *Bridge) measure(platform string, what Measured) {
-	if b.cfg.Measure != nil {
-		b.cfg.Measure(platform, what)
-	}
-}
-
 // measureAnswer counts an answer that is closed with a state.
 func (b *Bridge) measureAnswer(platform string, state jobs.State) {
-	what := MeasuredDelivered
+	what := jobs.MeasuredDelivered
 	if state == jobs.StateFailed {
-		what = MeasuredFailed
+		what = jobs.MeasuredFailed
 	}
-	b.measure(platform, what)
+	b.cfg.Measure.Count(platform, what)
 }
 
 // measureDecision counts what a turn that waited found.
 func (b *Bridge) measureDecision(platform, choice string) {
 	switch choice {
 	case jobs.ChoiceAllow:
-		b.measure(platform, MeasuredAllowed)
+		b.cfg.Measure.Count(platform, jobs.MeasuredAllowed)
 	case jobs.ChoiceDeny:
-		b.measure(platform, MeasuredDenied)
+		b.cfg.Measure.Count(platform, jobs.MeasuredDenied)
 	case jobs.ChoiceExpired:
-		b.measure(platform, MeasuredExpired)
+		b.cfg.Measure.Count(platform, jobs.MeasuredExpired)
 	}
 }
 
@@ -69,16 +35,16 @@ func (b *Bridge) measureSend(platform string, repeat bool, err error) {
 	switch {
 	case err == nil:
 		if repeat {
-			b.measure(platform, MeasuredRepeat)
+			b.cfg.Measure.Count(platform, jobs.MeasuredRepeat)
 		}
 	case !errors.As(err, &failure) || failure.Outcome == chats.Unknown:
-		b.measure(platform, MeasuredUnknown)
+		b.cfg.Measure.Count(platform, jobs.MeasuredUnknown)
 	case failure.Outcome == chats.Refused:
-		b.measure(platform, MeasuredRefused)
+		b.cfg.Measure.Count(platform, jobs.MeasuredRefused)
 	case failure.RetryAfter > 0:
-		b.measure(platform, MeasuredDelayed)
+		b.cfg.Measure.Count(platform, jobs.MeasuredDelayed)
 	default:
-		b.measure(platform, MeasuredPutOff)
+		b.cfg.Measure.Count(platform, jobs.MeasuredPutOff)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
@@ -84,19 +85,19 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Measure implements bridge.Config.Measure.
-func (m *Metrics) Measure(platform string, what bridge.Measured) {
+func (m *Metrics) Measure(platform string, what jobs.Measured) {
 	switch what {
-	case bridge.MeasuredAccepted:
+	case jobs.MeasuredAccepted:
 		m.accepted.WithLabelValues(platform).Inc()
-	case bridge.MeasuredDelivered, bridge.MeasuredFailed:
+	case jobs.MeasuredDelivered, jobs.MeasuredFailed:
 		m.answers.WithLabelValues(platform, string(what)).Inc()
-	case bridge.MeasuredRepeat:
+	case jobs.MeasuredRepeat:
 		m.repeats.WithLabelValues(platform).Inc()
-	case bridge.MeasuredRefused, bridge.MeasuredDelayed, bridge.MeasuredPutOff, bridge.MeasuredUnknown:
+	case jobs.MeasuredRefused, jobs.MeasuredDelayed, jobs.MeasuredPutOff, jobs.MeasuredUnknown:
 		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Inc()
-	case bridge.MeasuredAsked:
+	case jobs.MeasuredAsked:
 		m.asked.WithLabelValues(platform).Inc()
-	case bridge.MeasuredAllowed, bridge.MeasuredDenied, bridge.MeasuredExpired:
+	case jobs.MeasuredAllowed, jobs.MeasuredDenied, jobs.MeasuredExpired:
 		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 )
@@ -51,10 +52,10 @@ func shownBy(t *testing.T, m *Metrics) string {
 func everything(t *testing.T) *Metrics {
 	t.Helper()
 	m := New("devel", redact.New())
-	for _, what := range []bridge.Measured{
-		bridge.MeasuredAccepted, bridge.MeasuredDelivered, bridge.MeasuredFailed, bridge.MeasuredRepeat, bridge.MeasuredRefused,
-		bridge.MeasuredDelayed, bridge.MeasuredPutOff, bridge.MeasuredUnknown, bridge.MeasuredAsked, bridge.MeasuredAllowed,
-		bridge.MeasuredDenied, bridge.MeasuredExpired,
+	for _, what := range []jobs.Measured{
+		jobs.MeasuredAccepted, jobs.MeasuredDelivered, jobs.MeasuredFailed, jobs.MeasuredRepeat, jobs.MeasuredRefused,
+		jobs.MeasuredDelayed, jobs.MeasuredPutOff, jobs.MeasuredUnknown, jobs.MeasuredAsked, jobs.MeasuredAllowed,
+		jobs.MeasuredDenied, jobs.MeasuredExpired,
 	} {
 		m.Measure("telegram", what)
 	}

@@ -1,0 +1,17 @@
+package jobs
+
+import (
+	"context"
+
+	"oneclaw/bridge/chats"
+)
+
+// Command is something that a person asks of the bot itself, not of the model.
+type Command struct {
+	chats.CommandInfo
+	// Hidden ones are understood and not listed.
+	Hidden bool
+	// Run returns what is answered, in Markdown. An error is tried again; for what the
+	// person did wrong the answer says so.
+	Run func(ctx context.Context, j *Job, args string) (string, error)
+}

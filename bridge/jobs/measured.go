@@ -1,0 +1,40 @@
+package jobs
+
+// Measured is something that a bridge counts. The values are a closed set.
+type Measured string
+
+// What is counted.
+const (
+	// MeasuredAccepted: a message, a command or a press is on disk. Duplicates are not
+	// counted.
+	MeasuredAccepted Measured = "accepted"
+	// MeasuredDelivered and MeasuredFailed: an answer has arrived, or a part of it was
+	// given up.
+	MeasuredDelivered Measured = "delivered"
+	MeasuredFailed    Measured = "failed"
+	// MeasuredRepeat: a part was sent that may have arrived before, and says so.
+	MeasuredRepeat Measured = "repeat"
+	// MeasuredRefused, MeasuredDelayed, MeasuredPutOff and MeasuredUnknown: a try to send
+	// was refused for good, for as long as the platform said, for now, or nobody knows.
+	MeasuredRefused Measured = "send_refused"
+	MeasuredDelayed Measured = "send_delayed"
+	MeasuredPutOff  Measured = "send_put_off"
+	MeasuredUnknown Measured = "send_unknown"
+	// MeasuredAsked and those after it: an approval was asked for, and what the turn that
+	// waited for it found.
+	MeasuredAsked   Measured = "approval_asked"
+	MeasuredAllowed Measured = "approval_allowed"
+	MeasuredDenied  Measured = "approval_denied"
+	MeasuredExpired Measured = "approval_expired"
+)
+
+// Meter, if not nil, is told what is to be counted, by the name of the platform. It is
+// called from several goroutines and must not wait.
+type Meter func(platform string, what Measured)
+
+// Count tells the meter, if there is one.
+func (m Meter) Count(platform string, what Measured) {
+	if m != nil {
+		m(platform, what)
+	}
+}
