@@ -52,7 +52,7 @@ var layers = []layer{
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
-	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "internal/redact", "internal/runes", "toolgroups"}},
+	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/sessions", "internal/budget", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge", "bridge/chats", "toolgroups"}},
