@@ -85,9 +85,6 @@ func (r *request) mayAllow(user string, role toolgroups.Role) bool {
 	return own || admin
 }
 
-// errGate wraps what kept the gate from an answer: the turn is tried again.
-var errGate = errors.New("bridge: it can not be found out whether a call may run")
-
 // gate decides about the calls of a turn: first whether its user may make them still, then
 // whether somebody has to approve them.
 func (b *Bridge) gate(j *jobs.Job, h *sessions.History) agent.Gate {
@@ -96,9 +93,6 @@ func (b *Bridge) gate(j *jobs.Job, h *sessions.History) agent.Gate {
 		d, err := permit(ctx, call, tool)
 		if err == nil && d.Verdict == agent.Allow && b.cfg.Approve != nil {
 			d, err = b.decide(ctx, j, h, call, tool)
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: %w", errGate, err)
 		}
 		return d, err
 	}
@@ -155,8 +149,8 @@ func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.Histo
 	if err != nil {
 		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
 	}
-	expires := b.cfg.Now().Add(b.cfg.ApprovalTimeout)
-	card := approvalCard(j, &r, tool, arguments, b.cfg.ApprovalTimeout)
+	expires := b.cfg.Now().Add(b.cfg.Limits.ApprovalTimeout)
+	card := approvalCard(j, &r, tool, arguments, b.cfg.Limits.ApprovalTimeout)
 	card.Data, card.Expires = data, expires
 	key := strings.Join([]string{kindApproval, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
 	asked.Card, err = b.post(ctx, key, j.Address().Chat, card)
@@ -203,7 +197,7 @@ func (b *Bridge) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, pol
 	case kept.How == cards.Unseen:
 		return deny("it could not be shown to a person")
 	case r.Decision == nil || r.Decision.Choice == jobs.ChoiceExpired:
-		return deny("nobody approved it within %s", wording.Minutes(b.cfg.ApprovalTimeout))
+		return deny("nobody approved it within %s", wording.Minutes(b.cfg.Limits.ApprovalTimeout))
 	case r.Decision.Choice != jobs.ChoiceAllow:
 		return deny("%s said no", who(r.Decision))
 	case !r.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)) || !strict.mayAllow(r.Decision.By, b.roleNow(r.Decision.By)):

@@ -45,7 +45,7 @@ func (b *Bridge) acceptPress(j *jobs.Job) bool {
 	switch {
 	case b.role(m) == toolgroups.RoleStranger:
 		b.toastSoon(m, toastStranger)
-	case l.Deciding() >= b.cfg.MaxWaiting:
+	case l.Deciding() >= b.cfg.Limits.MaxWaiting:
 		b.toastSoon(m, toastBusy)
 	default:
 		return true
@@ -112,7 +112,7 @@ func (b *Bridge) handlePress(ctx context.Context, j *jobs.Job) (toast string, er
 			return
 		}
 		if j.Tries++; j.Tries >= pressTries {
-			b.failed(j, err)
+			b.turns.Failed(j, err)
 			toast, err = toastTrouble, nil
 		}
 	}()

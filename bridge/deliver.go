@@ -221,7 +221,7 @@ func (b *Bridge) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 }
 
 func (b *Bridge) saveAlways(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	return b.jobs.Save(ctx, j)
 }

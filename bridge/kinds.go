@@ -38,7 +38,7 @@ type kinds struct {
 }
 
 func (b *Bridge) kindTable() kinds {
-	turn := kind{turn: true, explained: true, answer: b.answer, closing: b.voidApprovals}
+	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.voidApprovals}
 	command := kind{beside: true, command: true, lasting: true, answer: b.runCommand}
 	claim := command
 	claim.open = true

@@ -122,8 +122,8 @@ func (b *Bridge) loadMoves(ctx context.Context) error {
 // move lets the conversation of a chat that got a new id go on there: the new chat's
 // session points to the old log. The receipts stay where they are.
 func (b *Bridge) move(ctx context.Context, from, to chats.Chat) error {
-	if b.cfg.Moved != nil {
-		if err := b.cfg.Moved(ctx, from, to); err != nil {
+	if b.cfg.Hooks.Moved != nil {
+		if err := b.cfg.Hooks.Moved(ctx, from, to); err != nil {
 			return err
 		}
 	}

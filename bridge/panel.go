@@ -63,15 +63,15 @@ func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (c
 	if err != nil {
 		return cards.Card{}, err
 	}
-	registry := b.cfg.Tools()
-	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+	registry := b.cfg.Turns.Tools()
+	offered := toolgroups.NewSet(b.cfg.Turns.Tools, loaded).Route(b.cfg.Turns.Router, toolgroups.Facts{
 		Scope: scope, Recorded: b.recordedRouting(ctx, scope.Session),
 	}).Tools()
-	all := toolgroups.NewSet(b.cfg.Tools, registry.GroupNames()).Round().Tools()
+	all := toolgroups.NewSet(b.cfg.Turns.Tools, registry.GroupNames()).Round().Tools()
 	text := fmt.Sprintf("The model is offered %d of %d tools here: about %d tokens a request instead of %d.",
 		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
-	if b.cfg.Savings != nil {
-		saved, err := b.cfg.Savings(ctx, scope)
+	if b.cfg.Hooks.Savings != nil {
+		saved, err := b.cfg.Hooks.Savings(ctx, scope)
 		if err != nil {
 			b.log.Warn("what was saved is not known", "chat", scope.Chat, "err", err)
 		} else if saved != "" {
@@ -171,7 +171,7 @@ func keepRows(rows [][]cards.Choice) [][]cards.Choice {
 
 // loadLater has a group loaded when it is its turn. The job is on disk when it returns.
 func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) (cards.Result, error) {
-	group, ok := b.cfg.Tools().Group(name)
+	group, ok := b.cfg.Turns.Tools().Group(name)
 	switch {
 	case !ok:
 		return cards.Result{Toast: "This tool group is not there any more."}, nil
@@ -181,7 +181,7 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	l := b.lanes.Of(press.Place)
 	defer b.lanes.Leave(l)
 	waiting, running := l.Load()
-	if waiting >= b.cfg.MaxWaiting {
+	if waiting >= b.cfg.Limits.MaxWaiting {
 		return cards.Result{Toast: toastBusy}, nil
 	}
 	m := chats.Message{
@@ -246,16 +246,16 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 // the model had made it, in one write; a group that is loaded already changes nothing. It
 // returns why it could not be loaded.
 func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (refused string, err error) {
-	h, err := b.history.Take(ctx, scope.Session)
+	h, err := b.turns.Cache.Take(ctx, scope.Session)
 	if err != nil {
 		return "", err
 	}
-	defer func() { b.history.Give(h, err) }()
+	defer func() { b.turns.Cache.Give(h, err) }()
 	loaded, err := sessions.LoadedGroups(ctx, b.store, h.Log)
 	if err != nil || slices.Contains(loaded, j.Message.Text) {
 		return "", err
 	}
-	round := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+	round := toolgroups.NewSet(b.cfg.Turns.Tools, loaded).Route(b.cfg.Turns.Router, toolgroups.Facts{
 		Scope: scope, Recorded: b.recordedRouting(ctx, h.Log),
 	})
 	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
@@ -263,7 +263,7 @@ func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.S
 		return fault.Message, nil
 	}
 	if h.Last == 0 {
-		if err := b.list(ctx, j, scope); err != nil {
+		if err := b.turns.List(ctx, j, scope); err != nil {
 			return "", err
 		}
 	}

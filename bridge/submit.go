@@ -79,7 +79,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	defer b.lanes.Leave(l)
 	l.Accepting.Lock()
 	defer l.Accepting.Unlock()
-	if waiting, _ := l.Load(); waiting >= b.cfg.MaxWaiting {
+	if waiting, _ := l.Load(); waiting >= b.cfg.Limits.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
 	added, err := b.jobs.Add(ctx, j)
@@ -94,14 +94,6 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	b.lanes.Queue(j)
 	return nil
-}
-
-// session is the conversation that a job belongs to: that of its chat, or one of its own.
-func (b *Bridge) session(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
-	if jobs.IsTask(j) {
-		return sessions.Session{Chat: j.Origin(), Task: j.Message.ID}, nil
-	}
-	return sessions.Current(ctx, b.store, j.Message.Chat)
 }
 
 // headed puts above an answer what belongs there: the title of a task, or that the
@@ -119,7 +111,7 @@ func headed(j *jobs.Job, answer string) string {
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
 func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
-	if err := b.voidApprovals(ctx, j); err != nil || b.cfg.TaskDone == nil {
+	if err := b.voidApprovals(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
@@ -131,7 +123,7 @@ func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
 			r.MessageID = cmp.Or(r.MessageID, p.ID)
 		}
 	}
-	if err := b.cfg.TaskDone(ctx, r); err != nil {
+	if err := b.cfg.Hooks.TaskDone(ctx, r); err != nil {
 		return fmt.Errorf("report task %s: %w", j.Key(), err)
 	}
 	return nil
