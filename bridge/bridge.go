@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/panel"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -135,6 +136,7 @@ type Bridge struct {
 	commands  []jobs.Command
 	names     *regexp.Regexp // of the commands, in texts
 	turns     *turns.Runner
+	panel     panel.Panel
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
 
@@ -191,7 +193,7 @@ func New(cfg Config) (*Bridge, error) {
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns,
-		Store:        cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
+		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
 		House: turns.House{
 			Scope: b.scope, Gate: b.gate, Decided: b.movedOn, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
@@ -200,6 +202,9 @@ func New(cfg Config) (*Bridge, error) {
 		},
 	})
 	b.kinds = b.kindTable()
+	b.panel = panel.Panel{
+		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.answerCard, Load: b.loadLater, Log: b.log,
+	}
 	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)

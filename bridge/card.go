@@ -9,11 +9,12 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/panel"
 )
 
 // addCards puts the bridge's own handlers beside the others.
 func (b *Bridge) addCards(more map[string]cards.Handler) {
-	b.handlers = map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, cardTools: b.pressTools}
+	b.handlers = map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, panel.Kind: b.panel.Pressed}
 	maps.Copy(b.handlers, more)
 	b.handlers[kindApproval] = b.pressApproval
 }
