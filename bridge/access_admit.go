@@ -72,7 +72,7 @@ func (b *Bridge) knock(ctx context.Context, j *jobs.Job) (string, error) {
 		}
 	}
 	err := b.ask(ctx, owner, one, m.Text)
-	if errors.Is(err, cards.ErrNoButtons) || errors.Is(err, ErrUnwelcome) {
+	if errors.Is(err, cards.ErrNoButtons) || errors.Is(err, jobs.ErrInvalid) {
 		b.log.Warn("owner not asked about a newcomer: let them in with /people add", "user", user, "err", err)
 		return j.Notice, nil
 	}
@@ -181,7 +181,7 @@ func (b *Bridge) letIn(ctx context.Context, one person, as standing, by string) 
 		return nil
 	}
 	err := b.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
-	if errors.Is(err, ErrUnwelcome) {
+	if errors.Is(err, jobs.ErrInvalid) {
 		return nil // there is nobody to tell any more
 	}
 	return err

@@ -42,7 +42,7 @@ func (b *Bridge) post(ctx context.Context, key string, to chats.Chat, card cards
 func (b *Bridge) postNow(ctx context.Context, key string, to chats.Chat, card cards.Card) (string, error) {
 	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: jobs.KindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnwelcome, err)
+		return "", fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
 	}
 	known, err := b.findJob(ctx, jobs.KeyOf(m))
 	if known != nil || err != nil {

@@ -358,7 +358,7 @@ func TestCardsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: posted", name)
 		}
 	}
-	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, bridge.ErrUnwelcome) {
+	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("other platform: %v", err)
 	}
 }

@@ -216,7 +216,7 @@ func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 	nowhere, badKey, nobody := task("a.1", "", ""), task("a/1", "", ""), task("a.1", "", "")
 	nowhere.Chat.Platform, nobody.User = "none", ""
 	for name, s := range map[string]bridge.Submission{"platform": nowhere, "key": badKey, "user": nobody} {
-		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, bridge.ErrUnwelcome) {
+		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,6 +5,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,6 +143,10 @@ type Job struct {
 	// Files are to be delivered with the answer that is being rendered.
 	Files []toolgroups.File `json:"-"`
 }
+
+// ErrInvalid is returned for what can never become a job: a chat of no platform, a bad id,
+// a text that is too large.
+var ErrInvalid = errors.New("jobs: nothing that can be answered")
 
 // ReceiptAge is how long closed jobs are kept (a week): a platform that delivers a
 // message again later than that would be answered again.

@@ -54,7 +54,7 @@ var layers = []layer{
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
-	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/sessions", "internal/budget", "storage", "toolgroups"}},
+	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*"}},
