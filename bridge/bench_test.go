@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -26,7 +27,7 @@ func BenchmarkMessage(b *testing.B) {
 	p := newPlatform()
 	bot, err := bridge.New(bridge.Config{
 		Store: store, Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry },
-		Platforms: []chats.Platform{p}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), DrainTimeout: -1,
+		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), DrainTimeout: -1,
 	})
 	if err != nil {
 		b.Fatal(err)

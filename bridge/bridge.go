@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -41,7 +42,7 @@ type Config struct {
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
-	Access Access
+	Access people.Access
 	// Persona says what a turn is answered with. It is asked at the beginning of each
 	// turn. Nil means the zero value for all.
 	Persona func(ctx context.Context, scope toolgroups.Scope) (Persona, error)
@@ -201,8 +202,7 @@ type Bridge struct {
 	waiting map[string]int       // by who wrote them, in shared chats
 	full    map[string]time.Time // who was told that too much waits, and when
 
-	people    people
-	strangers strangers
+	people *people.Desk
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -212,9 +212,6 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
 		return nil, errors.New("bridge: a data directory is needed")
-	}
-	if err := cfg.Access.Validate(); err != nil {
-		return nil, err
 	}
 	cfg = cfg.complete()
 	b := &Bridge{
@@ -229,7 +226,6 @@ func New(cfg Config) (*Bridge, error) {
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]chats.Platform),
 		breakers:  make(map[string]*breaker),
-		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
 		byChat:    make(map[chats.Chat]*lane),
@@ -239,9 +235,16 @@ func New(cfg Config) (*Bridge, error) {
 		hushed:    make(chan struct{}),
 		waiting:   make(map[string]int),
 		full:      make(map[string]time.Time),
-		people:    people{kv: cfg.Store, byID: make(map[string]person)},
-		strangers: strangers{told: make(map[string]told)},
 	}
+	var err error
+	b.people, err = people.New(people.Config{
+		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
+		Post: b.post, Void: b.void, Answer: b.answerCard, Expel: b.expel,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.commands = commandTable(b.people.Commands(), cfg.Commands)
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)
@@ -291,7 +294,7 @@ var errShutdown = errors.New("bridge: shutting down")
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.endWork(errShutdown)
-	err := b.people.load(ctx, b.log)
+	err := b.people.Load(ctx)
 	if err == nil {
 		err = b.loadMoves(ctx)
 	}

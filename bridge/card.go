@@ -13,7 +13,8 @@ import (
 
 // addCards puts the bridge's own handlers beside the others.
 func (b *Bridge) addCards(more map[string]cards.Handler) {
-	b.handlers = map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, cardTools: b.pressTools}
+	b.handlers = map[string]cards.Handler{cardTools: b.pressTools}
+	maps.Copy(b.handlers, b.people.Handlers())
 	maps.Copy(b.handlers, more)
 	b.handlers[kindApproval] = b.pressApproval
 }

@@ -186,7 +186,7 @@ func (b *Bridge) respond(ctx context.Context, l *lane, j *jobs.Job) (answer stri
 		}
 	}()
 	if j.Knock {
-		return b.knock(ctx, j)
+		return b.people.Knock(ctx, j)
 	}
 	if j.Notice != "" {
 		return b.spelled(j.Message.Chat.Platform, j.Notice), nil

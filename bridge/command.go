@@ -94,7 +94,14 @@ func info(name, description string) chats.CommandInfo {
 	return chats.CommandInfo{Name: name, Description: description}
 }
 
-func commandTable(more []Command) []command {
+// own makes a command of one that a room of the bridge brings.
+func own(c jobs.Command) command {
+	return command{CommandInfo: c.CommandInfo, hidden: c.Hidden, run: func(ctx context.Context, _ *Bridge, _ *lane, j *jobs.Job, args string) (string, error) {
+		return c.Run(ctx, j, args)
+	}}
+}
+
+func commandTable(rooms []jobs.Command, more []Command) []command {
 	table := []command{
 		{CommandInfo: info("help", "What I can do and which commands there are"), run: help},
 		{CommandInfo: info("clear", "Close this conversation and unload its tools; I can still find it when I search"), run: clearChat},
@@ -102,11 +109,11 @@ func commandTable(more []Command) []command {
 		{CommandInfo: info(stopName, "Stop what I am doing and drop waiting messages"), run: stop},
 		{CommandInfo: info("status", "What is going on in this chat"), run: status},
 		{CommandInfo: info("tools", "Tool groups, and which are loaded here"), run: tools},
-		{CommandInfo: info("whoami", "Your id and what you may do"), run: whoami},
 		{CommandInfo: info("why", "What became of the last message here, and why"), run: whyCommand},
-		{CommandInfo: info("people", "Who may talk to me: list and remove (administrators)"), run: peopleCommand},
 		{CommandInfo: info("start", "Hello"), hidden: true, run: help},
-		{CommandInfo: info(claimName, "Make me yours"), hidden: true, run: claimBot},
+	}
+	for _, c := range rooms {
+		table = append(table, own(c))
 	}
 	for _, c := range more {
 		table = append(table, bring(c))

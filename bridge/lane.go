@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -273,6 +274,29 @@ func (b *Bridge) interrupt(l *lane, before int64, cause error) (running bool, wa
 		b.leave(l)
 	}
 	return running || waits, waiting
+}
+
+// expel ends what is being answered for a user who was removed; what waits is dropped
+// when it would run.
+func (b *Bridge) expel(user string) {
+	b.mu.Lock()
+	lanes := slices.Collect(maps.Values(b.byChat))
+	b.mu.Unlock()
+	for _, l := range lanes {
+		l.mu.Lock()
+		if r := l.messages.running; r != nil && r.By() == user {
+			l.messages.cancel(errBarred)
+		}
+		waits := l.messages.held != nil && l.messages.held.job.By() == user
+		if waits {
+			l.unhold(errBarred)
+		}
+		l.mu.Unlock()
+		if waits {
+			b.wake(l)
+			b.leave(l)
+		}
+	}
 }
 
 // busy reports whether a message that was accepted before the given number waits or is

@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
@@ -199,7 +200,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	told := newResults()
 	r := newRig(t, echo, func(c *bridge.Config) { c.TaskDone = told.done })
 	r.stop()
-	r.cfg.Access = bridge.Access{Allow: []string{"fake:2"}}
+	r.cfg.Access = people.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
 	if result := told.next(t); result.State != jobs.StateBarred || result.MessageID != "" || result.Session != "" {

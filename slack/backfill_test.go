@@ -19,6 +19,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -299,7 +300,7 @@ func (f *fixture) bridged(a bridge.Agent) {
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Agent: a, Tools: func() *toolgroups.Registry { return reg }, Platforms: []chats.Platform{f.p},
-		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Access: people.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
 		f.t.Fatal(err)

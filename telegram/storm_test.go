@@ -20,6 +20,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -86,7 +87,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Agent: echo{}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(), DrainTimeout: -1,
-		Tools: func() *toolgroups.Registry { return registry }, Access: bridge.Access{Allow: []string{"telegram:*"}},
+		Tools: func() *toolgroups.Registry { return registry }, Access: people.Access{Allow: []string{"telegram:*"}},
 		StaleAfter: -1, MaxWaitingMember: 1000,
 	})
 	if err != nil {

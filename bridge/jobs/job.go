@@ -181,7 +181,7 @@ func KeyOf(m chats.Message) string {
 }
 
 // By is whose it is, as platform:id.
-func (j *Job) By() string { return j.Message.Chat.Platform + ":" + j.Message.User }
+func (j *Job) By() string { return j.Message.By() }
 
 // Address is where the answer goes.
 func (j *Job) Address() chats.Address {
