@@ -7,7 +7,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/people"
 	"oneclaw/toolgroups"
 )
 
@@ -22,13 +21,9 @@ func (b *Bridge) AdminChats() []chats.Chat { return b.people.AdminChats() }
 var errBarred = errors.New("bridge: its user was removed")
 
 // barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted. Notices are for everybody, and so is a claim;
-// cards look by themselves who presses.
+// counts now, not when it was accepted.
 func (b *Bridge) barred(j *jobs.Job) bool {
-	if j.Notice != "" || ofCard(j) || b.role(j.Message) > toolgroups.RoleStranger {
-		return false
-	}
-	if _, claims := people.AsClaim(j.Message); claims {
+	if b.role(j.Message) > toolgroups.RoleStranger {
 		return false
 	}
 	b.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.By())

@@ -169,13 +169,12 @@ func codeOf(m chats.Message) (code string, claims bool) {
 const claimName = "claim"
 
 // AsClaim returns a message that is meant to claim the bot as the command that does so, and
-// whether it is one.
-func AsClaim(m chats.Message) (chats.Message, bool) {
-	code, claims := codeOf(m)
-	if claims {
+// any other one as it is.
+func AsClaim(m chats.Message) chats.Message {
+	if code, claims := codeOf(m); claims {
 		m.Text = strings.TrimSpace("/" + claimName + " " + code)
 	}
-	return m, claims
+	return m
 }
 
 // claimBot makes the sender the owner, if the code is right.
