@@ -216,8 +216,7 @@ func who(d *jobs.Decision) string {
 
 // roleNow is what a user (platform:id) may do now.
 func (b *Bridge) roleNow(user string) toolgroups.Role {
-	platform, id, _ := strings.Cut(user, ":")
-	return b.roleOf(platform, id)
+	return b.people.Role(user)
 }
 
 // pressApproval handles the buttons of a request.

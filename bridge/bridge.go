@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/panel"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -32,7 +33,7 @@ type Config struct {
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
-	Access Access
+	Access people.Access
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
@@ -155,8 +156,7 @@ type Bridge struct {
 	told    map[chats.Chat]time.Time // that their messages waited, and when
 	full    map[string]time.Time     // who was told that too much waits, and when
 
-	people    people
-	strangers strangers
+	people *people.Desk
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -166,9 +166,6 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
 		return nil, errors.New("bridge: a data directory is needed")
-	}
-	if err := cfg.Access.Validate(); err != nil {
-		return nil, err
 	}
 	cfg = cfg.complete()
 	b := &Bridge{
@@ -186,8 +183,6 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		told:      make(map[chats.Chat]time.Time),
 		full:      make(map[string]time.Time),
-		people:    people{kv: cfg.Store, byID: make(map[string]person)},
-		strangers: strangers{told: make(map[string]told)},
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
@@ -201,6 +196,15 @@ func New(cfg Config) (*Bridge, error) {
 			},
 		},
 	})
+	var err error
+	b.people, err = people.New(people.Config{
+		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
+		Post: b.post, Void: b.void, Answer: b.answerCard,
+		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
+	})
+	if err != nil {
+		return nil, err
+	}
 	b.kinds = b.kindTable()
 	b.panel = panel.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.answerCard, Load: b.loadLater, Log: b.log,
@@ -252,7 +256,7 @@ func (cfg Config) complete() Config {
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	err := b.people.load(ctx, b.log)
+	err := b.people.Load(ctx)
 	if err == nil {
 		err = b.loadMoves(ctx)
 	}

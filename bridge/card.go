@@ -14,7 +14,8 @@ import (
 
 // addCards puts the bridge's own handlers beside the others.
 func (b *Bridge) addCards(more map[string]cards.Handler) {
-	b.handlers = map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, panel.Kind: b.panel.Pressed}
+	b.handlers = map[string]cards.Handler{panel.Kind: b.panel.Pressed}
+	maps.Copy(b.handlers, b.people.Handlers())
 	maps.Copy(b.handlers, more)
 	b.handlers[kindApproval] = b.pressApproval
 }
@@ -43,7 +44,7 @@ func (b *Bridge) post(ctx context.Context, key string, to chats.Chat, card cards
 func (b *Bridge) postNow(ctx context.Context, key string, to chats.Chat, card cards.Card) (string, error) {
 	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: jobs.KindCard, User: "bot", On: card.ReplyTo, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnwelcome, err)
+		return "", fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
 	}
 	known, err := b.findJob(ctx, jobs.KeyOf(m))
 	if known != nil || err != nil {

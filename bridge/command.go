@@ -94,7 +94,6 @@ func (b *Bridge) commandTable() []jobs.Command {
 		own(stopName, "Stop what I am doing and drop waiting messages", stop),
 		own("status", "What is going on in this chat", status),
 		{CommandInfo: chats.CommandInfo{Name: "tools", Description: "Tool groups, and which are loaded here"}, Run: b.panel.Command},
-		own("whoami", "Your id and what you may do", whoami),
 		{CommandInfo: chats.CommandInfo{Name: "why", Description: "What became of the last message here, and why"}, Run: why.Explainer{
 			Store: b.store, Explains: func(j *jobs.Job) bool { return b.kind(j).explained }, Admin: b.isAdmin,
 			Answering: func(chat chats.Chat, key string) bool {
@@ -103,11 +102,10 @@ func (b *Bridge) commandTable() []jobs.Command {
 				return l.Answers(key)
 			},
 		}.Explain},
-		own("people", "Who may talk to me: list and remove (administrators)", peopleCommand),
 		own("start", "Hello", help),
-		own(claimName, "Make me yours", claimBot),
 	}
-	table[len(table)-2].Hidden, table[len(table)-1].Hidden = true, true
+	table[len(table)-1].Hidden = true
+	table = append(table, b.people.Commands()...)
 	for _, c := range b.cfg.Commands {
 		table = append(table, b.bring(c))
 	}

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/turns"
+	"oneclaw/bridge/people"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -78,7 +79,7 @@ func (w *world) start() {
 	w.t.Helper()
 	platform := w.town.Adapter()
 	w.cfg.Platforms = []chats.Platform{platform}
-	w.cfg.Access = bridge.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	w.cfg.Access = people.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
 		w.t.Fatal(err)
