@@ -80,7 +80,9 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lane, m chats.Message) error 
 	}
 	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	if isPress(j) {
-		if !b.acceptPress(j) {
+		beside := b.lane(laneOf(j))
+		defer b.leave(beside)
+		if !b.desk.Takes(m, beside.deciding() >= b.cfg.MaxWaiting) {
 			return nil
 		}
 		return b.enqueue(ctx, j)

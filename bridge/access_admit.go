@@ -90,7 +90,7 @@ func (b *Bridge) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := b.people.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
 		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
-		if err := b.void(ctx, oldest.Card, note); err != nil {
+		if err := b.desk.Void(ctx, oldest.Card, note); err != nil {
 			return err
 		}
 		if err := b.people.remove(ctx, oldest.User); err != nil {
@@ -110,7 +110,7 @@ func (b *Bridge) ask(ctx context.Context, owner, one person, text string) error 
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
-	token, err := b.post(ctx, admitKey(one), owner.Chat, cards.Card{
+	token, err := b.desk.Post(ctx, admitKey(one), owner.Chat, cards.Card{
 		Kind: cardAdmit, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]cards.Choice{{

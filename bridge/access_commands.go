@@ -45,7 +45,7 @@ func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args st
 	switch {
 	case len(words) == 0:
 		text, choices := b.listPeople(role)
-		return b.answerCard(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
+		return b.desk.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
 	case len(words) == 2 && words[0] == "remove":
 		text, _, err := b.removePerson(ctx, by, role, words[1])
 		return text, err
@@ -169,7 +169,7 @@ func (b *Bridge) addPerson(ctx context.Context, by string, role toolgroups.Role,
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	if one.Standing == hasAsked {
-		if err := b.void(ctx, one.Card, "_Let in with /people._"); err != nil {
+		if err := b.desk.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
 	} else {

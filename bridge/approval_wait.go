@@ -2,10 +2,10 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
@@ -31,7 +31,7 @@ func (b *Bridge) awake(ctx context.Context, j *jobs.Job) error {
 		return nil
 	}
 	j.Counted = true
-	moved, err := b.movedOn(ctx, j.Undecided())
+	moved, err := b.gate.Decided(ctx, j.Undecided())
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (b *Bridge) hold(ran context.Context, l *lane, j *jobs.Job) {
 	}
 	ctx, cancel := context.WithTimeout(b.work, storeTimeout)
 	defer cancel()
-	if moved, err := b.movedOn(ctx, h.cards); moved || err != nil {
+	if moved, err := b.gate.Decided(ctx, h.cards); moved || err != nil {
 		b.free(l, j.Key())
 	} else if next != nil {
 		b.hint(ctx, l, next)
@@ -118,17 +118,17 @@ func (l *lane) unhold(cause error) {
 	l.messages.insert(j)
 }
 
-// release lets the turn go on that waits for a card.
+// release lets the turn go on that waits for a card, which is over.
 func (b *Bridge) release(kept *cards.Kept) {
-	var r request
-	if kept.Kind != kindApproval || json.Unmarshal(kept.Data, &r) != nil {
+	job, lane, ok := approval.TurnOf(kept)
+	if !ok {
 		return
 	}
 	b.mu.Lock()
-	l := b.byChat[b.homeOf(r.Lane)]
+	l := b.byChat[b.homeOf(lane)]
 	b.mu.Unlock()
 	if l != nil {
-		b.free(l, r.Job)
+		b.free(l, job)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -52,9 +53,9 @@ type Config struct {
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
 	// arguments that the tool would be given. Nil means that none does.
-	Approve func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
-	// [DefaultApprovalTimeout].
+	// [approval.DefaultTimeout].
 	ApprovalTimeout time.Duration
 	// Cards handle the presses of cards, by [Card.Kind].
 	Cards map[string]cards.Handler
@@ -158,9 +159,8 @@ type Bridge struct {
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
-	cards     cards.Store
-	handlers  map[string]cards.Handler
-	expiry    *expiry
+	desk      *cards.Desk
+	gate      *approval.Gate
 	platforms map[string]chats.Platform
 	breakers  map[string]*breaker // one for each platform
 	commands  []command
@@ -178,8 +178,6 @@ type Bridge struct {
 	turns turns
 	// sends bounds the sends that are made at the same time.
 	sends chan struct{}
-	// toasts bounds the presses that are being answered without a job.
-	toasts chan struct{}
 
 	// open holds the keys of the jobs that are queued or worked on, and when they were
 	// accepted.
@@ -222,11 +220,8 @@ func New(cfg Config) (*Bridge, error) {
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
 		jobs:      jobs.Store{KV: cfg.Store},
-		cards:     cards.Store{KV: cfg.Store},
-		expiry:    newExpiry(),
 		turns:     turns{free: cfg.MaxTurns},
 		sends:     make(chan struct{}, cfg.MaxTurns),
-		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]chats.Platform),
 		breakers:  make(map[string]*breaker),
 		commands:  commandTable(cfg.Commands),
@@ -244,7 +239,6 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.names = namesOf(b.commands)
-	b.addCards(cfg.Cards)
 	b.history = sessions.NewCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
@@ -252,6 +246,10 @@ func New(cfg Config) (*Bridge, error) {
 		}
 		b.platforms[p.Name()], b.breakers[p.Name()] = p, newBreaker(p, b.log)
 	}
+	b.desk = b.newDesk()
+	b.gate = approval.New(approval.Config{
+		Policy: cfg.Approve, Timeout: cfg.ApprovalTimeout, Desk: b.desk, Role: b.roleOf, Lane: laneOf, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+	})
 	b.work, b.endWork = context.WithCancelCause(context.Background())
 	return b, nil
 }
@@ -264,7 +262,7 @@ func (cfg Config) complete() Config {
 	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
 	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
 	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
-	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
+	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, approval.DefaultTimeout)
 	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
 	if cfg.Now == nil {
@@ -296,7 +294,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		err = b.loadMoves(ctx)
 	}
 	if err == nil {
-		err = b.openCards(ctx)
+		err = b.desk.Load(ctx)
 	}
 	if err == nil {
 		err = b.resume(ctx)
@@ -312,7 +310,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() { b.prune(receiving) })
-	background.Go(func() { b.watchCards(receiving) })
+	background.Go(func() { b.desk.Run(receiving) })
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}

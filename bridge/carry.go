@@ -163,15 +163,9 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 			return nil
 		}
 	}
-	kept, err := b.cards.Load(ctx, j.Card)
-	if err != nil {
-		return err
-	}
-	j.Parts = []jobs.SentPart{}
-	if kept != nil && kept.Shown() {
-		j.Parts, _ = b.renderCard(j, kept)
-	}
-	return nil
+	parts, err := b.desk.Parts(ctx, j)
+	j.Parts = parts
+	return err
 }
 
 // partsOf makes the parts of an answer in words and of its files.
@@ -203,7 +197,7 @@ func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
-	err := b.voidApprovals(ctx, j)
+	err := b.gate.Void(ctx, j)
 	if err == nil {
 		err = b.report(ctx, j)
 	}

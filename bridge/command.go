@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -72,22 +71,8 @@ func bring(c Command) command {
 		if err != nil {
 			return "", err
 		}
-		return b.answerCard(ctx, j, card)
+		return b.desk.Answer(ctx, j, card)
 	}}
-}
-
-// answerCard has a job answered with a card. A command of the bridge's own returns what
-// it returns.
-func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card cards.Card) (string, error) {
-	kept, err := b.keepCard(ctx, j.Message.Chat, card)
-	if errors.Is(err, cards.ErrNoButtons) {
-		return card.Lead + "\n\n" + card.Text, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	j.Card = kept.Token
-	return "", nil
 }
 
 func info(name, description string) chats.CommandInfo {

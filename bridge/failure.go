@@ -41,7 +41,7 @@ func (b *Bridge) unanswered(ctx context.Context, j *jobs.Job, scope toolgroups.S
 		return text, nil
 	}
 	card.Text = headed(j, card.Text)
-	return b.answerCard(ctx, j, card)
+	return b.desk.Answer(ctx, j, card)
 }
 
 // sentence says in words what a person can know and do about a failed turn.

@@ -117,7 +117,7 @@ func (b *Bridge) line(j *jobs.Job) {
 		here := !l.gone
 		switch {
 		case !here: // its chat has just moved
-		case b.isCommand(j) || decides(j) || j.Message.Kind == jobs.KindMove:
+		case b.isCommand(j) || isPress(j) || j.Message.Kind == jobs.KindMove:
 			l.commands.insert(j)
 		default:
 			l.messages.insert(j)

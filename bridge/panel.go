@@ -54,7 +54,7 @@ func tools(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (stri
 	if len(card.Choices) == 0 {
 		return strings.TrimSpace(card.Lead + "\n\n" + card.Text), nil
 	}
-	return b.answerCard(ctx, j, card)
+	return b.desk.Answer(ctx, j, card)
 }
 
 // panel makes the card for a conversation as it is now.
@@ -182,7 +182,7 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	defer b.leave(l)
 	waiting, running := l.load()
 	if waiting >= b.cfg.MaxWaiting {
-		return cards.Result{Toast: toastBusy}, nil
+		return cards.Result{Toast: cards.ToastBusy}, nil
 	}
 	m := chats.Message{
 		Chat: press.Place, ID: jobs.Hash(press.Token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
@@ -230,16 +230,7 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	if refused != "" {
 		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
-	kept, err := b.cards.Update(ctx, j.Card, func(kept *cards.Kept) {
-		if kept.Open() {
-			kept.Take(cards.Result{Text: card.Text, Choices: keepRows(card.Choices)})
-			kept.Version++
-		}
-	})
-	if err == nil && kept != nil {
-		err = b.settled(ctx, kept)
-	}
-	if err != nil {
+	if err := b.desk.Show(ctx, j.Card, cards.Result{Text: card.Text, Choices: keepRows(card.Choices)}); err != nil {
 		return err
 	}
 	return b.settle(j, jobs.StateDone)

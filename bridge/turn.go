@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
@@ -197,7 +198,7 @@ func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: fileReader(scope.Workspace), Gate: b.gate(j, h), Redact: b.cfg.Redact,
+		ReadFile: fileReader(scope.Workspace), Gate: b.gate.Of(j, h, b.permit(j.Message)), Redact: b.cfg.Redact,
 	}
 	if b.cfg.Observe != nil {
 		chat := j.Message.Chat
@@ -268,7 +269,7 @@ func (b *Bridge) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) {
+	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, approval.ErrUnknown) {
 		return "", err
 	}
 	if refused(err) {

@@ -1,0 +1,164 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"oneclaw/bridge/approval"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/toolgroups"
+)
+
+// newDesk makes the desk, with the bridge's own handlers beside the others.
+func (b *Bridge) newDesk() *cards.Desk {
+	handlers := map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, cardTools: b.pressTools}
+	maps.Copy(handlers, b.cfg.Cards)
+	handlers[approval.Kind] = approval.Handler(b.cfg.Now)
+	return cards.New(cards.Config{
+		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: deskSender{b},
+		Check: func(m chats.Message) error {
+			if err := b.check(m); err != nil {
+				return fmt.Errorf("%w: %w", ErrUnwelcome, err)
+			}
+			return nil
+		},
+		Role: b.role, Scope: b.scopeNow, Over: b.release,
+		Mend: func(ctx context.Context, err error) error {
+			d, is := errors.AsType[*jobs.DamagedError](err)
+			if !is {
+				return err
+			}
+			_, err = b.mend(ctx, d, chats.Chat{}, "")
+			return err
+		},
+		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
+	})
+}
+
+// Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
+// like an answer; it waits for no turn. The key identifies it in its chat: a second card
+// under the same key is dropped, for [jobs.ReceiptAge] after the first was delivered.
+//
+// Post waits until Run has found what a former run left open.
+func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards.Card) error {
+	select {
+	case <-b.resumed:
+	case <-ctx.Done():
+		return fmt.Errorf("post card: %w", context.Cause(ctx))
+	}
+	_, err := b.desk.Post(ctx, key, to, card)
+	return err
+}
+
+// scopeNow says on whose behalf the sender of a message acts in the present conversation.
+func (b *Bridge) scopeNow(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return toolgroups.Scope{}, err
+	}
+	return b.scope(j, session)
+}
+
+// isPress reports whether a job decides about a card: such jobs wait for no other.
+func isPress(j *jobs.Job) bool { return j.Message.Kind == chats.KindPress }
+
+// ofCard reports whether a job belongs to a card: it waits for no message of its chat. Older
+// programs left other kinds of cards behind, which only have their messages edited now.
+func ofCard(j *jobs.Job) bool {
+	return isPress(j) || strings.HasPrefix(string(j.Message.Kind), string(jobs.KindCard))
+}
+
+// attemptCard carries on a job that has no answer to deliver.
+func (b *Bridge) attemptCard(ctx context.Context, j *jobs.Job) error {
+	if err := b.desk.Carry(ctx, j); err != nil {
+		return err
+	}
+	b.closeLater(j, jobs.StateDone)
+	return nil
+}
+
+// deskJobs carries the jobs of cards.
+type deskJobs struct{ b *Bridge }
+
+func (d deskJobs) Number() int64 { return d.b.nextSeq() }
+
+func (d deskJobs) Queue(j *jobs.Job) { d.b.queue(j) }
+
+func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
+
+// Find sets a job aside that does not decode, and returns what stands for it then.
+func (d deskJobs) Find(ctx context.Context, key string) (*jobs.Job, error) {
+	j, err := d.b.jobs.Find(ctx, key)
+	if damaged, is := errors.AsType[*jobs.DamagedError](err); is {
+		if _, err := d.b.mend(ctx, damaged, chats.Chat{}, ""); err != nil {
+			return nil, err
+		}
+		return d.b.jobs.Find(ctx, key)
+	}
+	return j, err
+}
+
+func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.work) }) }
+
+// deskSender brings cards to the chats.
+type deskSender struct{ b *Bridge }
+
+func (d deskSender) Render(j *jobs.Job, text string) []jobs.SentPart {
+	return d.b.renderMasked(j, text)
+}
+
+func (d deskSender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []string, parts []jobs.SentPart) error {
+	editor, ok := d.b.platforms[chat.Platform].(chats.Editor)
+	if !ok {
+		return nil
+	}
+	for i := range parts {
+		err := d.b.editPart(ctx, j, editor, chats.Address{Chat: chat}, ids[i], parts[i].Part)
+		if errors.Is(err, errOverdue) {
+			return d.b.asideJob(j, jobs.NewIncident())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// editPart tries until the message is edited or can not be. While the platform is out of
+// order it waits, and ends with [errOverdue] after a day. Doing it again does no harm.
+func (b *Bridge) editPart(ctx context.Context, j *jobs.Job, editor chats.Editor, to chats.Address, id string, part chats.Part) error {
+	if id == "" {
+		return nil // its sending was lost
+	}
+	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+		probe, err := b.pass(ctx, j)
+		if err != nil {
+			return err
+		}
+		call, cancel := context.WithTimeout(ctx, sendTimeout)
+		err = editor.Edit(call, to, id, part)
+		cancel()
+		var failure *chats.SendError
+		if err != nil && !errors.As(err, &failure) {
+			failure = &chats.SendError{Outcome: chats.Unknown, Err: err}
+			err = failure
+		}
+		b.breakers[to.Chat.Platform].report(probe, err)
+		if err == nil {
+			return nil
+		}
+		if failure.Outcome == chats.Refused {
+			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
+			return nil
+		}
+		if err := b.waitAgain(ctx, j, failure, max(wait, failure.RetryAfter)); err != nil {
+			return err
+		}
+	}
+}
