@@ -119,8 +119,8 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 	}
 	reg := w.registry(t)
 	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
-		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
-		c.Agent, c.Tools = a, func() *toolgroups.Registry { return reg }
+		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
+		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
 			if tool.Effect == toolgroups.Consequential {
 				return approval.Policy{}
@@ -524,7 +524,7 @@ func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 	w := &workshop{}
 	results := make(chan bridge.TaskResult, 1)
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
+		c.Hooks.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
 	})
 	err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "Tidy *up*", Text: "run a"})
 	if err != nil {
@@ -571,7 +571,7 @@ func TestC17CardShowsAllOfTheArguments(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.stop()
-			r.cfg.Agent = a
+			r.cfg.Turns.Agent = a
 			r.start()
 			r.accept(direct("1", "go"))
 			all := r.platform.wait(t, tc.cards)
@@ -615,7 +615,7 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := w.guarded(t, func(c *bridge.Config) { c.Agent = a })
+	r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 	r.accept(direct("1", "go"))
 	if answer := r.platform.wait(t, 1)[0].text; answer != "done" || len(w.commands()) != 0 {
 		t.Errorf("answer %q, ran %v", answer, w.commands())
@@ -652,7 +652,7 @@ func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
 	first := r.platform.wait(t, 1)[0]
 	r.stop()
 	changed := w.registryWith(t, "number")
-	r.cfg.Tools = func() *toolgroups.Registry { return changed }
+	r.cfg.Turns.Tools = func() *toolgroups.Registry { return changed }
 	r.start()
 	r.accept(pressOn(first, "p", "1", first.button(t, "Allow once")))
 	second := r.platform.wait(t, 2)[1]

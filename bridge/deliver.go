@@ -78,7 +78,7 @@ func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
 func (b *Bridge) closeLater(j *jobs.Job, state jobs.State) {
 	b.lanes.Go(func() {
 		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
-			if retry.Wait(b.work, wait) != nil {
+			if retry.Wait(b.lanes.Work(), wait) != nil {
 				return
 			}
 		}
@@ -166,7 +166,7 @@ func (b *Bridge) try(j *jobs.Job, to chats.Address, p *jobs.SentPart) error {
 	if p.File != nil {
 		timeout = fileTimeout
 	}
-	ctx, cancel := context.WithTimeout(b.work, timeout)
+	ctx, cancel := context.WithTimeout(b.lanes.Work(), timeout)
 	defer cancel()
 	if err := b.recordSending(ctx, j, p); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (b *Bridge) try(j *jobs.Job, to chats.Address, p *jobs.SentPart) error {
 		p.State = jobs.PartUnknown
 	}
 	// Of what the end of the bridge broke off, the record says sending already.
-	if failure.Outcome != chats.Unknown || b.work.Err() == nil {
+	if failure.Outcome != chats.Unknown || b.lanes.Work().Err() == nil {
 		if saveErr := b.saveAlways(j); saveErr != nil {
 			return fmt.Errorf("record that a part was not sent: %w", saveErr)
 		}
@@ -221,7 +221,7 @@ func (b *Bridge) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 }
 
 func (b *Bridge) saveAlways(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	return b.jobs.Save(ctx, j)
 }

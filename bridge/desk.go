@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
@@ -65,22 +65,21 @@ func (b *Bridge) scopeNow(ctx context.Context, j *jobs.Job) (toolgroups.Scope, e
 	return b.scope(j, session)
 }
 
-// isPress reports whether a job decides about a card: such jobs wait for no other.
-func isPress(j *jobs.Job) bool { return j.Message.Kind == chats.KindPress }
-
-// ofCard reports whether a job belongs to a card: it waits for no message of its chat. Older
-// programs left other kinds of cards behind, which only have their messages edited now.
-func ofCard(j *jobs.Job) bool {
-	return isPress(j) || strings.HasPrefix(string(j.Message.Kind), string(jobs.KindCard))
+// cardStep makes the run of a job that has no answer to deliver.
+func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
+	return func(ctx context.Context, j *jobs.Job) error {
+		if err := step(ctx, j); err != nil {
+			return err
+		}
+		b.closeLater(j, jobs.StateDone)
+		return nil
+	}
 }
 
-// attemptCard carries on a job that has no answer to deliver.
-func (b *Bridge) attemptCard(ctx context.Context, j *jobs.Job) error {
-	if err := b.desk.Carry(ctx, j); err != nil {
-		return err
-	}
-	b.closeLater(j, jobs.StateDone)
-	return nil
+// permitted decides about the calls of a turn: whether its user may still make them, then
+// whether somebody has to approve them.
+func (b *Bridge) permitted(j *jobs.Job, h *sessions.History) agent.Gate {
+	return b.gate.Of(j, h, b.permit(j.Message))
 }
 
 // deskJobs carries the jobs of cards.
@@ -88,7 +87,7 @@ type deskJobs struct{ b *Bridge }
 
 func (d deskJobs) Number() int64 { return d.b.nextSeq() }
 
-func (d deskJobs) Queue(j *jobs.Job) { d.b.queue(j) }
+func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
 
@@ -104,7 +103,7 @@ func (d deskJobs) Find(ctx context.Context, key string) (*jobs.Job, error) {
 	return j, err
 }
 
-func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.work) }) }
+func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }
 
 // deskSender brings cards to the chats.
 type deskSender struct{ b *Bridge }

@@ -38,7 +38,7 @@ const (
 )
 
 // tools shows the groups, what they cost, and buttons to load one by hand.
-func tools(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
+func tools(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -63,15 +63,15 @@ func (b *Bridge) panel(ctx context.Context, scope toolgroups.Scope, page int) (c
 	if err != nil {
 		return cards.Card{}, err
 	}
-	registry := b.cfg.Tools()
-	offered := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+	registry := b.cfg.Turns.Tools()
+	offered := toolgroups.NewSet(b.cfg.Turns.Tools, loaded).Route(b.cfg.Turns.Router, toolgroups.Facts{
 		Scope: scope, Recorded: b.recordedRouting(ctx, scope.Session),
 	}).Tools()
-	all := toolgroups.NewSet(b.cfg.Tools, registry.GroupNames()).Round().Tools()
+	all := toolgroups.NewSet(b.cfg.Turns.Tools, registry.GroupNames()).Round().Tools()
 	text := fmt.Sprintf("The model is offered %d of %d tools here: about %d tokens a request instead of %d.",
 		len(offered), len(all), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all))
-	if b.cfg.Savings != nil {
-		saved, err := b.cfg.Savings(ctx, scope)
+	if b.cfg.Hooks.Savings != nil {
+		saved, err := b.cfg.Hooks.Savings(ctx, scope)
 		if err != nil {
 			b.log.Warn("what was saved is not known", "chat", scope.Chat, "err", err)
 		} else if saved != "" {
@@ -171,17 +171,17 @@ func keepRows(rows [][]cards.Choice) [][]cards.Choice {
 
 // loadLater has a group loaded when it is its turn. The job is on disk when it returns.
 func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) (cards.Result, error) {
-	group, ok := b.cfg.Tools().Group(name)
+	group, ok := b.cfg.Turns.Tools().Group(name)
 	switch {
 	case !ok:
 		return cards.Result{Toast: "This tool group is not there any more."}, nil
 	case press.Role < group.Role:
 		return cards.Result{Toast: "Sorry, this tool group is for administrators."}, nil
 	}
-	l := b.lane(press.Place)
-	defer b.leave(l)
-	waiting, running := l.load()
-	if waiting >= b.cfg.MaxWaiting {
+	l := b.lanes.Of(press.Place)
+	defer b.lanes.Leave(l)
+	waiting, running := l.Load()
+	if waiting >= b.cfg.Limits.MaxWaiting {
 		return cards.Result{Toast: cards.ToastBusy}, nil
 	}
 	m := chats.Message{
@@ -204,9 +204,6 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 
 // attemptLoad loads a group and has the card show it.
 func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
-	if b.barred(j) {
-		return b.settle(j, jobs.StateBarred)
-	}
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err == nil {
 		err = session.Overtaken(j)
@@ -240,16 +237,16 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 // the model had made it, in one write; a group that is loaded already changes nothing. It
 // returns why it could not be loaded.
 func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (refused string, err error) {
-	h, err := b.history.Take(ctx, scope.Session)
+	h, err := b.turns.Cache.Take(ctx, scope.Session)
 	if err != nil {
 		return "", err
 	}
-	defer func() { b.history.Give(h, err) }()
+	defer func() { b.turns.Cache.Give(h, err) }()
 	loaded, err := sessions.LoadedGroups(ctx, b.store, h.Log)
 	if err != nil || slices.Contains(loaded, j.Message.Text) {
 		return "", err
 	}
-	round := toolgroups.NewSet(b.cfg.Tools, loaded).Route(b.cfg.Router, toolgroups.Facts{
+	round := toolgroups.NewSet(b.cfg.Turns.Tools, loaded).Route(b.cfg.Turns.Router, toolgroups.Facts{
 		Scope: scope, Recorded: b.recordedRouting(ctx, h.Log),
 	})
 	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
@@ -257,7 +254,7 @@ func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.S
 		return fault.Message, nil
 	}
 	if h.Last == 0 {
-		if err := b.list(ctx, j, scope); err != nil {
+		if err := b.turns.List(ctx, j, scope); err != nil {
 			return "", err
 		}
 	}

@@ -91,9 +91,6 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// ErrUnknown wraps what kept the gate from an answer: the turn is tried again.
-var ErrUnknown = errors.New("approval: nobody knows whether a call may run")
-
 // Of returns what decides about the calls of a turn: first permit, whether its user may
 // still make them, then whether somebody has to approve them.
 func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gate {
@@ -101,9 +98,6 @@ func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gat
 		d, err := permit(ctx, call, tool)
 		if err == nil && d.Verdict == agent.Allow && g.cfg.Policy != nil {
 			d, err = g.decide(ctx, j, h, call, tool)
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
 		return d, err
 	}

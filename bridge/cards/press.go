@@ -73,12 +73,9 @@ func (d *Desk) answer(ctx context.Context, m chats.Message, toast string) {
 	}
 }
 
-// Carry handles a press, or edits the messages of a card. An error means that the job has
-// to go on later.
-func (d *Desk) Carry(ctx context.Context, j *jobs.Job) error {
-	if j.Message.Kind != chats.KindPress {
-		return d.refresh(ctx, j)
-	}
+// Press handles a press and tells who pressed. An error means that the job has to go on
+// later.
+func (d *Desk) Press(ctx context.Context, j *jobs.Job) error {
 	toast, err := d.handlePress(ctx, j)
 	if err == nil {
 		d.answer(ctx, j.Message, toast)
@@ -184,9 +181,9 @@ func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice strin
 	return result.Toast, d.save(ctx, kept, show)
 }
 
-// refresh edits the messages of a card. Where its text has got more or fewer parts than
+// Refresh edits the messages of a card. Where its text has got more or fewer parts than
 // there are messages, the last message shows the last part and the others stay.
-func (d *Desk) refresh(ctx context.Context, j *jobs.Job) error {
+func (d *Desk) Refresh(ctx context.Context, j *jobs.Job) error {
 	kept, err := d.Get(ctx, j.Card)
 	if err != nil || kept == nil || len(kept.IDs) == 0 {
 		return err // not shown yet: what is shown then is the present version

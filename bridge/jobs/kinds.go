@@ -15,4 +15,6 @@ const (
 	// KindCard is a card to be sent, KindRefresh one whose message shows an older version.
 	KindCard    chats.Kind = "card"
 	KindRefresh chats.Kind = "card-refresh"
+	// KindExpire is what older programs left of a card whose time was over.
+	KindExpire chats.Kind = "card-expire"
 )
