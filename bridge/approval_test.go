@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/people"
@@ -121,11 +122,11 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
 			if tool.Effect == toolgroups.Consequential {
-				return bridge.Policy{}
+				return approval.Policy{}
 			}
-			return bridge.Policy{Rule: bridge.PolicyAllow}
+			return approval.Policy{Rule: approval.Allow}
 		}
 	}}, change...)...)
 }
@@ -224,8 +225,8 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 		c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
-			return bridge.Policy{Approvers: bridge.ApproversAdmins}
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+			return approval.Policy{Approvers: approval.ApproversAdmins}
 		}
 	}
 	press := func(r *rig, card sent, id, user, label string) string {
@@ -286,8 +287,8 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 	t.Run("nobody but who asked", func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t, shared, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
-				return bridge.Policy{Approvers: bridge.ApproversRequester}
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+				return approval.Policy{Approvers: approval.ApproversRequester}
 			}
 		})
 		r.accept(group("1", "1", "run a"))
@@ -488,17 +489,17 @@ func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
 }
 
 func TestC17PolicyDecides(t *testing.T) {
-	for rule, want := range map[bridge.PolicyRule]string{
-		bridge.PolicyAllow: "ran a",
-		bridge.PolicyDeny:  notAllowed + "the settings of this bot do not let exec run here",
+	for rule, want := range map[approval.Rule]string{
+		approval.Allow: "ran a",
+		approval.Deny:  notAllowed + "the settings of this bot do not let exec run here",
 	} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) bridge.Policy {
+			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) approval.Policy {
 				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
 					t.Errorf("call %+v", call)
 				}
-				return bridge.Policy{Rule: rule}
+				return approval.Policy{Rule: rule}
 			}
 		})
 		r.accept(direct("1", "run a"))

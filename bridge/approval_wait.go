@@ -2,8 +2,8 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
@@ -27,20 +27,18 @@ func (b *Bridge) suspend(j *jobs.Job) error {
 func (b *Bridge) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
 	ctx, cancel := context.WithTimeout(b.lanes.Work(), jobs.StoreTimeout)
 	defer cancel()
-	if moved, err := b.movedOn(ctx, h.Cards); moved || err != nil {
+	if moved, err := b.gate.Decided(ctx, h.Cards); moved || err != nil {
 		b.lanes.Free(l.Chat, h.Key())
 	} else if next != nil {
 		b.hint(ctx, l, next)
 	}
 }
 
-// release lets the turn go on that waits for a card.
+// release lets the turn go on that waits for a card, which is over.
 func (b *Bridge) release(kept *cards.Kept) {
-	var r request
-	if kept.Kind != kindApproval || json.Unmarshal(kept.Data, &r) != nil {
-		return
+	if job, lane, ok := approval.TurnOf(kept); ok {
+		b.lanes.Free(lane, job)
 	}
-	b.lanes.Free(r.Lane, r.Job)
 }
 
 // hint tells somebody who writes while a decision is due that their message waits, once

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -38,7 +40,7 @@ type Config struct {
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
 	// arguments that the tool would be given. Nil means that none does.
-	Approve func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy
 	// Cards handle the presses of cards, by [Card.Kind].
 	Cards map[string]cards.Handler
 	// DataDir holds the folder of workspaces.
@@ -99,7 +101,7 @@ type Limits struct {
 	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
 	WorkspaceQuota, DiskReserve int64
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
-	// [DefaultApprovalTimeout].
+	// [approval.DefaultTimeout].
 	ApprovalTimeout time.Duration
 	// StaleAfter is how old a message may be when it arrives, by the time of its
 	// platform, before its answer begins with a line that says how long it waited: once
@@ -129,9 +131,8 @@ type Bridge struct {
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
-	cards     cards.Store
-	handlers  map[string]cards.Handler
-	expiry    *expiry
+	desk      *cards.Desk
+	gate      *approval.Gate
 	platforms map[string]chats.Platform
 	breakers  map[string]*breaker // one for each platform
 	commands  []jobs.Command
@@ -145,8 +146,6 @@ type Bridge struct {
 	kinds kinds
 	// sends bounds the sends that are made at the same time.
 	sends chan struct{}
-	// toasts bounds the presses that are being answered without a job.
-	toasts chan struct{}
 
 	// mending is held while a damaged record is set aside.
 	mending sync.Mutex
@@ -173,10 +172,7 @@ func New(cfg Config) (*Bridge, error) {
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
 		jobs:      jobs.Store{KV: cfg.Store},
-		cards:     cards.Store{KV: cfg.Store},
-		expiry:    newExpiry(),
 		sends:     make(chan struct{}, cfg.Limits.MaxTurns),
-		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]chats.Platform),
 		breakers:  make(map[string]*breaker),
 		begun:     cfg.Now(),
@@ -186,32 +182,40 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
-	b.turns = turns.New(turns.Config{
-		Settings: cfg.Turns,
-		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
-		House: turns.House{
-			Scope: b.scope, Gate: b.gate, Decided: b.movedOn, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
-			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
-				return b.mend(ctx, d, chat, "")
-			},
-		},
-	})
+	handlers := make(map[string]cards.Handler)
+	b.desk = b.newDesk(handlers)
 	var err error
 	b.people, err = people.New(people.Config{
 		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
-		Post: b.post, Void: b.void, Answer: b.answerCard,
+		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	if err != nil {
 		return nil, err
 	}
+	b.gate = approval.New(approval.Config{
+		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Lane: func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
+	})
+	b.turns = turns.New(turns.Config{
+		Settings: cfg.Turns,
+		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
+		House: turns.House{
+			Scope: b.scope, Gate: b.permitted, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
+				return b.mend(ctx, d, chat, "")
+			},
+		},
+	})
 	b.kinds = b.kindTable()
 	b.panel = panel.Panel{
-		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.answerCard, Load: b.loadLater, Log: b.log,
+		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
 	}
+	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
+	maps.Copy(handlers, b.people.Handlers())
+	maps.Copy(handlers, cfg.Cards)
 	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
-	b.addCards(cfg.Cards)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
@@ -227,7 +231,7 @@ func (l Limits) complete() Limits {
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
-	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, DefaultApprovalTimeout)
+	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
 	l.StaleAfter = cmp.Or(l.StaleAfter, DefaultStaleAfter)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l
@@ -261,7 +265,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		err = b.loadMoves(ctx)
 	}
 	if err == nil {
-		err = b.openCards(ctx)
+		err = b.desk.Load(ctx)
 	}
 	if err == nil {
 		err = b.resume(ctx)
@@ -277,7 +281,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() { b.prune(receiving) })
-	background.Go(func() { b.watchCards(receiving) })
+	background.Go(func() { b.desk.Run(receiving) })
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}

@@ -152,15 +152,9 @@ func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	if j.Parts != nil {
 		return nil
 	}
-	kept, err := b.cards.Load(ctx, j.Card)
-	if err != nil {
-		return err
-	}
-	j.Parts = []jobs.SentPart{}
-	if kept != nil && kept.Shown() {
-		j.Parts, _ = b.renderCard(j, kept)
-	}
-	return nil
+	parts, err := b.desk.Parts(ctx, j)
+	j.Parts = parts
+	return err
 }
 
 // partsOf makes the parts of an answer in words and of its files.

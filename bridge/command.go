@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -61,22 +60,8 @@ func (b *Bridge) bring(c Command) jobs.Command {
 		if err != nil {
 			return "", err
 		}
-		return b.answerCard(ctx, j, card)
+		return b.desk.Answer(ctx, j, card)
 	}}
-}
-
-// answerCard has a job answered with a card. A command of the bridge's own returns what
-// it returns.
-func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card cards.Card) (string, error) {
-	kept, err := b.keepCard(ctx, j.Message.Chat, card)
-	if errors.Is(err, cards.ErrNoButtons) {
-		return card.Lead + "\n\n" + card.Text, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	j.Card = kept.Token
-	return "", nil
 }
 
 // commandTable lists the commands in the order in which platforms show them.

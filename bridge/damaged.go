@@ -34,7 +34,7 @@ func (b *Bridge) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 		return false, err
 	}
 	if b.platforms[chat.Platform] != nil && chat.ID != "" {
-		_, err := b.postNow(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
+		_, err := b.desk.Post(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
 		if err != nil && !errors.Is(err, jobs.ErrInvalid) {
 			return false, err
 		}

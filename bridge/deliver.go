@@ -59,7 +59,7 @@ func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
 		j.Held = time.Time{}
 	}
 	if j.Card != "" {
-		if err := b.cardSent(ctx, j); err != nil {
+		if err := b.desk.Sent(ctx, j); err != nil {
 			return err
 		}
 	}

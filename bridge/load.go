@@ -25,7 +25,7 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	defer b.lanes.Leave(l)
 	waiting, running := l.Load()
 	if waiting >= b.cfg.Limits.MaxWaiting {
-		return cards.Result{Toast: toastBusy}, nil
+		return cards.Result{Toast: cards.ToastBusy}, nil
 	}
 	m := chats.Message{
 		Chat: press.Place, ID: jobs.Hash(press.Token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
@@ -70,16 +70,7 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	if refused != "" {
 		card.Text += "\n\n_" + wording.Escape(refused) + "_"
 	}
-	kept, err := b.cards.Update(ctx, j.Card, func(kept *cards.Kept) {
-		if kept.Open() {
-			kept.Take(cards.Result{Text: card.Text, Choices: panel.KeepRows(card.Choices)})
-			kept.Version++
-		}
-	})
-	if err == nil && kept != nil {
-		err = b.settled(ctx, kept)
-	}
-	if err != nil {
+	if err := b.desk.Show(ctx, j.Card, cards.Result{Text: card.Text, Choices: panel.KeepRows(card.Choices)}); err != nil {
 		return err
 	}
 	return b.settle(j, jobs.StateDone)

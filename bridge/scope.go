@@ -38,7 +38,7 @@ func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scop
 		return notice, nil
 	}
 	card.Text = headed(j, card.Text)
-	return b.answerCard(ctx, j, card)
+	return b.desk.Answer(ctx, j, card)
 }
 
 // prepare makes the parts of an answer and of its files. The first one is on record as being

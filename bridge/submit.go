@@ -68,7 +68,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
-		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+		return fmt.Errorf("submit: %w", err)
 	}
 	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	l := b.laneOf(j)
@@ -107,7 +107,7 @@ func headed(j *jobs.Job, answer string) string {
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
 func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
-	if err := b.voidApprovals(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
+	if err := b.gate.Void(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
