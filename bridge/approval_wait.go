@@ -15,7 +15,7 @@ import (
 // a goroutine.
 func (b *Bridge) suspend(j *jobs.Job) error {
 	j.State = jobs.StateWaiting
-	err := b.saveAlways(j)
+	err := b.jobs.SaveAlways(b.work, j)
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen

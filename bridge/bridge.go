@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
@@ -162,7 +163,7 @@ type Bridge struct {
 	handlers  map[string]cards.Handler
 	expiry    *expiry
 	platforms map[string]chats.Platform
-	breakers  map[string]*breaker // one for each platform
+	sender    *delivery.Sender
 	commands  []command
 	names     *regexp.Regexp // of the commands, in texts
 	history   *sessions.Cache
@@ -176,8 +177,6 @@ type Bridge struct {
 	lanes   sync.WaitGroup
 
 	turns turns
-	// sends bounds the sends that are made at the same time.
-	sends chan struct{}
 	// toasts bounds the presses that are being answered without a job.
 	toasts chan struct{}
 
@@ -225,10 +224,8 @@ func New(cfg Config) (*Bridge, error) {
 		cards:     cards.Store{KV: cfg.Store},
 		expiry:    newExpiry(),
 		turns:     turns{free: cfg.MaxTurns},
-		sends:     make(chan struct{}, cfg.MaxTurns),
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]chats.Platform),
-		breakers:  make(map[string]*breaker),
 		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
@@ -250,8 +247,12 @@ func New(cfg Config) (*Bridge, error) {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
 		}
-		b.platforms[p.Name()], b.breakers[p.Name()] = p, newBreaker(p, b.log)
+		b.platforms[p.Name()] = p
 	}
+	b.sender = delivery.New(delivery.Config{
+		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
+		MaxParts: cfg.MaxParts, MaxSends: cfg.MaxTurns, Home: b.goesOn, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+	})
 	b.work, b.endWork = context.WithCancelCause(context.Background())
 	return b, nil
 }

@@ -130,14 +130,14 @@ func (b *Bridge) checkCard(chat chats.Chat, card cards.Card) error {
 // masked: a text that has merely the shape of one may be what somebody decides about.
 func (b *Bridge) renderCard(j *jobs.Job, kept *cards.Kept) (parts []jobs.SentPart, lead int) {
 	if kept.Lead != "" {
-		parts = b.renderMasked(j, b.cfg.RedactCards(kept.Lead))
+		parts = b.sender.Render(j, b.cfg.RedactCards(kept.Lead))
 		lead = len(parts)
 	}
 	text := kept.Text
 	if kept.Kind != kindApproval { // shows arguments, exactly
 		text = b.spelled(kept.Chat.Platform, text)
 	}
-	parts = append(parts, b.renderMasked(j, b.cfg.RedactCards(text))...)
+	parts = append(parts, b.sender.Render(j, b.cfg.RedactCards(text))...)
 	if _, ok := b.platforms[kept.Chat.Platform].(chats.Editor); ok && len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.Buttons()
 	}

@@ -281,8 +281,7 @@ func (b *Bridge) refresh(ctx context.Context, j *jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	editor, ok := b.platforms[j.Message.Chat.Platform].(chats.Editor)
-	if kept == nil || len(kept.IDs) == 0 || !ok {
+	if kept == nil || len(kept.IDs) == 0 {
 		return nil // not shown yet: what is shown then is the present version
 	}
 	parts, lead := b.renderCard(j, kept)
@@ -291,47 +290,5 @@ func (b *Bridge) refresh(ctx context.Context, j *jobs.Job) error {
 	if len(parts) != len(ids) {
 		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
 	}
-	for i := range parts {
-		err := b.editPart(ctx, j, editor, chats.Address{Chat: kept.Chat}, ids[i], parts[i].Part)
-		if errors.Is(err, errOverdue) {
-			return b.asideJob(j, jobs.NewIncident())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// editPart tries until the message is edited or can not be. While the platform is out of
-// order it waits, and ends with [errOverdue] after a day. Doing it again does no harm.
-func (b *Bridge) editPart(ctx context.Context, j *jobs.Job, editor chats.Editor, to chats.Address, id string, part chats.Part) error {
-	if id == "" {
-		return nil // its sending was lost
-	}
-	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
-		probe, err := b.pass(ctx, j)
-		if err != nil {
-			return err
-		}
-		call, cancel := context.WithTimeout(ctx, sendTimeout)
-		err = editor.Edit(call, to, id, part)
-		cancel()
-		var failure *chats.SendError
-		if err != nil && !errors.As(err, &failure) {
-			failure = &chats.SendError{Outcome: chats.Unknown, Err: err}
-			err = failure
-		}
-		b.breakers[to.Chat.Platform].report(probe, err)
-		if err == nil {
-			return nil
-		}
-		if failure.Outcome == chats.Refused {
-			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
-			return nil
-		}
-		if err := b.waitAgain(ctx, j, failure, max(wait, failure.RetryAfter)); err != nil {
-			return err
-		}
-	}
+	return b.sender.Edit(ctx, j, kept.Chat, ids, parts)
 }

@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // storeTimeout bounds a write that must happen although its job was interrupted.
-const storeTimeout = 30 * time.Second
+const storeTimeout = jobs.WriteTimeout
 
 // How long to wait before a job is tried again that could not be carried on, because
 // the store or the platform was out of order.
@@ -142,15 +144,48 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 	if !errors.Is(err, storage.ErrInvalid) {
 		return err
 	}
-	j.Parts = b.render(j, headed(j, b.failed(j, err)))
+	j.Parts = b.sender.Render(j, b.cfg.Redact(headed(j, b.failed(j, err))))
 	return b.deliver(ctx, j)
+}
+
+// deliver sends what has not been sent, and closes the job. An error means that it has to
+// go on later; the job then says where.
+func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
+	if err := b.sender.Deliver(b.work, ctx, j); err != nil {
+		return err
+	}
+	if j.Card != "" {
+		if err := b.cardSent(ctx, j); err != nil {
+			return err
+		}
+	}
+	state := jobs.StateDone
+	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
+		state = jobs.StateFailed
+	}
+	b.measureAnswer(j.Message.Chat.Platform, state)
+	b.closeLater(j, state)
+	return nil
+}
+
+// closeLater writes the receipt while the next message of the chat is already being
+// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// cut off, and it is sent again with its mark.
+func (b *Bridge) closeLater(j *jobs.Job, state jobs.State) {
+	b.lanes.Go(func() {
+		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
+			if retry.Wait(b.work, wait) != nil {
+				return
+			}
+		}
+	})
 }
 
 // compose makes the parts of an answer.
 func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 	if j.Message.Kind != jobs.KindCard {
 		j.Card = "" // of an earlier try
-		stop := b.showTyping(ctx, j.Address())
+		stop := b.sender.ShowTyping(ctx, j.Address())
 		answer, err := b.respond(ctx, l, j)
 		stop()
 		if err != nil {
@@ -158,7 +193,7 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 		}
 		if j.Card == "" {
 			if j.Parts == nil {
-				j.Parts = b.partsOf(j, answer)
+				j.Parts = b.sender.Parts(j, headed(j, answer))
 			}
 			return nil
 		}
@@ -172,11 +207,6 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 		j.Parts, _ = b.renderCard(j, kept)
 	}
 	return nil
-}
-
-// partsOf makes the parts of an answer in words and of its files.
-func (b *Bridge) partsOf(j *jobs.Job, answer string) []jobs.SentPart {
-	return append(b.answerParts(j, headed(j, answer)), b.fileParts(j)...)
 }
 
 func (b *Bridge) respond(ctx context.Context, l *lane, j *jobs.Job) (answer string, err error) {

@@ -10,14 +10,18 @@ import (
 	"path"
 	"strings"
 	"time"
-	"unicode"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/internal/runes"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
+
+// maxShownName bounds a name that is shown, in characters.
+const maxShownName = 60
 
 // inbox is the folder of a workspace where files from the chat are saved.
 const inbox = "inbox"
@@ -33,7 +37,7 @@ func (b *Bridge) fetchFiles(ctx context.Context, j *jobs.Job, dir string) (files
 	}
 	fetcher, ok := b.platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	for i, a := range j.Message.Files {
-		name := safeName(a.Name, i)
+		name := wording.FileName(a.Name, i)
 		if !ok {
 			notes = append(notes, name+": files can not be read here")
 			continue
@@ -152,30 +156,39 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// maxName bounds a file name in bytes, with room for a number (most systems take 255).
-const maxName = 120
+// made returns the files that the tools of a turn want delivered, in the order of
+// their results, each once. They are read off the log, so that a turn which went on
+// after a crash has those of before the crash too.
+func (b *Bridge) made(ctx context.Context, h *sessions.History, ref string) []toolgroups.File {
+	turn, err := h.Turn(ctx, ref)
+	if err != nil {
+		b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
+		return nil
+	}
+	var files []toolgroups.File
+	known := make(map[string]bool)
+	for _, m := range turn {
+		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
+			continue
+		}
+		for _, f := range m.Files {
+			if name := path.Clean(f.Path); !known[name] {
+				known[name] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
 
-// safeName makes a plain file name of whatever a sender called the file.
-func safeName(name string, index int) string {
-	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	name = strings.Map(func(r rune) rune {
-		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
-			return '_'
+// fileReader lets a model see the files of a workspace.
+func fileReader(dir string) func(path string, limit int64) ([]byte, error) {
+	return func(path string, limit int64) (data []byte, err error) {
+		root, err := workspace.Open(dir)
+		if err != nil {
+			return nil, err
 		}
-		return r
-	}, name)
-	name = strings.TrimLeft(name, ". ")
-	ext := path.Ext(name)
-	for len(name) > maxName {
-		stem := []rune(strings.TrimSuffix(name, ext))
-		if len(stem) < 2 {
-			name, _ = runes.Split(name, maxName/4)
-			break
-		}
-		name = string(stem[:len(stem)-1]) + ext
+		defer func() { err = errors.Join(err, root.Close()) }()
+		return root.ReadFile(path, limit)
 	}
-	if name == "" || name == "/" {
-		return fmt.Sprintf("file-%d", index+1)
-	}
-	return name
 }

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"errors"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -26,25 +25,6 @@ func (b *Bridge) measureDecision(platform, choice string) {
 		b.cfg.Measure.Count(platform, jobs.MeasuredDenied)
 	case jobs.ChoiceExpired:
 		b.cfg.Measure.Count(platform, jobs.MeasuredExpired)
-	}
-}
-
-// measureSend counts what became of a try to send a part.
-func (b *Bridge) measureSend(platform string, repeat bool, err error) {
-	failure := &chats.SendError{Outcome: chats.Unknown}
-	switch {
-	case err == nil:
-		if repeat {
-			b.cfg.Measure.Count(platform, jobs.MeasuredRepeat)
-		}
-	case !errors.As(err, &failure) || failure.Outcome == chats.Unknown:
-		b.cfg.Measure.Count(platform, jobs.MeasuredUnknown)
-	case failure.Outcome == chats.Refused:
-		b.cfg.Measure.Count(platform, jobs.MeasuredRefused)
-	case failure.RetryAfter > 0:
-		b.cfg.Measure.Count(platform, jobs.MeasuredDelayed)
-	default:
-		b.cfg.Measure.Count(platform, jobs.MeasuredPutOff)
 	}
 }
 

@@ -228,19 +228,15 @@ func (b *Bridge) relocate(j *jobs.Job) {
 	j.Message.Chat, j.Found = home, true
 }
 
-// redirect sends what is being delivered to another chat from now on, if its own moves.
-func (b *Bridge) redirect(j *jobs.Job, to *chats.Address) {
+// goesOn is the chat as which one goes on, where it moves also before that is over.
+func (b *Bridge) goesOn(chat chats.Chat) chats.Chat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	chat := unthreaded(j.Message.Chat)
 	home := b.homeOf(chat)
-	if next, moving := b.moving[home]; moving {
-		home = next
+	if next, moving := b.moving[unthreaded(home)]; moving {
+		home.ID = next.ID
 	}
-	if home != chat && j.MovedTo != home.ID {
-		j.MovedTo = home.ID
-		*to = j.Address()
-	}
+	return home
 }
 
 // loadMoves reads which chats have moved.

@@ -243,10 +243,8 @@ func (b *Bridge) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	j.Files = b.made(ctx, h, j.Key())
-	j.Parts = b.partsOf(j, m.Text)
-	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
-	}
+	j.Parts = b.sender.Parts(j, headed(j, m.Text))
+	b.sender.Begin(j)
 	record, err := j.Record()
 	if err == nil {
 		var rev storage.Revision
