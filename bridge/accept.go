@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -62,10 +62,10 @@ func (b *Bridge) check(m chats.Message) error {
 
 // acceptChat takes messages of one chat, in order.
 func (b *Bridge) acceptChat(ctx context.Context, chat chats.Chat, messages []chats.Message) error {
-	l := b.lane(chat)
-	defer b.leave(l)
-	l.accepting.Lock()
-	defer l.accepting.Unlock()
+	l := b.lanes.Of(chat)
+	defer b.lanes.Leave(l)
+	l.Accepting.Lock()
+	defer l.Accepting.Unlock()
 	for _, m := range messages {
 		if err := b.acceptOne(ctx, l, m); err != nil {
 			return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
@@ -74,12 +74,12 @@ func (b *Bridge) acceptChat(ctx context.Context, chat chats.Chat, messages []cha
 	return nil
 }
 
-func (b *Bridge) acceptOne(ctx context.Context, l *lane, m chats.Message) error {
+func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) error {
 	if m.Kind == chats.KindEdit {
 		return b.amend(ctx, l, m)
 	}
 	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
-	if isPress(j) {
+	if b.kind(j).press {
 		if !b.acceptPress(j) {
 			return nil
 		}
@@ -113,7 +113,7 @@ func (b *Bridge) enqueue(ctx context.Context, j *jobs.Job) error {
 		added, err = b.jobs.Add(ctx, j)
 	}
 	if !added {
-		b.uncount(j)
+		b.lanes.GiveRoom(j)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		b.log.Error("message dropped", "err", err)
@@ -138,20 +138,20 @@ func (b *Bridge) enqueue(ctx context.Context, j *jobs.Job) error {
 		b.tell(j.Message.Chat)
 	}
 	b.stopNow(j)
-	b.queue(j)
+	b.lanes.Queue(j)
 	return nil
 }
 
 // adopt queues a known job that nobody works on: its first write reported an error and
 // had happened all the same.
 func (b *Bridge) adopt(ctx context.Context, key string) error {
-	if _, working := b.open.Load(key); working {
+	if b.lanes.Has(key) {
 		return nil
 	}
 	j, err := b.jobs.Load(ctx, key)
 	if j != nil {
 		b.stopNow(j)
-		b.queue(j)
+		b.lanes.Queue(j)
 	}
 	return err
 }
@@ -167,8 +167,12 @@ func (b *Bridge) nextSeq() int64 {
 // amend gives a message that still waits its new text. An edit of one that is being
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
-func (b *Bridge) amend(ctx context.Context, l *lane, edit chats.Message) error {
-	j, edited := l.editable(edit)
+func (b *Bridge) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) error {
+	j, edited := l.Waiting(func(j *jobs.Job) bool {
+		// What has begun and waits for its turn again (after an approval) is on record as
+		// it was.
+		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
+	})
 	if j == nil {
 		return nil
 	}
@@ -190,26 +194,6 @@ func (b *Bridge) amend(ctx context.Context, l *lane, edit chats.Message) error {
 	} else if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.messages.waiting, j); i >= 0 {
-		l.messages.waiting[i] = &edited
-	}
+	l.Replace(j, &edited)
 	return nil
-}
-
-// editable returns the waiting job that an edit is about, nil if there is none, and a copy
-// to edit: the job itself belongs to its worker as soon as the lock is gone.
-func (l *lane) editable(edit chats.Message) (*jobs.Job, jobs.Job) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.messages.waiting, func(j *jobs.Job) bool {
-		// What has begun and waits for its turn again (after an approval) is on record as
-		// it was.
-		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
-	})
-	if i < 0 {
-		return nil, jobs.Job{}
-	}
-	return l.messages.waiting[i], *l.messages.waiting[i]
 }

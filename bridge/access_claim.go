@@ -173,7 +173,7 @@ func claimOf(m chats.Message) (chats.Message, bool) {
 const claimName = "claim"
 
 // claimBot makes the sender the owner, if the code is right.
-func claimBot(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, code string) (string, error) {
+func claimBot(ctx context.Context, b *Bridge, j *jobs.Job, code string) (string, error) {
 	m := j.Message
 	if b.role(m) == toolgroups.RoleOwner {
 		return greeting(m), nil

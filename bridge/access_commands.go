@@ -13,7 +13,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func whoami(_ context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
+func whoami(_ context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	m := j.Message
 	can := "You may talk to me."
 	switch b.role(m) {
@@ -31,7 +31,7 @@ const maxListedPeople = 30
 const cardPeople = "people"
 
 // peopleCommand lists who may talk to the bot, and changes that.
-func peopleCommand(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args string) (string, error) {
+func peopleCommand(ctx context.Context, b *Bridge, j *jobs.Job, args string) (string, error) {
 	m := j.Message
 	role := b.role(m)
 	if role < toolgroups.RoleAdmin {
@@ -133,7 +133,7 @@ func (b *Bridge) removePerson(ctx context.Context, by string, role toolgroups.Ro
 		return fmt.Sprintf("`%s` is let in by my settings (ONECLAW_ALLOW, ONECLAW_ADMINS); it has to be changed there.", user),
 			"My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
-	b.expel(user)
+	b.lanes.Expel(user, errBarred)
 	return one.title() + " may not talk to me any more. What was running for them is stopped.", "Removed.", nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -237,38 +236,12 @@ var errBarred = errors.New("bridge: its user was removed")
 // counts now, not when it was accepted. Notices are for everybody, and so is a claim;
 // cards look by themselves who presses.
 func (b *Bridge) barred(j *jobs.Job) bool {
-	if j.Notice != "" || ofCard(j) || b.role(j.Message) > toolgroups.RoleStranger {
-		return false
-	}
-	if c, _, ok := b.commandOf(j); ok && c.Name == claimName {
+	if b.role(j.Message) > toolgroups.RoleStranger {
 		return false
 	}
 	b.log.Warn("not answered: its user may not talk to the bot any more",
 		"job", j.Key(), "user", j.Message.Chat.Platform+":"+j.Message.User)
 	return true
-}
-
-// expel ends what is being answered for a user who was removed; what waits is dropped
-// when it would run.
-func (b *Bridge) expel(user string) {
-	b.mu.Lock()
-	lanes := slices.Collect(maps.Values(b.byChat))
-	b.mu.Unlock()
-	for _, l := range lanes {
-		l.mu.Lock()
-		if r := l.messages.running; r != nil && r.By() == user {
-			l.messages.cancel(errBarred)
-		}
-		waits := l.messages.held != nil && l.messages.held.job.By() == user
-		if waits {
-			l.unhold(errBarred)
-		}
-		l.mu.Unlock()
-		if waits {
-			b.wake(l)
-			b.leave(l)
-		}
-	}
 }
 
 // permit is the gate of a turn: a tool runs only while the sender may still use it,

@@ -142,7 +142,7 @@ func (b *Bridge) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // askApproval posts the card of a call.
 func (b *Bridge) askApproval(ctx context.Context, j *jobs.Job, h *sessions.History, asked *jobs.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
-		Job: j.Key(), Lane: laneOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+		Job: j.Key(), Lane: b.place(j).Lane, Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
 	if r.Direct && !r.mayAllow(call.User, call.Role) {
 		return deny("only an administrator could approve it, and there is none in this chat")

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -164,41 +165,24 @@ type Bridge struct {
 	expiry    *expiry
 	platforms map[string]chats.Platform
 	sender    *delivery.Sender
-	commands  []command
+	commands  []jobs.Command
 	names     *regexp.Regexp // of the commands, in texts
 	history   *sessions.Cache
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
 
-	// work is what lanes run under: it outlives the context of Run by the time of
-	// the drain.
-	work    context.Context //nolint:containedctx // owned by Run, which ends it; lanes are started by Accept, whose context ends with the platform's call
-	endWork context.CancelCauseFunc
-	lanes   sync.WaitGroup
-
-	turns turns
+	lanes *lanes.Lanes
+	kinds kinds
 	// toasts bounds the presses that are being answered without a job.
 	toasts chan struct{}
-
-	// open holds the keys of the jobs that are queued or worked on, and when they were
-	// accepted.
-	open sync.Map
 
 	// mending is held while a damaged record is set aside.
 	mending sync.Mutex
 
 	mu      sync.Mutex
-	byChat  map[chats.Chat]*lane
 	lastSeq int64
-	closing bool                     // no lane begins another job
 	told    map[chats.Chat]time.Time // that their messages waited, and when
-	// moves are the chats that go on under another id, moving both ends of the moves that
-	// are not over, with where they lead.
-	moves, moving map[chats.Chat]chats.Chat
-	// hushed is closed, and replaced, when something ended in a chat that moves.
-	hushed  chan struct{}
-	waiting map[string]int       // by who wrote them, in shared chats
-	full    map[string]time.Time // who was told that too much waits, and when
+	full    map[string]time.Time     // who was told that too much waits, and when
 
 	people    people
 	strangers strangers
@@ -223,23 +207,19 @@ func New(cfg Config) (*Bridge, error) {
 		jobs:      jobs.Store{KV: cfg.Store},
 		cards:     cards.Store{KV: cfg.Store},
 		expiry:    newExpiry(),
-		turns:     turns{free: cfg.MaxTurns},
 		toasts:    make(chan struct{}, maxToasts),
 		platforms: make(map[string]chats.Platform),
-		commands:  commandTable(cfg.Commands),
 		begun:     cfg.Now(),
 		resumed:   make(chan struct{}),
-		byChat:    make(map[chats.Chat]*lane),
 		told:      make(map[chats.Chat]time.Time),
-		moves:     make(map[chats.Chat]chats.Chat),
-		moving:    make(map[chats.Chat]chats.Chat),
-		hushed:    make(chan struct{}),
-		waiting:   make(map[string]int),
 		full:      make(map[string]time.Time),
 		people:    people{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[string]told)},
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
+	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.MaxTurns})
+	b.kinds = b.kindTable()
+	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
 	b.addCards(cfg.Cards)
 	b.history = sessions.NewCache(cfg.Store, cfg.WindowTokens)
@@ -251,9 +231,8 @@ func New(cfg Config) (*Bridge, error) {
 	}
 	b.sender = delivery.New(delivery.Config{
 		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
-		MaxParts: cfg.MaxParts, MaxSends: cfg.MaxTurns, Home: b.goesOn, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		MaxParts: cfg.MaxParts, MaxSends: cfg.MaxTurns, Home: b.lanes.Forward, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
 	})
-	b.work, b.endWork = context.WithCancelCause(context.Background())
 	return b, nil
 }
 
@@ -280,10 +259,6 @@ func (cfg Config) complete() Config {
 	return cfg
 }
 
-// errShutdown is the cause with which the work of a bridge that ends is cancelled:
-// the jobs stay open and go on after the next start.
-var errShutdown = errors.New("bridge: shutting down")
-
 // Run continues what an earlier run left open, then receives and answers until ctx
 // ends. It then stops receiving, gives running turns the time of the drain, and
 // returns when everything it started has ended. It is called once.
@@ -291,7 +266,7 @@ var errShutdown = errors.New("bridge: shutting down")
 // A platform that gives up (a wrong token) is logged and does not touch the others;
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
-	defer b.endWork(errShutdown)
+	defer b.lanes.Close(0)
 	err := b.people.load(ctx, b.log)
 	if err == nil {
 		err = b.loadMoves(ctx)
@@ -320,7 +295,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
-	b.drain()
+	if !b.lanes.Close(b.cfg.DrainTimeout) {
+		b.log.Info("turns still running at the end of the drain go on after the next start")
+	}
 	return err
 }
 
@@ -348,27 +325,6 @@ func (b *Bridge) receive(ctx context.Context) error {
 		all = errors.Join(all, err)
 	}
 	return all
-}
-
-// drain lets running turns end, then cancels what is left.
-func (b *Bridge) drain() {
-	b.mu.Lock()
-	b.closing = true
-	b.mu.Unlock()
-	done := make(chan struct{})
-	go func() { b.lanes.Wait(); close(done) }()
-	if b.cfg.DrainTimeout > 0 {
-		timer := time.NewTimer(b.cfg.DrainTimeout)
-		defer timer.Stop()
-		select {
-		case <-done:
-			return
-		case <-timer.C:
-			b.log.Info("turns still running at the end of the drain go on after the next start")
-		}
-	}
-	b.endWork(errShutdown)
-	<-done
 }
 
 func (b *Bridge) announce(ctx context.Context, p chats.Platform) {

@@ -58,7 +58,7 @@ func (b *Bridge) postNow(ctx context.Context, key string, to chats.Chat, card ca
 		return "", fmt.Errorf("post card to %s: %w", to, err)
 	}
 	if added {
-		b.queue(j)
+		b.lanes.Queue(j)
 		return kept.Token, nil
 	}
 	if err := b.cards.Remove(ctx, kept.Token); err != nil {

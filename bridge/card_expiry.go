@@ -89,7 +89,7 @@ func (b *Bridge) expire(ctx context.Context, kept *cards.Kept) error {
 		return err
 	}
 	if added {
-		b.queue(j)
+		b.lanes.Queue(j)
 	}
 	b.expiry.done(kept.Token)
 	return nil

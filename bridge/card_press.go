@@ -37,29 +37,15 @@ const pressTries = 5
 // pressTimeout bounds what is done with one press.
 const pressTimeout = 30 * time.Second
 
-func isPress(j *jobs.Job) bool { return j.Message.Kind == chats.KindPress }
-
-// ofCard reports whether a job belongs to a card: it waits for no message of its chat.
-func ofCard(j *jobs.Job) bool {
-	switch j.Message.Kind {
-	case chats.KindPress, jobs.KindCard, jobs.KindExpire, jobs.KindRefresh:
-		return true
-	}
-	return false
-}
-
-// decides reports whether a job decides about a card: such jobs wait for no other.
-func decides(j *jobs.Job) bool { return isPress(j) || j.Message.Kind == jobs.KindExpire }
-
 // acceptPress reports whether a press is to be handled; who pressed is told where not.
 func (b *Bridge) acceptPress(j *jobs.Job) bool {
-	l := b.lane(laneOf(j))
-	defer b.leave(l)
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
 	m := j.Message
 	switch {
 	case b.role(m) == toolgroups.RoleStranger:
 		b.toastSoon(m, toastStranger)
-	case l.deciding() >= b.cfg.MaxWaiting:
+	case l.Deciding() >= b.cfg.MaxWaiting:
 		b.toastSoon(m, toastBusy)
 	default:
 		return true
@@ -87,33 +73,31 @@ func (b *Bridge) answerPress(m chats.Message, toast string) {
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(b.work, pressTimeout)
+	ctx, cancel := context.WithTimeout(b.lanes.Work(), pressTimeout)
 	defer cancel()
-	if err := editor.AnswerPress(ctx, m, b.cfg.Redact(toast)); err != nil && b.work.Err() == nil {
+	if err := editor.AnswerPress(ctx, m, b.cfg.Redact(toast)); err != nil && b.lanes.Work().Err() == nil {
 		b.log.Warn("a press could not be answered", "chat", m.Chat.String(), "err", err)
 	}
 }
 
-// attemptCard carries on a job that has no answer to deliver.
-func (b *Bridge) attemptCard(ctx context.Context, j *jobs.Job) error {
-	switch j.Message.Kind {
-	case chats.KindPress:
-		toast, err := b.handlePress(ctx, j)
-		if err != nil {
+// cardStep makes the run of a job that has no answer to deliver.
+func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
+	return func(ctx context.Context, j *jobs.Job) error {
+		if err := step(ctx, j); err != nil {
 			return err
 		}
-		b.answerPress(j.Message, toast)
-	case jobs.KindExpire:
-		if err := b.endCard(ctx, j); err != nil {
-			return err
-		}
-	case jobs.KindRefresh:
-		if err := b.refresh(ctx, j); err != nil {
-			return err
-		}
+		b.closeLater(j, jobs.StateDone)
+		return nil
 	}
-	b.closeLater(j, jobs.StateDone)
-	return nil
+}
+
+// pressed handles a press and tells who pressed.
+func (b *Bridge) pressed(ctx context.Context, j *jobs.Job) error {
+	toast, err := b.handlePress(ctx, j)
+	if err == nil {
+		b.answerPress(j.Message, toast)
+	}
+	return err
 }
 
 // handlePress decides what a press does and returns what is told to who pressed. What
@@ -262,7 +246,7 @@ func (b *Bridge) refreshLater(ctx context.Context, kept *cards.Kept, why string)
 	j := b.cardJob(jobs.KindRefresh, kept, kept.Token+"-"+strconv.Itoa(kept.Version)+why)
 	added, err := b.jobs.Add(ctx, j)
 	if err == nil && added {
-		b.queue(j)
+		b.lanes.Queue(j)
 	}
 	return err
 }

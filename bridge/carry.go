@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
-	"oneclaw/toolgroups"
 )
 
 // storeTimeout bounds a write that must happen although its job was interrupted.
@@ -28,24 +26,24 @@ const (
 )
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
-func (b *Bridge) carry(ctx context.Context, l *lane, j *jobs.Job) {
+func (b *Bridge) carry(ctx context.Context, j *jobs.Job) {
 	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
-		err := b.attempt(ctx, l, j)
+		err := b.attempt(ctx, j)
 		if err == nil {
 			return
 		}
 		turn := j.Turn
-		b.endTurn(j)
+		b.lanes.EndTurn(j)
 		if b.ends(ctx, j, err, wait) || b.rest(ctx, wait) != nil {
 			return
 		}
 		if turn {
-			b.awaitTurn(ctx, j)
+			b.lanes.AwaitTurn(ctx, j)
 		}
 	}
 }
 
-// ends reports whether a job is over that could not be carried on, or waits.
+// ends reports whether a job that could not be carried on is over, or waits.
 func (b *Bridge) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
 	switch cause := context.Cause(ctx); {
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
@@ -53,21 +51,24 @@ func (b *Bridge) ends(ctx context.Context, j *jobs.Job, err error, wait time.Dur
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
 		return b.settle(j, jobs.StateCleared) == nil
 	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
-		return b.cutOff(j, jobs.StateStopped)
-	case errors.Is(cause, errBarred):
-		return b.cutOff(j, jobs.StateBarred)
-	case b.work.Err() != nil:
+		return b.cutOff(j, jobs.StateStopped) == nil
+	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
+		return b.cutOff(j, jobs.StateBarred) == nil
+	case b.lanes.Work().Err() != nil:
 		return true
 	case b.mended(j, err):
 		return false
 	}
-	b.log.Error("job can not be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+	b.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
 	return false
 }
 
-// cutOff ends a turn that was interrupted for good, and reports whether that is on record.
-func (b *Bridge) cutOff(j *jobs.Job, state jobs.State) bool {
-	return b.stopTurn(j) == nil && b.settle(j, state) == nil
+// cutOff ends a turn that was interrupted for good: it must not look as if it went on.
+func (b *Bridge) cutOff(j *jobs.Job, state jobs.State) error {
+	if err := b.stopTurn(j); err != nil {
+		return err
+	}
+	return b.settle(j, state)
 }
 
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
@@ -82,42 +83,33 @@ func (b *Bridge) rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-timer.C:
 	case <-interrupted:
-	case <-b.work.Done():
+	case <-b.lanes.Work().Done():
 	}
-	return b.work.Err()
+	return b.lanes.Work().Err()
 }
 
-// attempt answers and delivers. Whatever panics on the way becomes an answer that
-// says so, with the incident in the log.
-func (b *Bridge) attempt(ctx context.Context, l *lane, j *jobs.Job) error {
+// attempt carries a job on as its kind says. Whatever panics on the way to an answer
+// becomes an answer that says so, with the incident in the log.
+func (b *Bridge) attempt(ctx context.Context, j *jobs.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if j.Message.Kind == jobs.KindMove {
-		return b.attemptMove(ctx, j)
-	}
-	if err := b.overtaken(ctx, j); err != nil {
+	k := b.kind(j)
+	if err := b.overtaken(ctx, k, j); err != nil {
 		return err
 	}
-	if ofCard(j) && j.Message.Kind != jobs.KindCard {
-		return b.attemptCard(ctx, j)
+	if j.Parts == nil && !k.open && b.barred(j) {
+		return errBarred
 	}
-	if j.Message.Kind == jobs.KindLoad {
-		return b.attemptLoad(ctx, j)
+	if k.run != nil {
+		return k.run(ctx, j)
 	}
 	if j.Parts == nil {
-		if b.barred(j) {
-			// What it had begun before must not look as if it went on.
-			if err := b.stopTurn(j); err != nil {
-				return err
-			}
-			return b.settle(j, jobs.StateBarred)
-		}
-		if err := b.compose(ctx, l, j); err != nil {
+		if err := b.compose(ctx, k, j); err != nil {
 			return err
 		}
 	}
-	b.endTurn(j)
+	b.lanes.EndTurn(j)
 	if err := b.deliverAny(ctx, j); err != nil {
 		return err
 	}
@@ -126,8 +118,8 @@ func (b *Bridge) attempt(ctx context.Context, l *lane, j *jobs.Job) error {
 }
 
 // overtaken returns why a job of a former run is not to be answered any more.
-func (b *Bridge) overtaken(ctx context.Context, j *jobs.Job) error {
-	if !j.Found || b.isCommand(j) || ofCard(j) {
+func (b *Bridge) overtaken(ctx context.Context, k *kind, j *jobs.Job) error {
+	if !j.Found || k.lasting {
 		return nil
 	}
 	session, err := b.session(ctx, j)
@@ -151,7 +143,7 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 // deliver sends what has not been sent, and closes the job. An error means that it has to
 // go on later; the job then says where.
 func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
-	if err := b.sender.Deliver(b.work, ctx, j); err != nil {
+	if err := b.sender.Deliver(b.lanes.Work(), ctx, j); err != nil {
 		return err
 	}
 	if j.Card != "" {
@@ -174,29 +166,29 @@ func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
 func (b *Bridge) closeLater(j *jobs.Job, state jobs.State) {
 	b.lanes.Go(func() {
 		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
-			if retry.Wait(b.work, wait) != nil {
+			if retry.Wait(b.lanes.Work(), wait) != nil {
 				return
 			}
 		}
 	})
 }
 
-// compose makes the parts of an answer.
-func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
-	if j.Message.Kind != jobs.KindCard {
+// compose makes the parts of an answer: a text with its files, or a card.
+func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
+	if k.answer != nil {
 		j.Card = "" // of an earlier try
 		stop := b.sender.ShowTyping(ctx, j.Address())
-		answer, err := b.respond(ctx, l, j)
+		answer, err := b.respond(ctx, k, j)
 		stop()
 		if err != nil {
 			return err
 		}
-		if j.Card == "" {
-			if j.Parts == nil {
-				j.Parts = b.sender.Parts(j, headed(j, answer))
-			}
-			return nil
+		if j.Card == "" && j.Parts == nil {
+			j.Parts = b.sender.Parts(j, headed(j, answer))
 		}
+	}
+	if j.Parts != nil {
+		return nil
 	}
 	kept, err := b.cards.Load(ctx, j.Card)
 	if err != nil {
@@ -209,59 +201,43 @@ func (b *Bridge) compose(ctx context.Context, l *lane, j *jobs.Job) error {
 	return nil
 }
 
-func (b *Bridge) respond(ctx context.Context, l *lane, j *jobs.Job) (answer string, err error) {
+func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
 		}
 	}()
+	if j.Notice != "" {
+		return b.notice(ctx, j)
+	}
+	return k.answer(ctx, j)
+}
+
+// notice is an answer that was known when the message came; a stranger's message is asked
+// about first.
+func (b *Bridge) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	if j.Knock {
 		return b.knock(ctx, j)
 	}
-	if j.Notice != "" {
-		return b.spelled(j.Message.Chat.Platform, j.Notice), nil
-	}
-	if c, args, ok := b.commandOf(j); ok {
-		text, err := c.run(ctx, b, l, j, args)
-		return b.spelled(j.Message.Chat.Platform, text), err
-	}
-	return b.answer(ctx, j)
+	return b.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
 // settle closes a job without an answer.
 func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
-	err := b.voidApprovals(ctx, j)
-	if err == nil {
-		err = b.report(ctx, j)
+	var err error
+	if closing := b.kind(j).closing; closing != nil {
+		err = closing(ctx, j)
 	}
 	if err == nil {
 		err = b.jobs.Close(ctx, j)
 	}
 	if err != nil {
-		b.log.Error("job can not be closed, trying again", "job", j.Key(), "err", err)
+		b.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)
 		return err
 	}
-	b.open.Delete(j.Key())
+	b.lanes.Done(j.Key())
 	return nil
-}
-
-// mayClear reports whether the sender may clear the chat of a message: in a direct
-// chat its user; in a shared one configured admins, whoever began the thread, and
-// those the platform calls administrators.
-func (b *Bridge) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || b.role(m) >= toolgroups.RoleAdmin || (m.Opener != "" && m.Opener == m.User) {
-		return true
-	}
-	admins, ok := b.platforms[m.Chat.Platform].(chats.Administrators)
-	if !ok {
-		return false
-	}
-	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
-	if err != nil {
-		b.log.Warn("administrators can not be asked for", "chat", m.Chat.String(), "err", err)
-	}
-	return is && err == nil
 }

@@ -20,14 +20,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// command is something that a person asks of the bot itself, not of the model.
-type command struct {
-	chats.CommandInfo
-	// hidden ones are understood and not listed.
-	hidden bool
-	run    func(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, args string) (string, error)
-}
-
 // Command is a command that another part of the program brings.
 type Command struct {
 	chats.CommandInfo
@@ -51,8 +43,8 @@ type CommandCall struct {
 }
 
 // bring makes a command of one that another part of the program brings.
-func bring(c Command) command {
-	return command{CommandInfo: c.CommandInfo, run: func(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, args string) (string, error) {
+func (b *Bridge) bring(c Command) jobs.Command {
+	return jobs.Command{CommandInfo: c.CommandInfo, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
 		session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 		if err != nil {
 			return "", err
@@ -90,26 +82,30 @@ func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card cards.Card) (
 	return "", nil
 }
 
-func info(name, description string) chats.CommandInfo {
-	return chats.CommandInfo{Name: name, Description: description}
-}
-
-func commandTable(more []Command) []command {
-	table := []command{
-		{CommandInfo: info("help", "What I can do and which commands there are"), run: help},
-		{CommandInfo: info("clear", "Close this conversation and unload its tools; I can still find it when I search"), run: clearChat},
-		{CommandInfo: info("new", "Begin a new conversation; does the same as clear"), run: clearChat},
-		{CommandInfo: info(stopName, "Stop what I am doing and drop waiting messages"), run: stop},
-		{CommandInfo: info("status", "What is going on in this chat"), run: status},
-		{CommandInfo: info("tools", "Tool groups, and which are loaded here"), run: tools},
-		{CommandInfo: info("whoami", "Your id and what you may do"), run: whoami},
-		{CommandInfo: info("why", "What became of the last message here, and why"), run: whyCommand},
-		{CommandInfo: info("people", "Who may talk to me: list and remove (administrators)"), run: peopleCommand},
-		{CommandInfo: info("start", "Hello"), hidden: true, run: help},
-		{CommandInfo: info(claimName, "Make me yours"), hidden: true, run: claimBot},
+// commandTable lists the commands in the order in which platforms show them.
+func (b *Bridge) commandTable() []jobs.Command {
+	own := func(name, description string, run func(context.Context, *Bridge, *jobs.Job, string) (string, error)) jobs.Command {
+		return jobs.Command{
+			CommandInfo: chats.CommandInfo{Name: name, Description: description},
+			Run:         func(ctx context.Context, j *jobs.Job, args string) (string, error) { return run(ctx, b, j, args) },
+		}
 	}
-	for _, c := range more {
-		table = append(table, bring(c))
+	table := []jobs.Command{
+		own("help", "What I can do and which commands there are", help),
+		own("clear", "Close this conversation and unload its tools; I can still find it when I search", clearChat),
+		own("new", "Begin a new conversation; does the same as clear", clearChat),
+		own(stopName, "Stop what I am doing and drop waiting messages", stop),
+		own("status", "What is going on in this chat", status),
+		own("tools", "Tool groups, and which are loaded here", tools),
+		own("whoami", "Your id and what you may do", whoami),
+		own("why", "What became of the last message here, and why", whyCommand),
+		own("people", "Who may talk to me: list and remove (administrators)", peopleCommand),
+		own("start", "Hello", help),
+		own(claimName, "Make me yours", claimBot),
+	}
+	table[len(table)-2].Hidden, table[len(table)-1].Hidden = true, true
+	for _, c := range b.cfg.Commands {
+		table = append(table, b.bring(c))
 	}
 	return table
 }
@@ -117,7 +113,7 @@ func commandTable(more []Command) []command {
 func (b *Bridge) commandInfos() []chats.CommandInfo {
 	var infos []chats.CommandInfo
 	for _, c := range b.commands {
-		if !c.hidden {
+		if !c.Hidden {
 			infos = append(infos, c.CommandInfo)
 		}
 	}
@@ -128,24 +124,26 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 
 // commandOf returns the command of a job. A job with a notice has none, and neither
 // has a text that only looks like one.
-func (b *Bridge) commandOf(j *jobs.Job) (command, string, bool) {
+func (b *Bridge) commandOf(j *jobs.Job) (jobs.Command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
 	if match == nil || j.Notice != "" || j.Message.Kind != chats.KindText {
-		return command{}, "", false
+		return jobs.Command{}, "", false
 	}
-	i := slices.IndexFunc(b.commands, func(c command) bool { return c.Name == match[1] })
+	i := slices.IndexFunc(b.commands, func(c jobs.Command) bool { return c.Name == match[1] })
 	if i < 0 {
-		return command{}, "", false
+		return jobs.Command{}, "", false
 	}
 	return b.commands[i], match[2], true
 }
 
-func (b *Bridge) isCommand(j *jobs.Job) bool {
-	_, _, is := b.commandOf(j)
-	return is
+// runCommand answers a command.
+func (b *Bridge) runCommand(ctx context.Context, j *jobs.Job) (string, error) {
+	c, args, _ := b.commandOf(j)
+	text, err := c.Run(ctx, j, args)
+	return b.spelled(j.Message.Chat.Platform, text), err
 }
 
-func help(_ context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
+func help(_ context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
 		"I load the ones I need as we go.\n\n")
@@ -161,7 +159,7 @@ func help(_ context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string,
 const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
 	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
 
-func clearChat(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
+func clearChat(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	if !b.mayClear(ctx, j.Message) {
 		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
 	}
@@ -169,9 +167,11 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (
 	if err != nil {
 		return "", err
 	}
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
 	// A message that waits or is being answered may write its question to the log between
 	// the look below and its end.
-	empty := !l.pending(session.ClearedAt, j.Seq)
+	empty := !l.Pending(session.ClearedAt, j.Seq)
 	// A record that can not be read is one more reason to begin anew.
 	for _, err := range sessions.Read(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil {
@@ -184,9 +184,27 @@ func clearChat(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (
 	if _, err := session.Clear(ctx, b.store, j.Seq, empty); err != nil {
 		return "", err
 	}
-	interrupted, waiting := b.interrupt(l, j.Seq, sessions.ErrCleared)
+	interrupted, waiting := b.lanes.Interrupt(l, j.Seq, sessions.ErrCleared)
 	b.settleAll(waiting, jobs.StateCleared)
 	return clearedText + ended(interrupted, len(waiting)), nil
+}
+
+// mayClear reports whether the sender may clear the chat of a message: in a direct
+// chat its user; in a shared one configured admins, whoever began the thread, and
+// those the platform calls administrators.
+func (b *Bridge) mayClear(ctx context.Context, m chats.Message) bool {
+	if m.Direct || b.role(m) >= toolgroups.RoleAdmin || (m.Opener != "" && m.Opener == m.User) {
+		return true
+	}
+	admins, ok := b.platforms[m.Chat.Platform].(chats.Administrators)
+	if !ok {
+		return false
+	}
+	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
+	if err != nil {
+		b.log.Warn("administrators cannot be asked for", "chat", m.Chat.String(), "err", err)
+	}
+	return is && err == nil
 }
 
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
@@ -214,7 +232,7 @@ func ended(running bool, waiting int) string {
 	return text
 }
 
-func status(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
+func status(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -227,14 +245,16 @@ func status(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (str
 	if err != nil {
 		return "", err
 	}
-	waiting, running := l.load()
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
+	waiting, running := l.Load()
 	state := "I am idle here."
-	if held := l.waits(); held != nil {
+	if held := l.Held(); held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(held.tools, "a tool"), behind(waiting))
+			wording.ListOr(held.Tools, "a tool"), behind(waiting))
 	} else if running {
 		state = "I am working on an answer" + behind(waiting) + "."
-	} else if l.queues() {
+	} else if l.Queues() {
 		state = "I am busy in other chats: " + wording.Count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",

@@ -88,7 +88,7 @@ func (b *Bridge) afterwards(ctx context.Context, j *jobs.Job) {
 			b.log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	if b.awaitTurn(ctx, j); ctx.Err() != nil {
+	if b.lanes.AwaitTurn(ctx, j); ctx.Err() != nil {
 		return
 	}
 	after(ctx)

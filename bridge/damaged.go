@@ -136,7 +136,7 @@ func (b *Bridge) mended(j *jobs.Job, err error) bool {
 	if !is {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
 	defer cancel()
 	if slices.Contains(j.Damaged, d.Name()) {
 		j.Notice = b.failed(j, err)

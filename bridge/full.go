@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oneclaw/bridge/cards"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 )
 
 const (
@@ -28,29 +28,21 @@ type limit struct {
 
 // limits returns the bounds that hold for a message: those of its chat, and in a shared
 // chat those of its sender, over all shared chats. Commands wait in a queue of their own.
-func (b *Bridge) limits(l *lane, j *jobs.Job) []limit {
-	waiting, _ := l.load()
+func (b *Bridge) limits(l *lanes.Lane, j *jobs.Job) []limit {
+	waiting, _ := l.Load()
 	what := "messages"
-	if b.isCommand(j) {
-		waiting, what = l.deciding(), "commands"
+	if b.kind(j).beside {
+		waiting, what = l.Deciding(), "commands"
 	}
 	all := []limit{{
-		whose: l.chat.String() + " " + what, waiting: waiting, bound: b.cfg.MaxWaiting,
+		whose: l.Chat.String() + " " + what, waiting: waiting, bound: b.cfg.MaxWaiting,
 		notice: fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", waiting, what),
 	}}
 	if j.Message.Direct {
 		return all
 	}
-	// A message that is not over the bound is counted at once: others of its sender may
-	// be on their way to other chats.
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	waiting = b.waiting[j.By()]
-	if waiting < b.cfg.MaxWaitingMember {
-		b.waiting[j.By()]++
-		j.Waits = true
-	}
+	waiting = b.lanes.TakeRoom(j, b.cfg.MaxWaitingMember)
 	return append(all, limit{
 		whose: j.By(), waiting: waiting, bound: b.cfg.MaxWaitingMember,
 		notice: fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
@@ -58,35 +50,10 @@ func (b *Bridge) limits(l *lane, j *jobs.Job) []limit {
 	})
 }
 
-// count counts a message of a shared chat that waits, under who wrote it.
-func (b *Bridge) count(j *jobs.Job) {
-	if j.Waits || j.Message.Direct || j.Message.Kind != chats.KindText {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting[j.By()]++
-	j.Waits = true
-}
-
-// uncount is called for a job that waits no more, with the lane locked where it stood in
-// one.
-func (b *Bridge) uncount(j *jobs.Job) {
-	if !j.Waits {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	j.Waits = false
-	if b.waiting[j.By()]--; b.waiting[j.By()] == 0 {
-		delete(b.waiting, j.By())
-	}
-}
-
 // refuses reports whether too much waits for a message to be taken. Then there is a
 // notice, one for a burst, in the lane of the cards, and the message has a receipt: it is
 // refused again however often it is delivered.
-func (b *Bridge) refuses(ctx context.Context, l *lane, j *jobs.Job) (bool, error) {
+func (b *Bridge) refuses(ctx context.Context, l *lanes.Lane, j *jobs.Job) (bool, error) {
 	var over *limit
 	for _, limit := range b.limits(l, j) {
 		if over == nil && limit.waiting >= limit.bound {
@@ -99,8 +66,8 @@ func (b *Bridge) refuses(ctx context.Context, l *lane, j *jobs.Job) (bool, error
 	if over == nil {
 		return false, nil
 	}
-	b.uncount(j)
-	if _, known := b.open.Load(j.Key()); known {
+	b.lanes.GiveRoom(j)
+	if b.lanes.Has(j.Key()) {
 		return false, nil
 	}
 	if known, err := b.jobs.Closed(ctx, j.Key()); known || err != nil {
@@ -115,7 +82,7 @@ func (b *Bridge) refuses(ctx context.Context, l *lane, j *jobs.Job) (bool, error
 			b.burstOver(over.whose)
 			return true, err
 		}
-		b.log.Warn("messages are refused: too many wait", "chat", l.chat.String(), "whose", over.whose)
+		b.log.Warn("messages are refused: too many wait", "chat", l.Chat.String(), "whose", over.whose)
 	}
 	j.State, j.Closed = jobs.StateRefused, b.cfg.Now()
 	return true, b.jobs.Close(ctx, j)

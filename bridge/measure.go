@@ -1,10 +1,9 @@
 package bridge
 
 import (
-	"time"
-
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 )
 
 // measureAnswer counts an answer that is closed with a state.
@@ -28,37 +27,8 @@ func (b *Bridge) measureDecision(platform, choice string) {
 	}
 }
 
-// Load is how much a bridge has to do.
-type Load struct {
-	// Open are the jobs that are not closed, Waiting those of them in the queues of their
-	// chats.
-	Open, Waiting int
-	// Oldest is when the oldest open job was accepted; zero without one.
-	Oldest time.Time
-}
-
 // Load counts the open jobs.
-func (b *Bridge) Load() Load {
-	var load Load
-	b.open.Range(func(_, value any) bool {
-		load.Open++
-		if at, ok := value.(time.Time); ok && (load.Oldest.IsZero() || at.Before(load.Oldest)) {
-			load.Oldest = at
-		}
-		return true
-	})
-	b.mu.Lock()
-	lanes := make([]*lane, 0, len(b.byChat))
-	for _, l := range b.byChat {
-		lanes = append(lanes, l)
-	}
-	b.mu.Unlock()
-	for _, l := range lanes {
-		waiting, _ := l.load()
-		load.Waiting += waiting + l.deciding()
-	}
-	return load
-}
+func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }
 
 // Ready returns for each platform nil where it receives, or what is wrong.
 func (b *Bridge) Ready() map[string]error {

@@ -38,7 +38,7 @@ const (
 )
 
 // tools shows the groups, what they cost, and buttons to load one by hand.
-func tools(ctx context.Context, b *Bridge, _ *lane, j *jobs.Job, _ string) (string, error) {
+func tools(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err
@@ -178,9 +178,9 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	case press.Role < group.Role:
 		return cards.Result{Toast: "Sorry, this tool group is for administrators."}, nil
 	}
-	l := b.lane(press.Place)
-	defer b.leave(l)
-	waiting, running := l.load()
+	l := b.lanes.Of(press.Place)
+	defer b.lanes.Leave(l)
+	waiting, running := l.Load()
 	if waiting >= b.cfg.MaxWaiting {
 		return cards.Result{Toast: toastBusy}, nil
 	}
@@ -204,9 +204,6 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 
 // attemptLoad loads a group and has the card show it.
 func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
-	if b.barred(j) {
-		return b.settle(j, jobs.StateBarred)
-	}
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err == nil {
 		err = session.Overtaken(j)

@@ -85,7 +85,7 @@ func (b *Bridge) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
 			continue
 		}
-		if _, open := b.open.Load(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})); open {
+		if b.lanes.Has(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})) {
 			continue
 		}
 		// The record last: it is what finds the log again after a crash.

@@ -32,7 +32,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 	}
 	for _, j := range open {
 		if j.Message.Kind == jobs.KindMove {
-			b.bar(j)
+			b.lanes.Bar(endsOf(j))
 		}
 	}
 	if err := b.stopFound(ctx, open); err != nil {
@@ -44,7 +44,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 			b.tell(j.Message.Chat)
 		}
 		b.sender.Resume(j)
-		b.queue(j)
+		b.lanes.Queue(j)
 	}
 	if len(open) > 0 {
 		b.log.Info("resuming open jobs", "count", len(open))

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 )
 
 // namesOf matches each of these commands, as texts of ours name them.
-func namesOf(commands []command) *regexp.Regexp {
+func namesOf(commands []jobs.Command) *regexp.Regexp {
 	var names []string
 	for _, c := range commands {
 		names = append(names, regexp.QuoteMeta(c.Name))

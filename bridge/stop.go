@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -15,8 +16,8 @@ const stopName = "stop"
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
-func stop(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
-	session, err := b.endOlder(ctx, l, j)
+func stop(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
+	session, err := b.endOlder(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -37,17 +38,17 @@ func (b *Bridge) stopNow(j *jobs.Job) {
 	if !b.isStop(j) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
 	defer cancel()
-	l := b.lane(laneOf(j))
-	defer b.leave(l)
-	if _, err := b.endOlder(ctx, l, j); err != nil {
+	if _, err := b.endOlder(ctx, j); err != nil {
 		b.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
 	}
 }
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
-func (b *Bridge) endOlder(ctx context.Context, l *lane, j *jobs.Job) (sessions.Session, error) {
+func (b *Bridge) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	var session sessions.Session
 	for {
@@ -55,7 +56,7 @@ func (b *Bridge) endOlder(ctx context.Context, l *lane, j *jobs.Job) (sessions.S
 		if session, err = sessions.Current(ctx, b.store, j.Message.Chat); err != nil {
 			return session, err
 		}
-		if !l.busy(j.Seq) {
+		if !l.Busy(j.Seq) {
 			break
 		}
 		if session, err = session.Stop(ctx, b.store, j.Seq); err == nil {
@@ -66,26 +67,20 @@ func (b *Bridge) endOlder(ctx context.Context, l *lane, j *jobs.Job) (sessions.S
 			return session, err
 		}
 	}
-	running, waiting := b.interrupt(l, j.Seq, sessions.ErrStopped)
+	running, waiting := b.lanes.Interrupt(l, j.Seq, sessions.ErrStopped)
 	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
 	b.settleSoon(l, waiting, jobs.StateStopped)
 	return session, nil
 }
 
 // settleSoon closes jobs that were taken out of their queue, while the caller goes on.
-func (b *Bridge) settleSoon(l *lane, jobs []*jobs.Job, state jobs.State) {
+func (b *Bridge) settleSoon(l *lanes.Lane, jobs []*jobs.Job, state jobs.State) {
 	if len(jobs) == 0 {
 		return
 	}
-	if !b.enter(l) {
+	if !b.lanes.GoIn(l, func() { b.settleAll(jobs, state) }) {
 		b.settleAll(jobs, state)
-		return
 	}
-	go func() {
-		defer b.lanes.Done()
-		defer b.leave(l)
-		b.settleAll(jobs, state)
-	}()
 }
 
 // stopFound makes each /stop take effect that a former run left open, before anything
@@ -96,7 +91,7 @@ func (b *Bridge) stopFound(ctx context.Context, open []*jobs.Job) error {
 			continue
 		}
 		for _, older := range open {
-			if older.Seq >= j.Seq || laneOf(older) != laneOf(j) || b.isCommand(older) {
+			if older.Seq >= j.Seq || b.place(older).Lane != b.place(j).Lane || b.kind(older).lasting {
 				continue
 			}
 			session, err := sessions.Current(ctx, b.store, j.Message.Chat)

@@ -75,11 +75,11 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
 	}
 	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
-	l := b.lane(laneOf(j))
-	defer b.leave(l)
-	l.accepting.Lock()
-	defer l.accepting.Unlock()
-	if waiting, _ := l.load(); waiting >= b.cfg.MaxWaiting {
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
+	l.Accepting.Lock()
+	defer l.Accepting.Unlock()
+	if waiting, _ := l.Load(); waiting >= b.cfg.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
 	added, err := b.jobs.Add(ctx, j)
@@ -92,22 +92,8 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if !added {
 		return b.adopt(ctx, j.Key())
 	}
-	b.queue(j)
+	b.lanes.Queue(j)
 	return nil
-}
-
-// lane is where a job waits for its turn. No thread of a platform has a slash.
-func laneOf(j *jobs.Job) chats.Chat {
-	chat := j.Message.Chat
-	switch {
-	case jobs.IsTask(j):
-		chat.Thread += "/task"
-	case j.Message.Kind == jobs.KindMove:
-		chat.Thread += "/move"
-	case ofCard(j):
-		chat.Thread += "/card"
-	}
-	return chat
 }
 
 // session is the conversation that a job belongs to: that of its chat, or one of its own.
@@ -130,11 +116,11 @@ func headed(j *jobs.Job, answer string) string {
 	return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 }
 
-// report tells what became of a task that is about to be closed. After a crash it may
+// closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
-func (b *Bridge) report(ctx context.Context, j *jobs.Job) error {
-	if !jobs.IsTask(j) || b.cfg.TaskDone == nil {
-		return nil
+func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
+	if err := b.voidApprovals(ctx, j); err != nil || b.cfg.TaskDone == nil {
+		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
 	if j.State != jobs.StateBarred {

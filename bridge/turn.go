@@ -304,7 +304,7 @@ func (b *Bridge) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History,
 // stopTurn tells the conversation that a turn was stopped, so that the model does not
 // go on with it.
 func (b *Bridge) stopTurn(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.work), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
 	defer cancel()
 	err := b.recordStop(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {

@@ -32,7 +32,7 @@ const (
 // whyCommand shows what became of the last message of a chat: the receipt, and what its
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
-func whyCommand(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) (string, error) {
+func whyCommand(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	last, err := b.lastJob(ctx, j)
 	if err != nil {
 		return "", err
@@ -48,7 +48,9 @@ func whyCommand(ctx context.Context, b *Bridge, l *lane, j *jobs.Job, _ string) 
 	if err != nil {
 		return "", err
 	}
-	w := why{job: last, turn: turn, whole: b.role(j.Message) >= toolgroups.RoleAdmin, running: l.answers(last.Key())}
+	l := b.laneOf(j)
+	defer b.lanes.Leave(l)
+	w := why{job: last, turn: turn, whole: b.role(j.Message) >= toolgroups.RoleAdmin, running: l.Answers(last.Key())}
 	return w.text(), nil
 }
 
@@ -77,8 +79,7 @@ func (b *Bridge) lastJob(ctx context.Context, before *jobs.Job) (*jobs.Job, erro
 
 // explains reports whether a job is one that a /why in its chat can be about.
 func (b *Bridge) explains(j, before *jobs.Job) bool {
-	kind := j.Message.Kind
-	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && (kind == chats.KindText || kind == jobs.KindTask) && !b.isCommand(j)
+	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && b.kind(j).explained
 }
 
 // turnOfJob reads what the conversation has about a job: its question and what follows,

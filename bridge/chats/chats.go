@@ -32,6 +32,9 @@ func (c Chat) String() string {
 	return c.Platform + ":" + c.ID + ":" + c.Thread
 }
 
+// Whole is the chat without its thread.
+func (c Chat) Whole() Chat { return Chat{Platform: c.Platform, ID: c.ID} }
+
 // ParseChat is the inverse of [Chat.String].
 func ParseChat(s string) (Chat, error) {
 	platform, rest, ok := strings.Cut(s, ":")

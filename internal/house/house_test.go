@@ -47,7 +47,7 @@ type check struct {
 // the function, type or variable that the finding is about. One that no longer
 // finds its place fails.
 var exceptions = []exception{
-	{"contextfields", "bridge/bridge.go", "Bridge", "what lanes run under outlives the calls of Accept that start them; Run ends it"},
+	{"contextfields", "bridge/lanes/lanes.go", "Lanes", "what jobs run under outlives the calls of Accept that queue them; Close ends it"},
 	{"width", "bridge/bridge.go", "Config", "is being divided"},
 	{"width", "bridge/bridge.go", "Bridge", "is being divided"},
 	{"width", "bridge", "bridge", "is being divided"},

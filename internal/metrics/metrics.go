@@ -17,8 +17,8 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
@@ -193,7 +193,7 @@ func (m *Metrics) WatchProcess() {
 // Worker is the bridge, as far as it is looked at.
 type Worker interface {
 	// Load says how much there is to do.
-	Load() bridge.Load
+	Load() lanes.Load
 	// Ready says of each platform why it does not receive.
 	Ready() map[string]error
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 )
@@ -29,8 +29,8 @@ func wantIn(t *testing.T, text string, parts ...string) {
 // office is a bridge with one job and a platform that does not receive.
 type office struct{}
 
-func (office) Load() bridge.Load {
-	return bridge.Load{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
+func (office) Load() lanes.Load {
+	return lanes.Load{Open: 3, Waiting: 2, Oldest: time.Now().Add(-time.Hour)}
 }
 
 func (office) Ready() map[string]error {

@@ -1,4 +1,4 @@
-package bridge
+package lanes
 
 import (
 	"cmp"
@@ -6,13 +6,12 @@ import (
 	"slices"
 	"sync"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
 
 // turns bounds how many turns run at the same time. The others stand in line in the order
-// in which their messages were accepted, without a goroutine; a turn that waits for an
-// approval or for its delivery is not counted.
+// in which their messages were accepted, without a goroutine; a turn that waits for a
+// decision or for its delivery is not counted.
 type turns struct {
 	mu   sync.Mutex
 	free int
@@ -65,52 +64,47 @@ func (t *turns) leave(p *place) bool {
 	return i >= 0
 }
 
-// needsTurn reports whether a job is to be answered by the agent.
-func needsTurn(j *jobs.Job) bool {
-	return (j.Message.Kind == chats.KindText || jobs.IsTask(j)) && j.Parts == nil && j.Notice == ""
-}
-
 // takeTurn reports whether the first message of a lane may be answered now; otherwise the
 // lane stands in line. It is called with the lane locked.
-func (b *Bridge) takeTurn(l *lane) bool {
+func (s *Lanes) takeTurn(l *Lane) bool {
 	if l.place != nil {
 		return false
 	}
-	l.place = b.turns.take(l.messages.waiting[0].Seq, func() { b.granted(l) })
+	l.place = s.turns.take(l.messages.waiting[0].Seq, func() { s.granted(l) })
 	if l.place == nil {
 		return true
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	l.users++
 	return false
 }
 
 // granted lets a lane that stood in line go on, or the next one where there is nothing to
 // do any more.
-func (b *Bridge) granted(l *lane) {
+func (s *Lanes) granted(l *Lane) {
 	l.mu.Lock()
 	l.place = nil
-	begins := !l.messages.worker && l.ready(&l.messages) && b.enter(l)
+	begins := !l.messages.worker && l.ready(&l.messages) && s.enter(l)
 	if begins {
 		l.messages.worker = true
-		go b.workOn(l, &l.messages, true)
+		go s.workOn(l, &l.messages, true)
 	}
 	l.mu.Unlock()
 	if !begins {
-		b.turns.release()
+		s.turns.release()
 	}
-	b.leave(l)
+	s.Leave(l)
 }
 
-// awaitTurn waits until a job that has a goroutine may run, or ctx ends.
-func (b *Bridge) awaitTurn(ctx context.Context, j *jobs.Job) {
+// AwaitTurn waits until a job that has a goroutine may run, or ctx ends.
+func (s *Lanes) AwaitTurn(ctx context.Context, j *jobs.Job) {
 	granted := make(chan struct{})
-	if p := b.turns.take(j.Seq, func() { close(granted) }); p != nil {
+	if p := s.turns.take(j.Seq, func() { close(granted) }); p != nil {
 		select {
 		case <-granted:
 		case <-ctx.Done():
-			if b.turns.leave(p) {
+			if s.turns.leave(p) {
 				return
 			}
 		}
@@ -118,17 +112,10 @@ func (b *Bridge) awaitTurn(ctx context.Context, j *jobs.Job) {
 	j.Turn = true
 }
 
-// endTurn lets another turn run, where the job has one.
-func (b *Bridge) endTurn(j *jobs.Job) {
+// EndTurn lets another turn run, where the job has one.
+func (s *Lanes) EndTurn(j *jobs.Job) {
 	if j.Turn {
 		j.Turn = false
-		b.turns.release()
+		s.turns.release()
 	}
-}
-
-// queues reports whether the lane stands in line for a turn.
-func (l *lane) queues() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.place != nil
 }
