@@ -10,13 +10,19 @@ import (
 // depend on nothing but the tools: where one list begins with another, so does
 // its encoding (but for the closing bracket).
 func EncodeTools(tools []Tool) json.RawMessage {
+	return EncodeToolsAs(tools, `{"type":"function","function":{`, `}}`)
+}
+
+// EncodeToolsAs is [EncodeTools] for an API that has something else before and after the
+// name, description and parameters of each tool.
+func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
 	for i, t := range tools {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`{"type":"function","function":{"name":`)
+		b.WriteString(before + `"name":`)
 		b.Write(quote(t.Name))
 		b.WriteString(`,"description":`)
 		b.Write(quote(t.Description))
@@ -26,7 +32,7 @@ func EncodeTools(tools []Tool) json.RawMessage {
 		} else {
 			b.Write(t.Parameters)
 		}
-		b.WriteString(`}}`)
+		b.WriteString(after)
 	}
 	b.WriteByte(']')
 	return b.Bytes()
@@ -40,15 +46,15 @@ func EstimateTokens(tools []Tool) int {
 
 // quote encodes a string as JSON without the escapes that only HTML needs.
 func quote(s string) []byte {
-	b, err := encode(s)
+	b, err := EncodeJSON(s)
 	if err != nil {
 		return []byte(`""`) // A string always encodes.
 	}
 	return b
 }
 
-// encode is json.Marshal without the escapes that only HTML needs.
-func encode(v any) ([]byte, error) {
+// EncodeJSON is json.Marshal without the escapes that only HTML needs.
+func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

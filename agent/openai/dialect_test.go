@@ -195,7 +195,7 @@ func TestClientsAreKept(t *testing.T) {
 		t.Error("no error")
 	}
 	for i := range 70 {
-		if _, err := clients.Client(openai.Config{Model: "m", MaxTools: i + 1}); err != nil {
+		if _, err := clients.Client(openai.Config{Model: "m", ContextTokens: i + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,13 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
-
 	"oneclaw/internal/cache"
 )
 
@@ -47,31 +44,18 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	}
 	ctx, end := context.WithTimeout(ctx, listTimeout)
 	defer end()
-	address := c.cfg.BaseURL + "/models"
+	path := "/models"
 	if c.cfg.Dialect == DialectAnthropic {
-		address += "?limit=1000"
+		path += "?limit=1000"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	resp, err := c.send(ctx, path, nil)
 	if err != nil {
-		return nil, errors.New("openai: the base URL can not be used")
-	}
-	if c.cfg.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
-	}
-	if c.cfg.Dialect == DialectAnthropic {
-		req.Header.Del("Authorization")
-		req.Header.Set("X-Api-Key", c.cfg.APIKey)
-		req.Header.Set("Anthropic-Version", anthropicVersion)
-	}
-	resp, err := c.cfg.HTTPClient.Do(req)
-	if err != nil {
-		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New(c.clean(withoutAddress(err)))}
+		if refused, ok := errors.AsType[*serverError](err); ok {
+			refused.code, refused.text = "", "no list of models"
+		}
+		return nil, c.judge(ctx, err).failure
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		kind, _ := classify(resp.StatusCode, "", "")
-		return nil, &agent.ModelError{Kind: kind, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header), Err: errors.New("no list of models")}
-	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList+1))
 	if err != nil || len(data) > maxModelList {
 		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("the list of models broke off or is too large")}
@@ -81,14 +65,6 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: err}
 	}
 	return models, nil
-}
-
-// withoutAddress is the text of an error of the HTTP client without the address.
-func withoutAddress(err error) string {
-	if address, ok := errors.AsType[*url.Error](err); ok {
-		return address.Err.Error()
-	}
-	return err.Error()
 }
 
 // decodeModels reads a list, in whose entries servers have names of their own for the

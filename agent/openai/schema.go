@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -20,30 +19,10 @@ func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
 		tools = adapted
 	}
 	if c.responses {
-		return flatTools(tools)
+		// It would hold schemas to its strict mode if not told otherwise.
+		return toolgroups.EncodeToolsAs(tools, `{"type":"function",`, `,"strict":false}`)
 	}
 	return toolgroups.EncodeTools(tools)
-}
-
-// flatTools is the array as the Responses API takes it. It would hold schemas to its
-// strict mode if not told otherwise.
-func flatTools(tools []toolgroups.Tool) json.RawMessage {
-	b := []byte{'['}
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(append(b, `{"type":"function","name":`...), t.Name)
-		b = appendString(append(b, `,"description":`...), t.Description)
-		b = append(b, `,"parameters":`...)
-		if len(t.Parameters) == 0 {
-			b = append(b, `{"type":"object","properties":{}}`...)
-		} else {
-			b = append(b, t.Parameters...)
-		}
-		b = append(b, `,"strict":false}`...)
-	}
-	return append(b, ']')
 }
 
 // adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
@@ -73,13 +52,11 @@ func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
 	default:
 		return schema
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(object) != nil {
+	adapted, err := toolgroups.EncodeJSON(object)
+	if err != nil {
 		return schema
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return adapted
 }
 
 // maxSchemaDepth bounds how deep a schema is followed.

@@ -37,15 +37,12 @@ type chunk struct {
 	Error   *api.APIError
 }
 
-// usage is what a server says about tokens. The library's type does not know those that
-// were written to a cache.
+// usage is what a server says about tokens. Those of Chat Completions that were written
+// to a cache have the names of the Responses API; the library knows them there alone.
 type usage struct {
-	PromptTokens        int `json:"prompt_tokens"`
-	CompletionTokens    int `json:"completion_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens     int `json:"cached_tokens"`
-		CacheWriteTokens int `json:"cache_write_tokens"`
-	} `json:"prompt_tokens_details"`
+	PromptTokens        int                            `json:"prompt_tokens"`
+	CompletionTokens    int                            `json:"completion_tokens"`
+	PromptTokensDetails api.ResponseInputTokensDetails `json:"prompt_tokens_details"`
 }
 
 type choice struct {
@@ -103,7 +100,7 @@ func (a *accumulator) add(raw []byte) error {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
 	if c.Error != nil {
-		return c.Error
+		return inStream(c.Error)
 	}
 	if c.Model != "" {
 		a.model = c.Model
@@ -171,7 +168,6 @@ func (a *accumulator) addCall(t *toolCall) {
 // give every call the index 0: a piece with a name and another id is a new call.
 func (a *accumulator) find(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
-
 		if t.Index != nil && c.index != *t.Index {
 			continue
 		}
@@ -189,9 +185,9 @@ func (a *accumulator) find(t *toolCall) *call {
 
 // end returns the reply when the stream has ended with err.
 func (a *accumulator) end(err error) (agent.Reply, error) {
-	var reported *api.APIError
+	_, told := errors.AsType[*serverError](err)
 	switch {
-	case errors.As(err, &reported):
+	case told:
 		return agent.Reply{}, err
 	case a.finish == "" && errors.Is(err, io.EOF):
 		return agent.Reply{}, errIncomplete

@@ -117,7 +117,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
 	s.client, err = openai.New(openai.Config{
-		BaseURL: "http://bill.invalid/v1", Model: "scripted", API: openai.APIChat, Retry: openai.Retry{MaxAttempts: 1},
+		BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1},
 		HTTPClient: &http.Client{Transport: s.player},
 	})
 	return s, err
