@@ -30,9 +30,6 @@ type Config struct {
 	// MaxCalls bounds the calls of one reply that are run. 0 means
 	// [DefaultMaxCalls].
 	MaxCalls int
-	// ContextTokens is the size of the model's context where neither the turn nor
-	// the model says. 0 means that the window is only cut when a model refuses it.
-	ContextTokens int
 	// Logger takes what administrators ask for. Nil discards it.
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
@@ -43,14 +40,13 @@ type Config struct {
 // concurrently. Its goroutines run tools; each ends before the iteration of
 // [Agent.Run] that started it does.
 type Agent struct {
-	cfg    Config
-	log    *slog.Logger
-	prices estimates
+	cfg Config
+	log *slog.Logger
 }
 
 // New makes an agent.
 func New(cfg Config) (*Agent, error) {
-	if cfg.MaxRounds < 0 || cfg.Parallel < 0 || cfg.MaxCalls < 0 || cfg.ContextTokens < 0 {
+	if cfg.MaxRounds < 0 || cfg.Parallel < 0 || cfg.MaxCalls < 0 {
 		return nil, errors.New("agent: a bound is negative")
 	}
 	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, DefaultMaxRounds)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -194,8 +193,7 @@ func (r *run) start(j job) error {
 // runOne runs a tool and makes the record of its result. It is called from a
 // goroutine of its own.
 func (r *run) runOne(ctx context.Context, j job) Message {
-	began := time.Now()
-	r.observe(Event{Started: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name}})
+	r.observe(Event{Started: &ToolEvent{Tool: j.tool.Name}})
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {
@@ -203,6 +201,6 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	} else {
 		m.Text, m.Files = res.Text, res.Files
 	}
-	r.observe(Event{Ended: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name, Status: m.Status, Duration: time.Since(began)}})
+	r.observe(Event{Ended: &ToolEvent{Tool: j.tool.Name, Status: m.Status}})
 	return m
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -88,7 +86,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Messages:    r.window(nudge),
 		Tools:       r.round.tools,
 		ToolTokens:  r.round.tokens,
-		AllTokens:   r.agent.prices.all(r.round.Registry()),
+		AllTokens:   r.round.Registry().AllTokens(),
 		CacheKey:    r.turn.CacheKey,
 		Temperature: r.turn.Temperature,
 	}
@@ -131,11 +129,7 @@ func (r *run) window(nudge string) []Message {
 
 // contextSize is the size of the model's context in tokens; 0 if nobody knows.
 func (r *run) contextSize() int {
-	size := r.turn.ContextTokens
-	if m, ok := r.model.(ContextSizer); ok && size == 0 {
-		size = m.ContextTokens()
-	}
-	return cmp.Or(size, r.agent.cfg.ContextTokens)
+	return cmp.Or(r.turn.ContextTokens, ProfileOf(r.model).ContextTokens)
 }
 
 // budget is how many tokens the messages of a request may take; 0 for no bound.
@@ -165,10 +159,9 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
-	began := time.Now()
 	reply, err := r.model.Complete(ctx, req, onDelta)
 	reply.Usage.Tools, reply.Text = r.round.tokens, Spoken(reply.Text)
-	r.observe(Event{Reply: &ReplyEvent{Round: round, Usage: reply.Usage, Duration: time.Since(began), Err: err}})
+	r.observe(Event{Reply: &ReplyEvent{Err: err}})
 	return reply, err
 }
 
@@ -198,50 +191,4 @@ func identify(calls []Call) []Call {
 		seen[id] = true
 	}
 	return calls
-}
-
-// estimates remembers what tools arrays cost, because the same few are sent over
-// and over again. It is forgotten with the registry.
-type estimates struct {
-	mu       sync.Mutex
-	registry *toolgroups.Registry
-	whole    int
-	known    map[string]int // by what the tools depend on
-}
-
-// maxEstimates bounds the combinations of groups that are remembered.
-const maxEstimates = 1000
-
-func (e *estimates) of(reg *toolgroups.Registry, key string, tools []toolgroups.Tool) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reset(reg)
-	n, ok := e.known[key]
-	if !ok {
-		n = toolgroups.EstimateTokens(tools)
-		if len(e.known) < maxEstimates {
-			e.known[key] = n
-		}
-	}
-	return n
-}
-
-func (e *estimates) all(reg *toolgroups.Registry) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reset(reg)
-	if e.whole == 0 {
-		tools := reg.Core()
-		for _, g := range reg.Groups() {
-			tools = append(tools, g.Tools...)
-		}
-		e.whole = toolgroups.EstimateTokens(tools)
-	}
-	return e.whole
-}
-
-func (e *estimates) reset(reg *toolgroups.Registry) {
-	if e.registry != reg {
-		e.registry, e.whole, e.known = reg, 0, map[string]int{}
-	}
 }

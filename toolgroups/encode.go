@@ -2,6 +2,7 @@ package toolgroups
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"unicode/utf8"
 )
@@ -41,8 +42,15 @@ func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 // EstimateTokens says roughly how many tokens the schemas of tools cost:
 // characters of their wire form divided by four, no tokenizer.
 func EstimateTokens(tools []Tool) int {
-	return utf8.RuneCount(EncodeTools(tools)) / 4
+	size := 1 + max(len(tools), 1) // brackets and commas
+	for i := range tools {
+		size += cmp.Or(tools[i].size, wireSize(tools[i]))
+	}
+	return size / 4
 }
+
+// wireSize is how many characters a tool takes in a tools array.
+func wireSize(t Tool) int { return utf8.RuneCount(EncodeTools([]Tool{t})) - len("[]") }
 
 // quote encodes a string as JSON without the escapes that only HTML needs.
 func quote(s string) []byte {

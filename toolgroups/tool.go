@@ -69,6 +69,8 @@ type Tool struct {
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
 	Run Handler
+	// size is what it takes in a tools array, noted when a registry admits it.
+	size int
 }
 
 // Handler is the function behind a tool.

@@ -90,13 +90,6 @@ type Client struct {
 	arrays arrays
 }
 
-var (
-	_ agent.Model        = (*Client)(nil)
-	_ agent.ContextSizer = (*Client)(nil)
-	_ agent.ToolLimiter  = (*Client)(nil)
-	_ agent.Namer        = (*Client)(nil)
-)
-
 // New makes a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
@@ -121,14 +114,11 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// ContextTokens returns the size of the model's context; 0 if unknown.
-func (c *Client) ContextTokens() int { return c.cfg.ContextTokens }
-
-// MaxTools returns the largest tools array that the server takes.
-func (c *Client) MaxTools() int { return maxTools }
-
-// ModelName returns the name of the model.
-func (c *Client) ModelName() string { return c.cfg.Model }
+// Profile returns the name of the model, the size of its context and the largest tools
+// array that the server takes.
+func (c *Client) Profile() agent.Profile {
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.cfg.ContextTokens, MaxTools: maxTools}
+}
 
 // Complete sends one request and returns the whole reply. It repeats what may pass
 // (rate limits, server errors, broken and stalled streams) with growing pauses, or

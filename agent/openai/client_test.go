@@ -33,7 +33,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	c, err := openai.New(openai.Config{Model: "m", ContextTokens: 8192})
-	if err != nil || c.ContextTokens() != 8192 {
+	if err != nil || c.Profile().ContextTokens != 8192 {
 		t.Errorf("%v, %v", c, err)
 	}
 }

@@ -149,7 +149,7 @@ func TestChangedToolIsSent(t *testing.T) {
 // made to that length.
 func TestAcceptance030TheLimitIsKnown(t *testing.T) {
 	c, _ := client(t, openai.Config{})
-	if got := c.MaxTools(); got != 128 {
+	if got := c.Profile().MaxTools; got != 128 {
 		t.Errorf("MaxTools is %d", got)
 	}
 }

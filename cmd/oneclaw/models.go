@@ -70,7 +70,7 @@ type models struct {
 func newModels(s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
 	return &models{
 		settings: s, vault: v, ledger: ledger, log: log, clients: openai.NewClients(), http: &http.Client{Transport: modelTransport()},
-		outages: agent.NewOutages(agent.OutagesConfig{}),
+		outages: agent.NewOutages(),
 	}
 }
 

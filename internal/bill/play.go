@@ -38,15 +38,13 @@ type stage struct {
 // scripted is a client that names the model and the context of a price table.
 type scripted struct {
 	*openai.Client
-	name    string
-	context int
+	table Table
 }
 
-// ModelName returns the name of the model.
-func (s scripted) ModelName() string { return s.name }
-
-// ContextTokens returns the size of its context.
-func (s scripted) ContextTokens() int { return s.context }
+// Profile is what the table says.
+func (s scripted) Profile() agent.Profile {
+	return agent.Profile{Name: s.table.Model, ContextTokens: s.table.Context, MaxTools: s.Client.Profile().MaxTools}
+}
 
 // play plays a conversation with the model of a table.
 func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
@@ -62,7 +60,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
-			Model: scripted{s.client, table.Model, table.Context},
+			Model: scripted{s.client, table},
 		}) {
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))

@@ -278,8 +278,8 @@ func TestC20Failover(t *testing.T) {
 	if r := refusal(t, err); r.Account.Name != ann().User {
 		t.Errorf("refused for %v", r.Account)
 	}
-	if chain.ContextTokens() != 1234 || chain.ModelName() != "m" {
-		t.Errorf("the wrapped model has %d tokens and the name %q", chain.ContextTokens(), chain.ModelName())
+	if p := chain.Profile(); p.ContextTokens != 1234 || p.Name != "m" {
+		t.Errorf("the wrapped model is %+v", p)
 	}
 }
 

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -32,13 +33,6 @@ type model struct {
 	price  price.Price
 	priced bool
 }
-
-var (
-	_ agent.Model        = (*model)(nil)
-	_ agent.ContextSizer = (*model)(nil)
-	_ agent.ToolLimiter  = (*model)(nil)
-	_ agent.Namer        = (*model)(nil)
-)
 
 // Complete reserves, asks and settles.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
@@ -175,26 +169,9 @@ func (m *model) settle(id string, limited bool, used *Sum) {
 	})
 }
 
-// ContextTokens is that of the model.
-func (m *model) ContextTokens() int {
-	if inner, ok := m.inner.(agent.ContextSizer); ok {
-		return inner.ContextTokens()
-	}
-	return 0
-}
-
-// MaxTools is that of the model.
-func (m *model) MaxTools() int {
-	if inner, ok := m.inner.(agent.ToolLimiter); ok {
-		return inner.MaxTools()
-	}
-	return 0
-}
-
-// ModelName is that of the model.
-func (m *model) ModelName() string {
-	if inner, ok := m.inner.(agent.Namer); ok {
-		return inner.ModelName()
-	}
-	return m.name
+// Profile is that of the model.
+func (m *model) Profile() agent.Profile {
+	p := agent.ProfileOf(m.inner)
+	p.Name = cmp.Or(p.Name, m.name)
+	return p
 }

@@ -30,7 +30,7 @@ var layers = []layer{
 	{"internal/folder", nil},
 	{"internal/runes", nil},
 	{"internal/settings", []string{"storage", "internal/runes", "internal/seal"}},
-	{"agent", []string{"toolgroups"}},
+	{"agent", []string{"toolgroups", "internal/cache"}},
 	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge", []string{"agent", "toolgroups", "storage", "internal/retry", "internal/runes", "internal/settings", "internal/workspace"}},
