@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/toolgroups"
 )
 
 // Conversation is what people asked for and what a model did about it, without the
@@ -71,18 +73,7 @@ func (c Call) arguments() (json.RawMessage, error) {
 	if c.Arguments == nil {
 		return json.RawMessage("{}"), nil
 	}
-	return plain(c.Arguments)
-}
-
-// plain is json.Marshal without the escapes that only HTML needs.
-func plain(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return toolgroups.EncodeJSON(c.Arguments)
 }
 
 // fill puts the rows into the result.

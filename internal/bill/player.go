@@ -109,7 +109,7 @@ func (p *player) reply(sent wire) (string, []called, error) {
 		case view.direct[c.Tool]:
 			calls = append(calls, p.call(c.Tool, string(arguments)))
 		case view.direct[toolgroups.ToolCall] && view.knows(c.Tool):
-			wrapped, err := plain(map[string]any{"name": c.Tool, "arguments": arguments})
+			wrapped, err := toolgroups.EncodeJSON(map[string]any{"name": c.Tool, "arguments": arguments})
 			if err != nil {
 				return "", nil, err
 			}
@@ -142,7 +142,7 @@ func (p *player) obtain(missing []Call, view view) ([]called, error) {
 		if len(queries) > 1 {
 			arguments = map[string]any{"queries": queries}
 		}
-		text, err := plain(arguments)
+		text, err := toolgroups.EncodeJSON(arguments)
 		return []called{p.call(toolgroups.ToolSearch, string(text))}, err
 	}
 	if p.loaded {
@@ -157,7 +157,7 @@ func (p *player) obtain(missing []Call, view view) ([]called, error) {
 			continue
 		}
 		groups = append(groups, group)
-		text, err := plain(map[string]any{"group_name": group})
+		text, err := toolgroups.EncodeJSON(map[string]any{"group_name": group})
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func encode(text string, calls []called) (stream, output string, err error) {
 	if output == "" {
 		return "", "", errors.New("bill: an empty reply")
 	}
-	chunk, err := plain(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}})
+	chunk, err := toolgroups.EncodeJSON(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}})
 	return string(slices.Concat([]byte("data: "), chunk, []byte("\n\ndata: [DONE]\n\n"))), output, err
 }
 

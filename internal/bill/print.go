@@ -1,7 +1,6 @@
 package bill
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -9,17 +8,6 @@ import (
 
 	"oneclaw/toolgroups/search"
 )
-
-// WriteJSON writes one object a line.
-func WriteJSON(w io.Writer, lines []Line) error {
-	encoder := json.NewEncoder(w)
-	for _, l := range lines {
-		if err := encoder.Encode(l); err != nil {
-			return fmt.Errorf("bill: %w", err)
-		}
-	}
-	return nil
-}
 
 // WriteText writes a table for each conversation.
 func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {

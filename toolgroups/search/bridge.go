@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -35,7 +34,7 @@ const (
 
 // BridgeConfig is what a [Bridge] is made of.
 type BridgeConfig struct {
-	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
+	// Config is the block tools.tool_search.
 	Config Config
 	// Catalogue is what can be found and called. Nil means nothing.
 	Catalogue *Catalogue
@@ -73,17 +72,6 @@ type Unavailable struct {
 type Bridge struct {
 	cfg    BridgeConfig
 	direct map[string]bool
-}
-
-// NewBridge makes a bridge.
-func NewBridge(cfg BridgeConfig) (*Bridge, error) {
-	if cfg.Config.unset() {
-		cfg.Config = DefaultConfig()
-	}
-	if !cfg.Config.sound() {
-		return nil, errors.New("search: the limits of tool_search are out of range")
-	}
-	return newBridge(cfg), nil
 }
 
 func newBridge(cfg BridgeConfig) *Bridge {

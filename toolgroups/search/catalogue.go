@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,8 +27,14 @@ type Entry struct {
 // switched off and what the role of the sender does not allow. Core tools are
 // never among them.
 func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
+	return enabled(reg, reg.GroupNames(), role)
+}
+
+// enabled returns the tools of groups that are switched on and that a role may use.
+func enabled(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
 	var entries []Entry
-	for _, g := range reg.Groups() {
+	for _, name := range groups {
+		g, _ := reg.Group(name)
 		for _, t := range g.Tools {
 			if role >= max(t.Role, g.Role) && !reg.Disabled(t.Name) {
 				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
@@ -79,6 +84,9 @@ func NewCatalogue(entries []Entry) *Catalogue {
 
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.entries) }
+
+// tokens estimates what the schemas of all tools cost.
+func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
 
 // Lookup returns the entry of a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
@@ -296,7 +304,7 @@ func kind(s *jsonschema.Schema) string {
 	case len(s.Enum) > 0 && len(s.Enum) <= maxEnum:
 		values := make([]string, len(s.Enum))
 		for i, v := range s.Enum {
-			text, err := marshal(v)
+			text, err := toolgroups.EncodeJSON(v)
 			if err != nil {
 				return s.Type
 			}
@@ -316,15 +324,4 @@ func kind(s *jsonschema.Schema) string {
 // clip makes a text one line of at most n characters.
 func clip(s string, n int) string {
 	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
-}
-
-// marshal is json.Marshal without the escapes that only HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -38,18 +38,18 @@ const (
 // Config is the block tools.tool_search. Make it with [DefaultConfig], [Parse] or
 // from YAML: the zero value is not the default.
 type Config struct {
-	Enabled Mode
+	Enabled Mode `yaml:"enabled"`
 	// ThresholdPct is from which share of the model's context on auto defers.
-	ThresholdPct int
+	ThresholdPct int `yaml:"threshold_pct"`
 	// SearchDefaultLimit is how many hits a search gives that asks for no number,
 	// MaxSearchLimit how many it may ask for.
-	SearchDefaultLimit int
-	MaxSearchLimit     int
+	SearchDefaultLimit int `yaml:"search_default_limit"`
+	MaxSearchLimit     int `yaml:"max_search_limit"`
 	// Embeddings names a model of vectors as provider_id/model_id, to rank by meaning
 	// beside words. Empty means words alone.
-	Embeddings string
+	Embeddings string `yaml:"embeddings,omitempty"`
 	// Warnings say what was wrong with the values given and what is used instead.
-	Warnings []string
+	Warnings []string `yaml:"-"`
 }
 
 // DefaultConfig returns what holds where nothing is configured.
@@ -75,7 +75,8 @@ func configKeys() []string {
 
 // Parse reads the block as a YAML or JSON decoder yields it: nothing, a boolean
 // (true is auto, false is off), a mode as a string, or a map. What is out of range
-// is clamped, what cannot be read is replaced by its default, each with a warning.
+// is clamped, what cannot be read is replaced by its default, each with a warning. A key
+// that is not known is not looked at.
 func Parse(v any) Config {
 	c := DefaultConfig()
 	block, ok := v.(map[string]any)
@@ -83,12 +84,6 @@ func Parse(v any) Config {
 		c.Enabled = c.mode("tool_search", v)
 		return c
 	}
-	for key := range block {
-		if !slices.Contains(configKeys(), key) {
-			c.warn("tool_search.%s is not known and ignored", key)
-		}
-	}
-	slices.Sort(c.Warnings)
 	c.Enabled = c.mode("tool_search.enabled", block["enabled"])
 	c.ThresholdPct = c.number(block, "threshold_pct", DefaultThresholdPct, 0, 100)
 	c.MaxSearchLimit = c.number(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
@@ -97,7 +92,7 @@ func Parse(v any) Config {
 	return c
 }
 
-// UnmarshalYAML reads the block as [Parse] does, but takes an unknown key for an
+// UnmarshalYAML reads the block as [Parse] does, and takes an unknown key for an
 // error, as it is everywhere else in the file.
 func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
@@ -120,13 +115,8 @@ func (c Config) MarshalYAML() (any, error) {
 	if c.unset() {
 		c = DefaultConfig()
 	}
-	return struct {
-		Enabled            Mode   `yaml:"enabled"`
-		ThresholdPct       int    `yaml:"threshold_pct"`
-		SearchDefaultLimit int    `yaml:"search_default_limit"`
-		MaxSearchLimit     int    `yaml:"max_search_limit"`
-		Embeddings         string `yaml:"embeddings,omitempty"`
-	}{c.Enabled, c.ThresholdPct, c.SearchDefaultLimit, c.MaxSearchLimit, c.Embeddings}, nil
+	type plain Config // without this method
+	return plain(c), nil
 }
 
 func (c *Config) warn(format string, args ...any) {

@@ -63,13 +63,9 @@ type wish struct {
 
 // queries reads the arguments of a search.
 func queries(arguments json.RawMessage) (wish, *toolgroups.Error) {
-	fixed, err := toolgroups.RepairArguments(arguments)
-	var args fields
-	if err == nil {
-		err = json.Unmarshal(fixed, &args)
-	}
-	if err != nil {
-		return wish{}, toolgroups.Errorf(toolgroups.CodeInvalid, `%s: %s. Send {"query": "..."}.`, ToolSearch, reason(arguments, err))
+	args, fault := object(ToolSearch, arguments)
+	if fault != nil {
+		return wish{}, fault
 	}
 	w := wish{texts: texts(args["query"], args["queries"]), limit: args["limit"]}
 	_, w.batch = args["queries"]
@@ -187,7 +183,7 @@ func (b *Bridge) origins() string {
 }
 
 func reply(v any) (toolgroups.Result, error) {
-	text, err := marshal(v)
+	text, err := toolgroups.EncodeJSON(v)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("search: encode the answer: %w", err)
 	}

@@ -55,7 +55,7 @@ func wanted(arguments json.RawMessage) string {
 	if fault != nil {
 		return ""
 	}
-	text, err := marshal(q.texts)
+	text, err := toolgroups.EncodeJSON(q.texts)
 	if err != nil {
 		return ""
 	}

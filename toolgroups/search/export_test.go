@@ -1,0 +1,23 @@
+package search
+
+// NewBridge makes a bridge with the default limits where none are given.
+func NewBridge(cfg BridgeConfig) *Bridge {
+	if cfg.Config.unset() {
+		cfg.Config = DefaultConfig()
+	}
+	return newBridge(cfg)
+}
+
+// Tokens returns the words of a text as they are indexed.
+func Tokens(text string) []string {
+	var out []string
+	for _, w := range words(text) {
+		for _, p := range w.parts {
+			out = append(out, stem(p))
+		}
+		if len(w.parts) != 1 {
+			out = append(out, stem(w.text))
+		}
+	}
+	return out
+}
