@@ -178,11 +178,20 @@ func (c *Client) try(ctx context.Context, body []byte, onDelta func(agent.Delta)
 	alive := func() { watch.Reset(stallTimeout) }
 	alive()
 	resp.Body = &limited{ReadCloser: resp.Body, left: maxReply, alive: alive}
-	a := c.collector(onDelta)
-	if reply, err = a.end(events(resp, a.add)); err != nil {
-		return agent.Reply{}, a.shown(), c.judge(ctx, err)
+	show := func(text string) {
+		if text != "" && onDelta != nil {
+			streamed = true
+			onDelta(agent.Delta{Text: text})
+		}
 	}
-	return reply, a.shown(), nil
+	var a collector = &accumulator{show: show, origin: c.origin}
+	if c.responses {
+		a = &responseCollector{show: show, origin: c.origin}
+	}
+	if reply, err = a.end(events(resp, a.add)); err != nil {
+		return agent.Reply{}, streamed, c.judge(ctx, err)
+	}
+	return reply, streamed, nil
 }
 
 // collector puts the events of a reply together.
@@ -191,13 +200,4 @@ type collector interface {
 	add(raw []byte) error
 	// end returns the reply when there are no more events because of err.
 	end(err error) (agent.Reply, error)
-	// shown reports whether anything was given to onDelta.
-	shown() bool
-}
-
-func (c *Client) collector(onDelta func(agent.Delta)) collector {
-	if c.responses {
-		return &responseCollector{onDelta: onDelta, origin: c.origin}
-	}
-	return &accumulator{onDelta: onDelta, origin: c.origin}
 }

@@ -16,34 +16,21 @@ import (
 // 3,072 numbers of OpenAI's largest model take less than 16 MiB as JSON.
 const maxVectors = 64 << 20
 
-// Embedder turns texts into vectors over the Embeddings API. It may be used
-// concurrently and starts no goroutines that outlive a call.
-type Embedder struct{ client *Client }
-
-// NewEmbedder makes an embedder of the configuration's model. It sends nothing.
-func NewEmbedder(cfg Config) (*Embedder, error) {
-	c, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Embedder{c}, nil
-}
-
-// Embed returns a vector for each text, in their order. It is asked once: whoever wants
-// vectors can do without. An error is a *[agent.ModelError], or the cause for which ctx
-// ended; its text holds no secret.
-func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+// Embed turns texts into vectors over the Embeddings API, one for each in their order. It
+// is asked once: whoever wants vectors can do without. An error is a *[agent.ModelError],
+// or the cause for which ctx ended; its text holds no secret.
+func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
 	body, err := json.Marshal(api.EmbeddingRequest{
-		Input: texts, Model: api.EmbeddingModel(e.client.cfg.Model), EncodingFormat: api.EmbeddingEncodingFormatFloat,
+		Input: texts, Model: api.EmbeddingModel(c.cfg.Model), EncodingFormat: api.EmbeddingEncodingFormatFloat,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("openai: embed: %w", err)
 	}
 	var answer api.EmbeddingResponse
-	resp, err := e.client.send(ctx, "/embeddings", body)
+	resp, err := c.send(ctx, "/embeddings", body)
 	if err == nil {
 		err = json.NewDecoder(io.LimitReader(resp.Body, maxVectors)).Decode(&answer)
 		_ = resp.Body.Close()
@@ -52,7 +39,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, fmt.Errorf("openai: embed: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, e.client.judge(ctx, err).failure
+		return nil, c.judge(ctx, err).failure
 	}
 	out := make([][]float32, len(texts))
 	for _, v := range answer.Data {

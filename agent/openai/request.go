@@ -110,10 +110,10 @@ func (e *encoder) messages(req agent.Request) {
 		case agent.RoleUser, agent.RoleSummary:
 			first := i
 			var text strings.Builder
-			text.WriteString(userText(m))
+			text.WriteString(UserText(m))
 			for !e.client.responses && i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
 				i++
-				text.WriteString("\n\n" + userText(&messages[i]))
+				text.WriteString("\n\n" + UserText(&messages[i]))
 			}
 			e.user(text.String(), e.show.with(first, i))
 		case agent.RoleAssistant:
@@ -157,9 +157,9 @@ func lastUser(messages []agent.Message) int {
 	return -1
 }
 
-// userText is what the model reads of a user message: "[Ann] text" in shared chats,
+// UserText is what the model reads of a user message: "[Ann] text" in shared chats,
 // a line "[file: path]" for each file, and what the memory has about it.
-func userText(m *agent.Message) string {
+func UserText(m *agent.Message) string {
 	if m.Role == agent.RoleSummary {
 		return "[Summary of the conversation so far]\n" + m.Text
 	}

@@ -67,15 +67,12 @@ type event struct {
 
 // responseCollector puts the events of the Responses API together.
 type responseCollector struct {
-	onDelta  func(agent.Delta)
-	origin   string
-	streamed bool
-	text     strings.Builder
-	items    []item
-	final    *response
+	show   func(text string) // to whoever watches
+	origin string
+	text   strings.Builder
+	items  []item
+	final  *response
 }
-
-func (r *responseCollector) shown() bool { return r.streamed }
 
 // add takes one event. The last one has the whole reply in it.
 func (r *responseCollector) add(raw []byte) error {
@@ -90,9 +87,8 @@ func (r *responseCollector) add(raw []byte) error {
 	case "response.output_text.delta", "response.refusal.delta":
 		text, _ := e.Delta.(string)
 		r.text.WriteString(text)
-		if e.Type == "response.output_text.delta" && text != "" && r.onDelta != nil {
-			r.streamed = true
-			r.onDelta(agent.Delta{Text: text})
+		if e.Type == "response.output_text.delta" {
+			r.show(text)
 		}
 	case "response.output_item.done":
 		if len(r.items) < maxCalls {

@@ -69,9 +69,8 @@ type toolCall struct {
 
 // accumulator puts the pieces of a reply together.
 type accumulator struct {
-	onDelta   func(agent.Delta)
+	show      func(text string) // to whoever watches
 	origin    string
-	streamed  bool
 	text      strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
@@ -87,8 +86,6 @@ type call struct {
 	arguments strings.Builder
 	extra     json.RawMessage
 }
-
-func (a *accumulator) shown() bool { return a.streamed }
 
 // add takes one event.
 func (a *accumulator) add(raw []byte) error {
@@ -122,13 +119,8 @@ func (a *accumulator) add(raw []byte) error {
 }
 
 func (a *accumulator) addDelta(d *delta) {
-	if d.Content != "" {
-		a.text.WriteString(d.Content)
-		if a.onDelta != nil {
-			a.streamed = true
-			a.onDelta(agent.Delta{Text: d.Content})
-		}
-	}
+	a.text.WriteString(d.Content)
+	a.show(d.Content)
 	a.refusal.WriteString(d.Refusal)
 	a.reasoning.WriteString(d.ReasoningContent)
 	if d.ReasoningContent == "" {

@@ -40,7 +40,7 @@ func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error
 		return nil, err
 	}
 	cfg.Model = e.ref.Model
-	client, err := openai.NewEmbedder(cfg)
+	client, err := openai.New(cfg)
 	if err != nil {
 		return nil, err
 	}

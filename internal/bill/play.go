@@ -2,7 +2,6 @@ package bill
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -127,7 +126,7 @@ func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result,
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.results, func(c Call) bool {
 		arguments, err := c.arguments()
-		return c.Tool == call.Name && err == nil && same(arguments, repaired(call.Arguments))
+		return c.Tool == call.Name && err == nil && same(arguments, call.Arguments)
 	})
 	if i < 0 {
 		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
@@ -138,11 +137,4 @@ func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result,
 		return toolgroups.Result{}, toolgroups.Errorf(c.Code, "%s", c.Result)
 	}
 	return toolgroups.Result{Text: c.Result}, nil
-}
-
-func repaired(arguments json.RawMessage) json.RawMessage {
-	if len(arguments) == 0 {
-		return json.RawMessage("{}")
-	}
-	return arguments
 }

@@ -49,7 +49,7 @@ var layers = []layer{
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge", "storage", "toolgroups/core", "toolgroups/memory"}},
-	{"internal/spending", []string{"bridge", "internal/budget", "storage", "toolgroups"}},
+	{"internal/spending", []string{"bridge", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/demo", []string{"bridge", "agent", "internal/emulator/*"}},

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +34,18 @@ func (u USD) String() string {
 		digits = min(1-int(math.Floor(math.Log10(amount))), 9)
 	}
 	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
+}
+
+// Count writes a number with commas between its thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(max(n, -n), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if n < 0 {
+		return "-" + digits
+	}
+	return digits
 }
 
 // Price is what the tokens of a model cost, in US dollars per million.

@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 )
 
@@ -37,7 +38,7 @@ func usageText(r budget.Report, scope toolgroups.Scope) string {
 		line("everybody this month", r.Month)
 	}
 	ever := r.ChatEver
-	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", budget.Count(ever.Tokens()), calls(ever.Calls))
+	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", price.Count(ever.Tokens()), calls(ever.Calls))
 	if ever.Money > 0 {
 		fmt.Fprintf(&text, ", %s", ever.Money)
 	}
@@ -51,10 +52,10 @@ func usageText(r budget.Report, scope toolgroups.Scope) string {
 // usageLine is what an account has used, and what is left of it.
 func usageLine(l budget.Line) string {
 	s := l.Spent
-	text := budget.Count(s.Tokens())
+	text := price.Count(s.Tokens())
 	switch {
 	case l.Limit.Tokens > 0:
-		text += fmt.Sprintf(" of %s tokens (%s left)", budget.Count(l.Limit.Tokens), budget.Count(max(l.Limit.Tokens-s.Tokens(), 0)))
+		text += fmt.Sprintf(" of %s tokens (%s left)", price.Count(l.Limit.Tokens), price.Count(max(l.Limit.Tokens-s.Tokens(), 0)))
 	case s.Calls == 0:
 		text = "nothing"
 	default:
@@ -82,7 +83,7 @@ func calls(n int64) string {
 	if n == 1 {
 		return "1 call"
 	}
-	return budget.Count(n) + " calls"
+	return price.Count(n) + " calls"
 }
 
 // Savings implements bridge.Config.Savings.
@@ -94,7 +95,7 @@ func Savings(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, 
 		}
 		s := r.ChatEver
 		return fmt.Sprintf("So far in this chat: about %s tokens of tools instead of %s, so %s were saved (%d %%).",
-			budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All), nil
+			price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All), nil
 	}
 }
 
@@ -105,5 +106,5 @@ func savings(s budget.Sum) string {
 		return ""
 	}
 	return fmt.Sprintf("Tools took about %s tokens of that; all of them with every call would have been about %s, so %s were saved (%d %%).",
-		budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All)
+		price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All)
 }
