@@ -41,7 +41,7 @@ var layers = []layer{
 	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "storage", "internal/retry", "internal/runes", "internal/seal"}},
 	{"toolgroups/google/service", []string{"toolgroups", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
-	{"toolgroups/*", []string{"toolgroups", "storage", "internal/settings", "internal/workspace", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/retry", "internal/runes", "internal/seal"}},
+	{"toolgroups/*", []string{"toolgroups", "storage", "internal/cache", "internal/settings", "internal/workspace", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/retry", "internal/runes", "internal/seal"}},
 	{"storage/*", []string{"storage", "internal/folder"}},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -57,8 +56,6 @@ type BridgeConfig struct {
 	Turn []Past
 	// Hybrid, if not nil, joins an embedder to the ranking.
 	Hybrid *Hybrid
-	// Logger takes what a tool called through [ToolCall] itself logs. Nil discards it.
-	Logger *slog.Logger
 }
 
 // Unavailable is a source whose tools cannot be used now.
@@ -130,44 +127,28 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 	}
 }
 
+// callTool is only ever unwrapped: the caller runs the tool that it stands for, never itself.
 func (b *Bridge) callTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
 			`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
-		OwnArguments: true, Run: b.run,
+		OwnArguments: true,
 	}
 }
 
-// run serves callers that did not resolve the call: the tool runs all the same,
-// with every check that [toolgroups.Run] makes.
-func (b *Bridge) run(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	r, fault := b.Resolve(ToolCall, call.Arguments)
-	if fault != nil {
-		return toolgroups.Result{}, fault
-	}
-	entry, ok := b.cfg.Catalogue.Lookup(r.Name)
-	if !ok {
-		return toolgroups.Result{}, b.unknown(r.Name)
-	}
-	call.Name, call.Arguments = r.Name, r.Arguments
-	res, fault := toolgroups.Run(ctx, b.cfg.Logger, entry.Tool, call)
-	if fault != nil {
-		return toolgroups.Result{}, fault
-	}
-	return res, nil
-}
-
-// find searches the catalogue, with the embedder where there is one.
+// find searches the catalogue, with the embedder where there is one. The exact name of a
+// tool puts it first; the exact name of a group or source returns all its tools.
 func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
-	f := b.cfg.Catalogue.Search(query, limit)
-	if b.cfg.Hybrid == nil || f.Whole != "" {
+	c := b.cfg.Catalogue
+	_, exact := c.Lookup(query)
+	if f, whole := c.whole(query); whole {
 		return f
 	}
-	if _, exact := b.cfg.Catalogue.Lookup(query); exact {
-		return f
+	if b.cfg.Hybrid == nil || exact {
+		return c.found(c.index().Search(query, limit))
 	}
-	return b.cfg.Hybrid.search(ctx, b.cfg.Catalogue, query, limit)
+	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
 }
 
 // unknown answers for a name that the catalogue does not have: one that is to be

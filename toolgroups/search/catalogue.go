@@ -112,13 +112,8 @@ type Found struct {
 // MaxWhole is how many tools the name of a group or source returns at most.
 const MaxWhole = 100
 
-// Search finds tools. The exact name of a tool puts it first; the exact name of a
-// group or source returns all its tools.
-func (c *Catalogue) Search(query string, limit int) Found {
-	if f, ok := c.whole(query); ok {
-		return f
-	}
-	r := c.index().Search(query, limit)
+// found are the tools of a ranking.
+func (c *Catalogue) found(r Ranking) Found {
 	f := Found{Weak: r.Weak}
 	for _, h := range r.Hits {
 		f.Entries = append(f.Entries, c.entries[h.Doc])
@@ -185,9 +180,8 @@ func (c *Catalogue) similarTo(name string) []string {
 	if len(out) > 0 {
 		return out
 	}
-	r := c.index().Search(name, most)
-	for _, h := range r.Hits {
-		out = append(out, c.entries[h.Doc].Tool.Name)
+	for _, e := range c.found(c.index().Search(name, most)).Entries {
+		out = append(out, e.Tool.Name)
 	}
 	return out
 }

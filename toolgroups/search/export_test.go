@@ -1,5 +1,7 @@
 package search
 
+import "oneclaw/toolgroups"
+
 // NewBridge makes a bridge with the default limits where none are given.
 func NewBridge(cfg BridgeConfig) *Bridge {
 	if cfg.Config.unset() {
@@ -21,3 +23,6 @@ func Tokens(text string) []string {
 	}
 	return out
 }
+
+// Deferred returns the tools that a bridge stands for.
+func (b *Bridge) Deferred() []toolgroups.Tool { return Tools(b.cfg.Catalogue.entries) }

@@ -9,8 +9,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"oneclaw/internal/cache"
 )
 
 // Embedder turns texts into vectors: a server of embeddings, a local model.
@@ -51,8 +52,7 @@ type Hybrid struct {
 	cfg HybridConfig
 	log *slog.Logger
 
-	mu      sync.Mutex
-	vectors map[string][]float32
+	vectors *cache.Cache[string, []float32]
 }
 
 // NewHybrid makes a hybrid ranking.
@@ -62,11 +62,9 @@ func NewHybrid(cfg HybridConfig) (*Hybrid, error) {
 	}
 	cfg.MaxVectors = cmp.Or(cfg.MaxVectors, defaultVectors)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultWait)
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Hybrid{cfg: cfg, log: log, vectors: map[string][]float32{}}, nil
+	return &Hybrid{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), vectors: cache.New[string, []float32](cfg.MaxVectors),
+	}, nil
 }
 
 // Search ranks the documents of an index for a query by both.
@@ -85,15 +83,6 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) 
 		}
 	}
 	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit)}
-}
-
-func (h *Hybrid) search(ctx context.Context, c *Catalogue, query string, limit int) Found {
-	r := h.Search(ctx, c.index(), query, limit)
-	f := Found{Weak: r.Weak}
-	for _, hit := range r.Hits {
-		f.Entries = append(f.Entries, c.entries[hit.Doc])
-	}
-	return f
 }
 
 // nearest returns the documents that are closest in meaning.
@@ -120,15 +109,13 @@ func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked,
 func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int
-	h.mu.Lock()
 	for i, t := range texts {
-		if v, ok := h.vectors[t]; ok {
+		if v, ok := h.vectors.Get(t); ok {
 			out[i] = v
 		} else {
 			missing = append(missing, i)
 		}
 	}
-	h.mu.Unlock()
 	for part := range slices.Chunk(missing, batchTexts) {
 		batch := make([]string, len(part))
 		for k, i := range part {
@@ -143,25 +130,10 @@ func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error)
 		}
 		for k, i := range part {
 			out[i] = vectors[k]
+			h.vectors.Put(batch[k], vectors[k], cache.Forever)
 		}
-		h.keep(batch, vectors)
 	}
 	return out, nil
-}
-
-// keep enters vectors into the cache, which is emptied when it is full.
-func (h *Hybrid) keep(texts []string, vectors [][]float32) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.vectors)+len(texts) > h.cfg.MaxVectors {
-		clear(h.vectors)
-	}
-	if len(texts) > h.cfg.MaxVectors {
-		return
-	}
-	for i, t := range texts {
-		h.vectors[t] = vectors[i]
-	}
 }
 
 func cosine(a, b []float32) float64 {

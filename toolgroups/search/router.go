@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,10 +99,7 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if cfg.Prices == nil {
 		cfg.Prices = PriceTable(nil)
 	}
-	r := &Router{cfg: cfg, log: cfg.Logger, configured: configured}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
+	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
 		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
 		r.cfg.Routing = RoutingGroups
@@ -181,7 +179,7 @@ func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []
 	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
-		Direct: toolNames(kept), CallOnly: true, Outside: outside(f), Logger: r.log,
+		Direct: toolNames(kept), CallOnly: true, Outside: outside(f),
 	})
 	return b, append(kept, b.Tools()...)
 }
@@ -199,7 +197,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolNames(slices.Concat(core, loaded)),
-		Outside: outside(f), Hybrid: r.cfg.Hybrid, Logger: r.log,
+		Outside: outside(f), Hybrid: r.cfg.Hybrid,
 		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p Past) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
