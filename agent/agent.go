@@ -11,25 +11,23 @@ import (
 	"time"
 )
 
-// Defaults of [Config].
+// DefaultParallel is the default of [Config].
+const DefaultParallel = 8
+
 const (
-	DefaultMaxRounds = 50
-	DefaultParallel  = 8
-	DefaultMaxCalls  = 32
+	// maxRounds bounds the model's replies in a turn that has no bound of its own.
+	maxRounds = 50
+	// maxCalls bounds the calls of one reply that are run.
+	maxCalls = 32
 )
 
 // Config is what an [Agent] is made of.
 type Config struct {
 	// Model answers the turns that bring none of their own. It may be nil if all do.
 	Model Model
-	// MaxRounds bounds the model's replies in one turn. 0 means [DefaultMaxRounds].
-	MaxRounds int
 	// Parallel bounds the tools of one turn that run at a time. 0 means
 	// [DefaultParallel].
 	Parallel int
-	// MaxCalls bounds the calls of one reply that are run. 0 means
-	// [DefaultMaxCalls].
-	MaxCalls int
 	// Logger takes what administrators ask for. Nil discards it.
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
@@ -46,20 +44,14 @@ type Agent struct {
 
 // New makes an agent.
 func New(cfg Config) (*Agent, error) {
-	if cfg.MaxRounds < 0 || cfg.Parallel < 0 || cfg.MaxCalls < 0 {
+	if cfg.Parallel < 0 {
 		return nil, errors.New("agent: a bound is negative")
 	}
-	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, DefaultMaxRounds)
 	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
-	cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Agent{cfg: cfg, log: log}, nil
+	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
 // errStopped ends a run whose consumer wants no more messages.

@@ -65,10 +65,10 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 		case x.started[n]:
 			answers = append(answers, r.cutOff(call))
 			continue
-		case n >= r.agent.cfg.MaxCalls:
+		case n >= maxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
 				"Not run: a reply may make %d calls, this one made %d. Use a tool that takes many items in one call "+
-					"where there is one, or make the remaining calls in your next reply.", r.agent.cfg.MaxCalls, len(m.Calls))))
+					"where there is one, or make the remaining calls in your next reply.", maxCalls, len(m.Calls))))
 			continue
 		case m.Truncated && !json.Valid([]byte(call.Arguments)):
 			answers = append(answers, failure(call, CodeTruncated,

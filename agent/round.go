@@ -29,7 +29,7 @@ const (
 // ask makes a request and emits the reply. done is true if that was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
-	bound := cmp.Or(r.turn.MaxRounds, r.agent.cfg.MaxRounds)
+	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
 	if rounds >= bound {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
 	}

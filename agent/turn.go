@@ -34,7 +34,7 @@ type Turn struct {
 	CacheKey string
 	// Temperature, if not nil, is asked of the model, where the model takes one.
 	Temperature *float64
-	// MaxRounds bounds the model's replies; 0 means the agent's own bound.
+	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
 	// that models can be shown the pictures that came with the message.

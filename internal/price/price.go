@@ -3,6 +3,7 @@
 package price
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -75,16 +76,9 @@ func (p Price) Of(t Tokens) USD {
 	cached := min(max(t.Cached, 0), max(t.Input, 0))
 	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
 	plain := max(t.Input, 0) - cached - written
-	millionths := float64(plain)*p.Input + float64(cached)*or(p.CachedInput, p.Input) +
-		float64(written)*or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
+	millionths := float64(plain)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) +
+		float64(written)*cmp.Or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
 	return Dollars(millionths / 1e6)
-}
-
-func or(a, b float64) float64 {
-	if a != 0 {
-		return a
-	}
-	return b
 }
 
 // check refuses what can not be a price.

@@ -1,6 +1,10 @@
 package search
 
-import "oneclaw/toolgroups"
+import (
+	"log/slog"
+
+	"oneclaw/toolgroups"
+)
 
 // NewBridge makes a bridge with the default limits where none are given.
 func NewBridge(cfg BridgeConfig) *Bridge {
@@ -26,3 +30,8 @@ func Tokens(text string) []string {
 
 // Deferred returns the tools that a bridge stands for.
 func (b *Bridge) Deferred() []toolgroups.Tool { return Tools(b.cfg.Catalogue.entries) }
+
+// NewSmallHybrid makes a hybrid ranking that keeps so many vectors.
+func NewSmallHybrid(e Embedder, vectors int) *Hybrid {
+	return newHybrid(e, vectors, slog.New(slog.DiscardHandler))
+}
