@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -68,12 +69,19 @@ func (c Call) query() string {
 	return strings.ReplaceAll(c.Tool, "_", " ")
 }
 
-// arguments are those of the call as a model writes them.
-func (c Call) arguments() (json.RawMessage, error) {
+// arguments are those of the call, none as an empty object.
+func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {
-		return json.RawMessage("{}"), nil
+		return map[string]any{}
 	}
-	return toolgroups.EncodeJSON(c.Arguments)
+	return c.Arguments
+}
+
+// fits reports whether a call with these arguments is this one.
+func (c Call) fits(tool string, arguments json.RawMessage) bool {
+	own, err := toolgroups.EncodeJSON(c.arguments())
+	var x, y any
+	return err == nil && c.Tool == tool && json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // fill puts the rows into the result.

@@ -124,10 +124,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.results, func(c Call) bool {
-		arguments, err := c.arguments()
-		return c.Tool == call.Name && err == nil && same(arguments, call.Arguments)
-	})
+	i := slices.IndexFunc(s.results, func(c Call) bool { return c.fits(call.Name, call.Arguments) })
 	if i < 0 {
 		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -45,10 +44,9 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, calls, err := p.reply(view)
-	if err != nil {
-		p.err = err
-		return nil, err
+	text, calls := p.reply(view)
+	if p.err != nil {
+		return nil, p.err
 	}
 	stream, output, err := encode(text, calls)
 	if err != nil {
@@ -93,83 +91,72 @@ type called struct{ id, name, arguments string }
 
 // reply is what the model does next: it answers, calls what the step says, or makes
 // the tools of the step callable first.
-func (p *player) reply(view view) (string, []called, error) {
+func (p *player) reply(view view) (string, []called) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
-		return turn.Answer, nil, nil
+		return turn.Answer, nil
 	}
 	step := turn.Steps[p.step]
 	var missing []Call
 	var calls []called
 	for _, c := range step.Calls {
-		arguments, err := c.arguments()
-		if err != nil {
-			return "", nil, err
-		}
 		switch {
 		case view.direct[c.Tool]:
-			calls = append(calls, p.call(c.Tool, string(arguments)))
+			calls = append(calls, p.call(c.Tool, c.arguments()))
 		case view.direct[toolgroups.ToolCall] && view.knows(c.Tool):
-			wrapped, err := toolgroups.EncodeJSON(map[string]any{"name": c.Tool, "arguments": arguments})
-			if err != nil {
-				return "", nil, err
-			}
-			calls = append(calls, p.call(toolgroups.ToolCall, string(wrapped)))
+			calls = append(calls, p.call(toolgroups.ToolCall, map[string]any{"name": c.Tool, "arguments": c.arguments()}))
 		default:
 			missing = append(missing, c)
 		}
 	}
 	if len(missing) > 0 {
-		calls, err := p.obtain(missing, view)
-		return "", calls, err
+		return "", p.obtain(missing, view)
 	}
 	p.step++
 	p.sought, p.loaded = false, false
-	return step.Say, calls, nil
+	return step.Say, calls
 }
 
 // obtain searches for tools where that is offered, and loads their groups where it is
 // not or was in vain.
-func (p *player) obtain(missing []Call, view view) ([]called, error) {
+func (p *player) obtain(missing []Call, view view) []called {
+	var wanted []string // queries, or groups
+	want := func(text string) {
+		if !slices.Contains(wanted, text) {
+			wanted = append(wanted, text)
+		}
+	}
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
-		var queries []string
 		for _, c := range missing {
-			if q := c.query(); !slices.Contains(queries, q) {
-				queries = append(queries, q)
-			}
+			want(c.query())
 		}
-		arguments := map[string]any{"query": queries[0]}
-		if len(queries) > 1 {
-			arguments = map[string]any{"queries": queries}
+		if len(wanted) > 1 {
+			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
 		}
-		text, err := toolgroups.EncodeJSON(arguments)
-		return []called{p.call(toolgroups.ToolSearch, string(text))}, err
+		return []called{p.call(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
 	}
 	if p.loaded {
-		return nil, fmt.Errorf("bill: %s, turn %d: the model can not reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
+		p.err = fmt.Errorf("bill: %s, turn %d: the model cannot reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
+		return nil
 	}
 	p.loaded = true
-	var calls []called
-	var groups []string
 	for _, c := range missing {
-		group := cmp.Or(p.groups[c.Tool], "none")
-		if slices.Contains(groups, group) {
-			continue
-		}
-		groups = append(groups, group)
-		text, err := toolgroups.EncodeJSON(map[string]any{"group_name": group})
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, p.call(toolgroups.LoadToolGroup, string(text)))
+		want(cmp.Or(p.groups[c.Tool], "none"))
 	}
-	return calls, nil
+	var calls []called
+	for _, group := range wanted {
+		calls = append(calls, p.call(toolgroups.LoadToolGroup, map[string]any{"group_name": group}))
+	}
+	return calls
 }
 
-func (p *player) call(name, arguments string) called {
+// call writes a call; what cannot be written is an error of the player.
+func (p *player) call(name string, arguments map[string]any) called {
 	p.ids++
-	return called{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: arguments}
+	text, err := toolgroups.EncodeJSON(arguments)
+	p.err = errors.Join(p.err, err)
+	return called{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: string(text)}
 }
 
 // view is what a request tells the model about its tools.
@@ -205,10 +192,4 @@ func encode(text string, calls []called) (stream, output string, err error) {
 		map[string]any{"delta": map[string]any{"content": text, "tool_calls": pieces}, "finish_reason": finish},
 	}})
 	return "data: " + string(chunk) + "\n\ndata: [DONE]\n\n", output, err
-}
-
-// same reports whether two arguments mean the same.
-func same(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
