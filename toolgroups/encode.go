@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -19,24 +20,28 @@ func EncodeTools(tools []Tool) json.RawMessage {
 func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
-	for i, t := range tools {
+	for i := range tools {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(before + `"name":`)
-		b.Write(quote(t.Name))
-		b.WriteString(`,"description":`)
-		b.Write(quote(t.Description))
-		b.WriteString(`,"parameters":`)
-		if len(t.Parameters) == 0 {
-			b.WriteString(emptyParameters)
-		} else {
-			b.Write(t.Parameters)
-		}
+		b.WriteString(before)
+		b.Write(tools[i].encoded())
 		b.WriteString(after)
 	}
 	b.WriteByte(']')
 	return b.Bytes()
+}
+
+// encoded are the members of a tool in a tools array.
+func (t *Tool) encoded() []byte {
+	if t.wire != nil {
+		return t.wire
+	}
+	parameters := t.Parameters
+	if len(parameters) == 0 {
+		parameters = json.RawMessage(emptyParameters)
+	}
+	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description), []byte(`,"parameters":`), parameters)
 }
 
 // EstimateTokens says roughly how many tokens the schemas of tools cost:

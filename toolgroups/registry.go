@@ -200,6 +200,8 @@ func (r *Registry) admit(t Tool, p place) (Tool, error) {
 		return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
 	}
 	t.Parameters = params
+	t.wire = nil // it may be another registry's, and changed
+	t.wire = t.encoded()
 	t.size = wireSize(t)
 	r.byTool[t.Name] = p
 	return t, nil

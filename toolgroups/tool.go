@@ -69,7 +69,9 @@ type Tool struct {
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
 	Run Handler
-	// size is what it takes in a tools array, noted when a registry admits it.
+	// wire is how it stands in a tools array and size how many characters that are. A
+	// registry notes them: of a tool that it holds, the fields above must not be changed.
+	wire []byte
 	size int
 }
 

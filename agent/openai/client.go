@@ -87,7 +87,6 @@ type Client struct {
 	responses bool
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
-	arrays arrays
 }
 
 // New makes a client. It sends nothing.

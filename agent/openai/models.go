@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/internal/cache"
 )
 
 // Bounds of a list of models.
@@ -97,29 +95,4 @@ func decodeModels(data []byte) ([]ModelInfo, error) {
 		models = append(models, ModelInfo{ID: id, Name: cmp.Or(m.DisplayName, m.Name), ContextTokens: int(min(size, 1e9))})
 	}
 	return models, nil
-}
-
-// maxClients is how many clients are kept.
-const maxClients = 64
-
-// Clients keeps clients, so that a turn that names its model need not make one anew.
-// It may be used concurrently.
-type Clients struct {
-	known *cache.Cache[Config, *Client]
-}
-
-// NewClients returns one that is empty.
-func NewClients() Clients { return Clients{cache.New[Config, *Client](maxClients)} }
-
-// Client returns the client of a configuration.
-func (c Clients) Client(cfg Config) (*Client, error) {
-	if client, ok := c.known.Get(cfg); ok {
-		return client, nil
-	}
-	client, err := New(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", cfg.Model, err)
-	}
-	c.known.Put(cfg, client, cache.Forever)
-	return client, nil
 }

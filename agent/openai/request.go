@@ -1,20 +1,16 @@
 package openai
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
 	"oneclaw/agent"
 	"oneclaw/internal/runes"
-	"oneclaw/toolgroups"
 )
 
 // encode writes a request as JSON: the fields that are the same each time, then the tools,
@@ -50,7 +46,7 @@ func (c *Client) encode(req agent.Request) (body []byte, pictures bool) {
 	}
 	if len(req.Tools) > 0 {
 		e.raw(`,"tools":`)
-		e.buf = append(e.buf, c.arrays.encode(req.Tools, c.encodeTools)...)
+		e.buf = append(e.buf, c.encodeTools(req.Tools)...)
 	}
 	if c.responses {
 		e.raw(`,"input":[`)
@@ -60,40 +56,6 @@ func (c *Client) encode(req agent.Request) (body []byte, pictures bool) {
 	e.messages(req)
 	e.raw(`]}`)
 	return e.buf, len(e.show.pictures) > 0
-}
-
-// arrays remembers how the last few tools arrays are encoded.
-type arrays struct {
-	mu   sync.Mutex
-	last []array
-}
-
-type array struct {
-	tools   []toolgroups.Tool
-	encoded []byte
-}
-
-// maxArrays is how many are remembered.
-const maxArrays = 16
-
-func (a *arrays) encode(tools []toolgroups.Tool, encode func([]toolgroups.Tool) json.RawMessage) []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range a.last {
-		if slices.EqualFunc(a.last[i].tools, tools, sameTool) {
-			return a.last[i].encoded
-		}
-	}
-	encoded := encode(tools)
-	if len(a.last) == maxArrays {
-		a.last = slices.Delete(a.last, 0, 1)
-	}
-	a.last = append(a.last, array{tools, encoded})
-	return encoded
-}
-
-func sameTool(a, b toolgroups.Tool) bool {
-	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 }
 
 // messages encodes the system prompt and the messages. For Chat Completions user messages

@@ -128,7 +128,7 @@ func TestToolsAreByteStable(t *testing.T) {
 	}
 }
 
-// The last few arrays are remembered; a changed description is another array.
+// A changed description is another array.
 func TestChangedToolIsSent(t *testing.T) {
 	c, p := client(t, openai.Config{})
 	for i := range 40 {

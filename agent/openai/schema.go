@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -13,8 +14,7 @@ func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
 	if c.cfg.Dialect != DialectOpenAI {
 		adapted := make([]toolgroups.Tool, len(tools))
 		for i, t := range tools {
-			t.Parameters = adapt(c.cfg.Dialect, t.Parameters)
-			adapted[i] = t
+			adapted[i] = toolgroups.Tool{Name: t.Name, Description: t.Description, Parameters: adapt(c.cfg.Dialect, t.Parameters)}
 		}
 		tools = adapted
 	}
@@ -27,30 +27,21 @@ func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
 
 // adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
 func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
-	var value any
-	if json.Unmarshal(schema, &value) != nil {
+	var object map[string]any
+	switch {
+	case d == DialectAnthropic && !bytes.Contains(schema, []byte(`Of"`)), json.Unmarshal(schema, &object) != nil, object == nil:
 		return schema
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return schema
-	}
-	switch d {
-	case DialectAnthropic:
-		// Claude refuses these at the top, and only there.
-		changed := false
-		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-			_, has := object[key]
-			changed = changed || has
-			delete(object, key)
-		}
-		if !changed {
-			return schema
-		}
-	case DialectGemini:
+	case d == DialectGemini:
 		object = geminiSchema(object, 0)
 	default:
-		return schema
+		// Claude refuses these at the top, and only there.
+		all := len(object)
+		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+			delete(object, key)
+		}
+		if len(object) == all {
+			return schema
+		}
 	}
 	adapted, err := toolgroups.EncodeJSON(object)
 	if err != nil {
