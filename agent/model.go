@@ -39,7 +39,7 @@ type Request struct {
 	Temperature *float64
 	// ReadFile reads the files that came with the message being answered, which is the
 	// last user message with files; nil where none did. A model that can see is shown
-	// the pictures among them; what can not be read is left out.
+	// the pictures among them; what cannot be read is left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
 }
 

@@ -4,7 +4,7 @@
 //
 // Servers differ in what they make of that API, so a reply counts only when it is
 // whole: a stream that ends without a finish reason, stalls, or carries an error is
-// a failure, and is asked for again. What can not help by repeating it (a wrong
+// a failure, and is asked for again. What cannot help by repeating it (a wrong
 // key, a wrong request) is reported at once.
 package openai
 

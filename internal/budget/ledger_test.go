@@ -155,7 +155,7 @@ func TestC20Raise(t *testing.T) {
 	}
 }
 
-// A model without a price counts in tokens, and a budget of money that can not bound it
+// A model without a price counts in tokens, and a budget of money that cannot bound it
 // is told to the operator once.
 func TestUnknownPrice(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Money: 1}})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -78,7 +77,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if m.priced {
 		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
 	}
-	id = m.ledger.self + newID()
+	id = m.ledger.self + rand.Text()
 	done := m.ledger.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
 		if refusal := b.admit(ctx, limits, m.payer, now); refusal != nil {
 			refusal.complete(b.day, now, m.ledger.cfg.Location())
@@ -112,12 +111,6 @@ func estimate(req agent.Request) int64 {
 
 // bytesPerToken is the rule of thumb that agent uses, too.
 const bytesPerToken = 4
-
-func newID() string {
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(id[:])
-}
 
 // warn says once that a limit of money does not bound a model without a price.
 func (m *model) warn(limits Limits) {

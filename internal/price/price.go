@@ -81,7 +81,7 @@ func (p Price) Of(t Tokens) USD {
 	return Dollars(millionths / 1e6)
 }
 
-// check refuses what can not be a price.
+// check refuses what cannot be a price.
 func (p Price) check() error {
 	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
 		if v < 0 || math.IsNaN(v) || v > 1e6 {
@@ -96,7 +96,7 @@ func (p Price) check() error {
 // (anthropic/claude-haiku-4.5), to count for that type alone.
 type Table map[string]Price
 
-// Check reports the first entry that can not be used.
+// Check reports the first entry that cannot be used.
 func (t Table) Check() error {
 	for name, p := range t {
 		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
