@@ -192,16 +192,11 @@ func (b *Bridge) finder() string {
 	return ToolSearch
 }
 
+// list writes names as 'a', 'b' or 'c'.
 func list(names []string) string {
-	var text strings.Builder
-	for i, n := range names {
-		switch {
-		case i > 0 && i == len(names)-1:
-			text.WriteString(" or ")
-		case i > 0:
-			text.WriteString(", ")
-		}
-		text.WriteString("'" + n + "'")
+	text := "'" + strings.Join(names, "', '") + "'"
+	if at := strings.LastIndex(text, ", "); at >= 0 {
+		text = text[:at] + " or " + text[at+2:]
 	}
-	return text.String()
+	return text
 }
