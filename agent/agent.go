@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"oneclaw/toolgroups"
 )
 
 // DefaultParallel is the default of [Config].
@@ -94,7 +96,7 @@ type run struct {
 	history []Message
 	yield   func(Message, error) bool
 	// round is what the last request offered; nil before the first.
-	round *offer
+	round *toolgroups.Round
 	// limit bounds the window once a model has refused a larger one.
 	limit int
 	// left is how many messages the window made last does not show.

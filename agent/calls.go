@@ -26,7 +26,7 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
-		r.round = r.newOffer()
+		r.round = r.offer()
 	}
 	answers, jobs := r.sort(at)
 	for i := range jobs {

@@ -119,7 +119,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if r.model == nil || turn.Set == nil {
 		return Message{}, false, errors.New("agent: the turn has no model or no tool set")
 	}
-	r.round = r.newOffer()
+	r.round = r.offer()
 	room, size := r.budget(), r.contextSize()
 	if bound > 0 {
 		size = min(cmp.Or(size, bound), bound)
@@ -312,7 +312,7 @@ func (r *run) prompt(round int, refused bool) string {
 	if r.turn.Cut != nil && (incomplete || refused) {
 		c := Cut{Round: round, Left: r.left}
 		if refused {
-			c.ContextTokens = (r.limit + r.round.tokens + len(system)/bytesPerToken) * 100 / requestShare
+			c.ContextTokens = (r.limit + r.round.Tokens() + len(system)/bytesPerToken) * 100 / requestShare
 		}
 		r.turn.Cut(c)
 	}

@@ -36,7 +36,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	if b := tally(r.history); b.loops >= loopRounds {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
 	}
-	r.round = r.newOffer()
+	r.round = r.offer()
 	nudge := ""
 	if rounds > 0 && rounds == bound-1 {
 		nudge = nudgeLast
@@ -84,8 +84,8 @@ func (u Usage) plus(v Usage) Usage {
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
 		Messages:    r.window(nudge),
-		Tools:       r.round.tools,
-		ToolTokens:  r.round.tokens,
+		Tools:       r.round.Tools(),
+		ToolTokens:  r.round.Tokens(),
 		AllTokens:   r.round.Registry().AllTokens(),
 		CacheKey:    r.turn.CacheKey,
 		Temperature: r.turn.Temperature,
@@ -138,7 +138,7 @@ func (r *run) budget() int {
 	if size == 0 {
 		return r.limit
 	}
-	room := max(size*requestShare/100-r.round.tokens-len(r.system())/bytesPerToken, size*messageShare/100, 1)
+	room := max(size*requestShare/100-r.round.Tokens()-len(r.system())/bytesPerToken, size*messageShare/100, 1)
 	if r.limit > 0 {
 		room = min(room, r.limit)
 	}
@@ -154,13 +154,13 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
+			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
 	reply, err := r.model.Complete(ctx, req, onDelta)
-	reply.Usage.Tools, reply.Text = r.round.tokens, Spoken(reply.Text)
+	reply.Usage.Tools, reply.Text = r.round.Tokens(), Spoken(reply.Text)
 	r.observe(Event{Reply: &ReplyEvent{Err: err}})
 	return reply, err
 }

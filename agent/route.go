@@ -6,19 +6,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// offer is what one request offers.
-type offer struct {
-	*toolgroups.Round
-	tools  []toolgroups.Tool
-	tokens int
-}
-
-func (r *run) newOffer() *offer {
-	round := r.turn.Set.Route(r.turn.Router, r.facts())
-	o := &offer{Round: round, tools: round.Tools()}
-	o.tokens = toolgroups.EstimateTokens(o.tools)
-	return o
-}
+// offer is what the next request offers.
+func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
 
 // facts are what the router decides by.
 func (r *run) facts() toolgroups.Facts {

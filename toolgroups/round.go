@@ -20,6 +20,9 @@ type Round struct {
 // switched off.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
+// Tokens estimates what the tools of the request cost.
+func (r *Round) Tokens() int { return EstimateTokens(r.route.Tools) }
+
 // Registry returns the registry this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
 
