@@ -31,6 +31,7 @@ func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Resp
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json")
 	if body == nil && c.cfg.Dialect == DialectAnthropic {
 		req.Header.Set("X-Api-Key", c.cfg.APIKey)
 		req.Header.Set("Anthropic-Version", anthropicVersion)
