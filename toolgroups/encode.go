@@ -41,7 +41,8 @@ func (t *Tool) encoded() []byte {
 	if len(parameters) == 0 {
 		parameters = json.RawMessage(emptyParameters)
 	}
-	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description), []byte(`,"parameters":`), parameters)
+	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description),
+		[]byte(`,"parameters":`), parameters)
 }
 
 // EstimateTokens says roughly how many tokens the schemas of tools cost:

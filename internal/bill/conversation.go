@@ -80,8 +80,11 @@ func (c Call) arguments() map[string]any {
 // fits reports whether a call with these arguments is this one.
 func (c Call) fits(tool string, arguments json.RawMessage) bool {
 	own, err := toolgroups.EncodeJSON(c.arguments())
+	if err != nil || c.Tool != tool {
+		return false
+	}
 	var x, y any
-	return err == nil && c.Tool == tool && json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
+	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // fill puts the rows into the result.

@@ -69,8 +69,11 @@ func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 		err = json.Unmarshal(fixed, &f)
 	}
 	if err != nil {
-		example := map[string]string{ToolSearch: `{"query": "..."}`, ToolDescribe: `{"name": "..."}`, ToolCall: `{"name": "...", "arguments": {...}}`}
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.", tool, reason(raw, err), example[tool])
+		example := map[string]string{
+			ToolSearch: `{"query": "..."}`, ToolDescribe: `{"name": "..."}`, ToolCall: `{"name": "...", "arguments": {...}}`,
+		}[tool]
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
+			tool, reason(raw, err), example)
 	}
 	return f, nil
 }
