@@ -5,16 +5,7 @@ package price
 // are those of standard requests: providers ask more for very long prompts and faster
 // service, less for batches and at certain hours. Where a price depends on the hour, it is
 // the higher one.
-func Defaults() Table {
-	t := Table{}
-	for name, p := range openAI() {
-		t[normal(name)] = p
-	}
-	for name, p := range others() {
-		t[normal(name)] = p
-	}
-	return t
-}
+func Defaults() Table { return openAI().With(others()) }
 
 // openAI is from developers.openai.com/api/docs/pricing.
 func openAI() Table {

@@ -155,11 +155,10 @@ func normal(name string) string {
 // With returns the table with the entries of another in the place of its own.
 func (t Table) With(other Table) Table {
 	all := make(Table, len(t)+len(other))
-	for name, p := range t {
-		all[normal(name)] = p
-	}
-	for name, p := range other {
-		all[normal(name)] = p
+	for _, table := range []Table{t, other} {
+		for name, p := range table {
+			all[normal(name)] = p
+		}
 	}
 	return all
 }
