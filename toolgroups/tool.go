@@ -63,7 +63,7 @@ type Tool struct {
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role
 	// OwnArguments says that Run wants the arguments as the model wrote them and
-	// checks them itself. The zero value has [Run] repair and validate them first.
+	// checks them itself. Otherwise [Run] repairs and validates them first.
 	OwnArguments bool
 	// Run does the work. It returns an *[Error] for what the model should be told;
 	// any other error is reported to the model as execution_error with its text.

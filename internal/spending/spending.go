@@ -1,5 +1,5 @@
-// Package spending tells people in a chat what models have used, and has administrators
-// asked for more where a budget is spent.
+// Package spending tells people in a chat what models have used, and asks
+// administrators for more when a budget is spent.
 package spending
 
 import (
