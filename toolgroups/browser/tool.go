@@ -43,12 +43,7 @@ var manifest []byte
 
 // Tool makes the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	handlers := map[string]toolgroups.Handler{"browser": toolgroups.Typed(b.run)}
-	m, errs := toolgroups.ParseManifest("browser", manifest, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("browser: %w", errors.Join(errs...))
-	}
-	return *m.Tool, nil
+	return toolgroups.ToolOf("browser", manifest, toolgroups.Typed(b.run))
 }
 
 // args are the arguments of the tool.

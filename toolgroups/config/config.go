@@ -11,7 +11,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
@@ -62,18 +61,10 @@ func New(cfg Config) (*Family, error) {
 		return nil, errors.New("config: settings and registry are required")
 	}
 	f := &Family{cfg: cfg}
-	m, errs := toolgroups.ParseManifest("config", manifest, f.handlers(), toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("config: %w", errors.Join(errs...))
-	}
-	f.group = *m.Group
-	m, errs = toolgroups.ParseManifest("create_agent", createAgentManifest,
-		map[string]toolgroups.Handler{"create_agent": toolgroups.Typed(f.createAgent)}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("config: %w", errors.Join(errs...))
-	}
-	f.agent = *m.Tool
-	return f, nil
+	var err, agentErr error
+	f.group, err = toolgroups.GroupOf("config", manifest, f.handlers())
+	f.agent, agentErr = toolgroups.ToolOf("create_agent", createAgentManifest, toolgroups.Typed(f.createAgent))
+	return f, errors.Join(err, agentErr)
 }
 
 // Group returns the seventeen tools for administrators.

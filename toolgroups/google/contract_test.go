@@ -265,24 +265,6 @@ func missingIn(v any, path []string) string {
 	return ""
 }
 
-// The groups are those of the program, with their names and words.
-func TestGroupsAreBuiltin(t *testing.T) {
-	r := newRig(t, Config{})
-	built, err := toolgroups.BuiltinGroups(r.groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range built {
-		i := slices.IndexFunc(r.groups, func(g toolgroups.Group) bool { return g.Name == b.Name })
-		if i >= 0 && (r.groups[i].DisplayName != b.DisplayName || r.groups[i].Description != b.Description) {
-			t.Errorf("%s: %q, %q", b.Name, r.groups[i].DisplayName, r.groups[i].Description)
-		}
-	}
-	if _, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: built}); err != nil {
-		t.Error(err)
-	}
-}
-
 // The tools with consequences are marked, so that they are asked about, and never run
 // with the account of somebody else in the chat.
 func TestConsequentialToolsArePersonal(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -148,9 +147,12 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// groups are the groups that exist.
+// groups are the groups that exist, in the order of the listing.
 func groups() []service.Group {
-	return slices.Concat(mail.Groups(), organizer.Groups(), drive.Groups())
+	return []service.Group{
+		mail.Gmail(), mail.Settings(), drive.Drive(), organizer.Calendar(), organizer.Contacts(),
+		drive.Docs(), drive.Sheets(), drive.Slides(), drive.Forms(), organizer.Tasks(),
+	}
 }
 
 // Groups returns the groups with their tools.

@@ -40,20 +40,6 @@ const maxName = 150
 // maxValue bounds a property of a document in a result, in characters.
 const maxValue = 300
 
-// build makes the group out of the manifest.
-func (p *PDF) build() error {
-	m, errs := toolgroups.ParseManifest("pdf", manifest, map[string]toolgroups.Handler{
-		"pdf_info":         toolgroups.Typed(p.info),
-		"pdf_extract_text": toolgroups.Typed(p.extractText),
-		"pdf_render_page":  toolgroups.Typed(p.renderPage),
-	}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	p.group = *m.Group
-	return nil
-}
-
 // source is a PDF file of a workspace. It must be closed.
 type source struct {
 	rel  string // path in the workspace

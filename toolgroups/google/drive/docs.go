@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func docsGroup() service.Group {
+// Docs is the group of the tools for documents.
+func Docs() service.Group {
 	return service.Group{
 		Name:      "google_docs",
 		Scopes:    []string{docs.DocumentsScope},

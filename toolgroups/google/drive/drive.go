@@ -26,7 +26,8 @@ const (
 	driveRoot             = "root"
 )
 
-func driveGroup() service.Group {
+// Drive is the group of the tools for files.
+func Drive() service.Group {
 	return service.Group{
 		Name:      "google_drive",
 		Scopes:    []string{drive.DriveScope},

@@ -23,7 +23,8 @@ const (
 	formsScaleHigh = 5
 )
 
-func formsGroup() service.Group {
+// Forms is the group of the tools for forms.
+func Forms() service.Group {
 	return service.Group{
 		Name:      "google_forms",
 		Scopes:    []string{forms.FormsBodyScope},

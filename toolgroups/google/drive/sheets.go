@@ -17,7 +17,8 @@ const (
 	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
 )
 
-func sheetsGroup() service.Group {
+// Sheets is the group of the tools for spreadsheets.
+func Sheets() service.Group {
 	return service.Group{
 		Name:      "google_sheets",
 		Scopes:    []string{sheets.SpreadsheetsScope},

@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func slidesGroup() service.Group {
+// Slides is the group of the tools for presentations.
+func Slides() service.Group {
 	return service.Group{
 		Name:      "google_slides",
 		Scopes:    []string{slides.PresentationsScope},

@@ -11,7 +11,8 @@ import (
 // me is the mailbox of the account.
 const me = "me"
 
-func gmailGroup() service.Group {
+// Gmail is the group of the tools for mail.
+func Gmail() service.Group {
 	return service.Group{
 		Name:      "google_gmail",
 		Scopes:    []string{gmail.GmailModifyScope},

@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func gmailSettingsGroup() service.Group {
+// Settings is the group of the tools for the settings of mail.
+func Settings() service.Group {
 	return service.Group{
 		Name:      "google_gmail_settings",
 		Scopes:    []string{gmail.GmailSettingsBasicScope},

@@ -11,7 +11,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func calendarGroup() service.Group {
+// Calendar is the group of the tools for calendars.
+func Calendar() service.Group {
 	return service.Group{
 		Name:      "google_calendar",
 		Scopes:    []string{calendar.CalendarScope},

@@ -28,7 +28,8 @@ const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biograph
 // contactsName is the name of a contact, which becomes a path.
 var contactsName = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
 
-func contactsGroup() service.Group {
+// Contacts is the group of the tools for contacts.
+func Contacts() service.Group {
 	return service.Group{
 		Name:      "google_contacts",
 		Scopes:    []string{people.ContactsScope},

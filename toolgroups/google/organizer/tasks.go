@@ -17,7 +17,8 @@ const (
 	defaultTasks = 100
 )
 
-func tasksGroup() service.Group {
+// Tasks is the group of the tools for tasks.
+func Tasks() service.Group {
 	return service.Group{
 		Name:      "google_tasks",
 		Scopes:    []string{tasks.TasksScope},
