@@ -64,18 +64,21 @@ func TestDocsChanges(t *testing.T) {
 }
 
 func TestDocsFindReplace(t *testing.T) {
-	const post, path = "POST /v1/documents/d1:batchUpdate", "POST /v1/documents/d1:batchUpdate "
+	const post = "POST /v1/documents/d1:batchUpdate"
+	request := func(body string) []string {
+		return []string{wantRequest("POST", "/v1/documents/d1:batchUpdate", body, "fields", "documentId,replies")}
+	}
 	runSteps(t, []step{
 		{
 			name: "replaced", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"a","replace_text":"b","match_case":true}`,
-			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}],"writeControl":{}}`}},
-			requests: []string{path + `{"requests":[{"replaceAllText":{"containsText":{"matchCase":true,"text":"a"},"replaceText":"b"}}]}`},
+			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}]}`}},
+			requests: request(`{"requests":[{"replaceAllText":{"containsText":{"matchCase":true,"text":"a"},"replaceText":"b"}}]}`),
 			result:   `{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}]}`,
 		},
 		{
 			name: "replaced by nothing, found nowhere", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"a","replace_text":""}`,
 			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{}}]}`}},
-			requests: []string{path + `{"requests":[{"replaceAllText":{"containsText":{"text":"a"},"replaceText":""}}]}`},
+			requests: request(`{"requests":[{"replaceAllText":{"containsText":{"text":"a"},"replaceText":""}}]}`),
 			result:   `{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":0}}]}`,
 		},
 		{name: "nothing to find", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"","replace_text":"b"}`, code: "validation_error"},

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -52,6 +53,24 @@ func Drive() service.Group {
 	}
 }
 
+// driveArgs are the arguments of the tools; each takes those that its schema names.
+type driveArgs struct {
+	File       string `json:"file_id"`
+	Query      string `json:"query"`
+	MaxResults int    `json:"max_results"`
+	Token      string `json:"page_token"`
+	Parent     string `json:"parent_id"`
+	NewParent  string `json:"new_parent_id"`
+	Name       string `json:"name"`
+	NewName    string `json:"new_name"`
+	MimeType   string `json:"mime_type"`
+	Upload     string `json:"file_path"`
+	Save       string `json:"save_path"`
+	Email      string `json:"email"`
+	Role       string `json:"role"`
+	Notify     *bool  `json:"send_notification"`
+}
+
 // driveFiles is the result of the lists.
 type driveFiles struct {
 	Files []*drive.File `json:"files"`
@@ -76,14 +95,7 @@ func driveQuote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-type driveListArgs struct {
-	Query      string `json:"query"`
-	Parent     string `json:"parent_id"`
-	MaxResults int    `json:"max_results"`
-	Token      string `json:"page_token"`
-}
-
-func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveListArgs) (any, error) {
+func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	query := "trashed=false"
 	if in.Parent != "" {
 		query += " and " + driveQuote(in.Parent) + " in parents"
@@ -95,11 +107,6 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in
 	return driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 }
 
-type driveSearchArgs struct {
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
-}
-
 // driveShared is driveFiles without a token, for tools that take none. More says
 // that the maximum cut the list.
 type driveShared struct {
@@ -107,7 +114,7 @@ type driveShared struct {
 	More  bool          `json:"more,omitempty"`
 }
 
-func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
+func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
 		return nil, service.Invalidf("'query' is empty")
 	}
@@ -117,17 +124,13 @@ func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in dr
 	return driveShared{found.Files, found.Next != ""}, err
 }
 
-func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
+func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	found, err := driveList(ctx, api, "sharedWithMe and trashed=false", "",
 		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return driveShared{found.Files, found.Next != ""}, err
 }
 
-type driveFileArgs struct {
-	File string `json:"file_id"`
-}
-
-func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	return driveMetadata(ctx, api, in.File)
 }
 
@@ -135,28 +138,17 @@ func driveMetadata(ctx context.Context, api *drive.Service, id string) (*drive.F
 	return api.Files.Get(id).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
 
-// driveQuota is the result of drive_get_storage_quota, bytes as texts. Without a
-// limit the account has none.
-type driveQuota struct {
-	Limit   int64 `json:"limit,omitempty,string"`
-	Usage   int64 `json:"usage,string"`
-	InDrive int64 `json:"usageInDrive,string"`
-	InTrash int64 `json:"usageInDriveTrash,string"`
-}
-
 func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *service.Conn, _ struct{}) (any, error) {
 	about, err := api.About.Get().Context(ctx).Fields("storageQuota").Do()
 	if err != nil {
 		return nil, err
 	}
-	var out driveQuota
-	if q := about.StorageQuota; q != nil {
-		out = driveQuota{q.Limit, q.Usage, q.UsageInDrive, q.UsageInDriveTrash}
-	}
-	return out, nil
+	quota := cmp.Or(about.StorageQuota, &drive.AboutStorageQuota{})
+	quota.ForceSendFields = []string{"Usage", "UsageInDrive", "UsageInDriveTrash"} // Without a limit the account has none.
+	return quota, nil
 }
 
-func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
 		Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
 	size := func(n int64) *drive.PermissionsListCall { return call.PageSize(min(n, drivePermissionsPage)) }

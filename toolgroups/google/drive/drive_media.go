@@ -30,19 +30,12 @@ const (
 	driveNative = "application/vnd.google-apps."
 )
 
-type driveUploadArgs struct {
-	Path     string `json:"file_path"`
-	Name     string `json:"name"`
-	MimeType string `json:"mime_type"`
-	Parent   string `json:"parent_id"`
-}
-
-func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveUploadArgs) (any, error) {
+func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
 	kind := cmp.Or(strings.TrimSpace(in.MimeType), driveBinary)
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(kind, "/") {
 		return nil, service.Invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
 	}
-	data, base, err := c.Read(in.Path)
+	data, base, err := c.Read(in.Upload)
 	if err != nil {
 		return nil, err
 	}
@@ -62,23 +55,12 @@ type driveSaved struct {
 	Size int64  `json:"size"`
 }
 
-type driveDownloadArgs struct {
-	File string `json:"file_id"`
-	Path string `json:"save_path"`
+func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
+	return driveFetch(c, in.Save, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
 }
 
-func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveDownloadArgs) (any, error) {
-	return driveFetch(c, in.Path, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
-}
-
-type driveExportArgs struct {
-	File     string `json:"file_id"`
-	MimeType string `json:"mime_type"`
-	Path     string `json:"save_path"`
-}
-
-func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveExportArgs) (any, error) {
-	return driveFetch(c, in.Path, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
+func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
+	return driveFetch(c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
 // driveFetch streams what a request answers into a file of the workspace. The path

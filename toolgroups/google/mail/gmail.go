@@ -57,9 +57,27 @@ const (
 	defaultHistory = 50
 )
 
-type gmailQueryArgs struct {
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
+// gmailArgs are the arguments of the tools; each takes those that its schema names.
+type gmailArgs struct {
+	Message    string   `json:"message_id"`
+	Messages   []string `json:"message_ids"`
+	Thread     string   `json:"thread_id"`
+	Draft      string   `json:"draft_id"`
+	Attachment string   `json:"attachment_id"`
+	Save       string   `json:"save_path"`
+	Query      string   `json:"query"`
+	MaxResults int      `json:"max_results"`
+	Start      uint64   `json:"start_history_id,string"`
+	Label      string   `json:"label_id"`
+	Name       string   `json:"name"`
+	Add        []string `json:"add_labels"`
+	Remove     []string `json:"remove_labels"`
+	To         string   `json:"to"`
+	Cc         string   `json:"cc"`
+	Bcc        string   `json:"bcc"`
+	Subject    string   `json:"subject"`
+	Body       string   `json:"body"`
+	HTML       bool     `json:"html"`
 }
 
 // gmailHit is a message in the result of a search.
@@ -80,7 +98,7 @@ type gmailHits struct {
 	Total    int64      `json:"total"`
 }
 
-func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Messages.List(me).Context(ctx).Q(in.Query)
 	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
@@ -126,7 +144,7 @@ type gmailThreads struct {
 	Total   int64           `json:"total"`
 }
 
-func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Threads.List(me).Context(ctx).Q(in.Query)
 	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
@@ -141,12 +159,6 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return gmailThreads{found, total}, err
 }
 
-type gmailHistoryArgs struct {
-	Start      uint64 `json:"start_history_id,string"`
-	MaxResults int    `json:"max_results"`
-	Label      string `json:"label_id"`
-}
-
 // gmailChanges is the result of gmail_history.
 type gmailChanges struct {
 	History   []*gmail.History `json:"history"`
@@ -154,7 +166,7 @@ type gmailChanges struct {
 	Next      string           `json:"nextPageToken,omitempty"`
 }
 
-func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailHistoryArgs) (any, error) {
+func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var newest uint64
 	call := api.Users.History.List(me).Context(ctx).StartHistoryId(in.Start)
 	if in.Label != "" {
