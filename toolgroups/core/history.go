@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // CodeSearch is the code of a failed search.
@@ -168,7 +169,7 @@ func (t *tools) day(name, text string) (time.Time, error) {
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, t.location)
 	if err != nil {
-		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, oneLine(text))
+		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.Line(text))
 	}
 	return day, nil
 }
@@ -337,12 +338,12 @@ func (s *search) report(in historyArgs, hits []hit, location *time.Location) str
 		scope = "all"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", oneLine(in.Query), scope, len(hits))
+	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.Line(in.Query), scope, len(hits))
 	if len(hits) == 0 {
 		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
 	}
 	for i, h := range hits {
-		if b.Len() > inline-2*excerptChars {
+		if b.Len() > files.Inline-2*excerptChars {
 			fmt.Fprintf(&b, "\n\n[%d more are not shown; search for something narrower.]", len(hits)-i)
 			break
 		}
@@ -352,7 +353,7 @@ func (s *search) report(in historyArgs, hits []hit, location *time.Location) str
 		}
 		fmt.Fprintf(&b, "\n\n--- %d | %.2f | %s | %s", i+1, h.score, h.Kind, date)
 		if h.Title != "" {
-			fmt.Fprintf(&b, " | %s", oneLine(h.Title))
+			fmt.Fprintf(&b, " | %s", files.Line(h.Title))
 		}
 		b.WriteString(" ---\n" + excerpt(h.Text, h.at))
 	}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
-	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // requestArgs are the arguments of http_request.
@@ -44,7 +44,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
 	for _, name := range []string{"Content-Type", "Content-Length"} {
-		if value := oneLine(res.Header.Get(name)); value != "" {
+		if value := files.Line(res.Header.Get(name)); value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
@@ -55,15 +55,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(data, res.Header.Get("Content-Type"))
-	if first, rest := runes.Split(body, inline); rest != "" {
-		name, err := t.keep(call, "http", body)
-		if err != nil {
-			return toolgroups.Result{}, err
-		}
-		body = first
-		note = fmt.Sprintf("\n[cut: the first %d characters; what was read is in the file %s]%s", inline, name, note)
-	}
-	b.WriteString(body + note)
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }
 

@@ -157,7 +157,7 @@ func TestUploadMultipart(t *testing.T) {
 	for code, want := range map[string]string{
 		`[]`:                             "1 to 20 parts",
 		`Array(21).fill({body: "x"})`:    "1 to 20 parts",
-		`[{type: "file", path: "none"}]`: "there is no file",
+		`[{type: "file", path: "none"}]`: "There is no file 'none'",
 	} {
 		if got := h.js(t, `(await uploadMultipart("`+url+`", `+code+`)).error`); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", code, got)

@@ -12,22 +12,18 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"oneclaw/internal/runes"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Bounds of one result.
 const (
 	maxFiles     = 10
 	maxFileBytes = 20 << 20
-	// maxInline is how many characters of text go to the model; what is longer is
-	// kept in a file that it can read. It leaves room for the line that says so.
-	maxInline = toolgroups.MaxText - 1000
 )
 
 // answer collects what a result holds.
@@ -55,7 +51,7 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	if text == "" {
 		text = "Done. The server returned nothing."
 	}
-	return toolgroups.Result{Text: a.inline(text), Files: a.files}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, time.Now()), Files: a.files}, nil
 }
 
 // add takes one piece of content.
@@ -133,34 +129,14 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	case a.bytes+len(data) > maxFileBytes:
 		return "", fmt.Errorf("only %d bytes of a result are kept", maxFileBytes)
 	}
-	root, err := workspace.OpenWithin(a.scope.Workspace, a.scope.Quota, a.scope.Reserve)
-	if err != nil {
-		return "", errors.New("the workspace cannot be opened")
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
 	sum := sha256.Sum256(data)
 	tool := notInName.ReplaceAllString(a.tool, "_")
 	name = fmt.Sprintf("mcp/%s/%s-%s%s", a.server, tool[:min(len(tool), maxName)], hex.EncodeToString(sum[:])[:8], ext)
-	if err := root.WriteFile(name, data, false); err != nil {
+	if _, err := files.Save(a.scope, name, data); err != nil {
 		return "", fmt.Errorf("it could not be written: %w", err)
 	}
 	a.bytes += len(data)
 	return name, nil
-}
-
-// inline cuts a text that is too long for the model, and keeps the whole in a file.
-func (a *answer) inline(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	count := utf8.RuneCountInString(text)
-	if count <= maxInline {
-		return text
-	}
-	where := "the rest is lost"
-	if name, err := a.write(".txt", []byte(text)); err == nil {
-		where = "the whole is in " + name
-	}
-	head, _ := runes.Split(text, maxInline)
-	return fmt.Sprintf("%s\n[cut: the first %d of %d characters; %s]", head, maxInline, count, where)
 }
 
 // extension is that of the kind that the server names, or that the data shows.

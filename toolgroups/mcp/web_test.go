@@ -160,7 +160,7 @@ func TestHugeMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := discovered(t, mcp.Config{MaxMessage: 100_000, Retry: time.Hour, MaxRetry: time.Hour}, server)
 			ws := t.TempDir()
-			if res, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 50_000}, ws); fault != nil || !strings.Contains(res.Text, "[cut: the first 29000 of 50000 characters; the whole is in mcp/x/huge-") {
+			if res, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 50_000}, ws); fault != nil || !strings.Contains(res.Text, "[cut: the limit is 29000 of 50000 characters; the whole is in the file tool-output/mcp-x-") {
 				t.Errorf("a long text: %.200s…, %v", res.Text, fault)
 			}
 			_, fault := run(t, t.Context(), c, "x_huge", map[string]any{"n": 500_000}, ws)

@@ -9,15 +9,14 @@ import (
 
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 const (
 	// maxChars is the most that is extracted by one call.
 	maxChars = 5_000_000
-	// noticeRoom is kept free in a result for its header and notices.
-	noticeRoom = 1_000
 	// inline is how much text a result holds; more goes into a file.
-	inline = toolgroups.MaxText - noticeRoom
+	inline = files.Inline
 )
 
 // textArgs are the arguments of pdf_extract_text.
@@ -135,8 +134,8 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	notices := x.notices()
 	if first, rest := runes.Split(body, inline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
-		if err := save(call, name, []byte(head+body+notices)); err != nil {
-			return toolgroups.Result{}, err
+		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
+			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
 		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
 		body = first
