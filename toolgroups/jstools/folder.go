@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -235,19 +236,19 @@ func readLimited(path string) (data []byte, err error) {
 	name := filepath.Base(path)
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", name)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	if len(data) > limit {
 		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -56,7 +57,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 		case err == nil:
 			undo = func() error { return replace(path, old) }
 		case errors.Is(err, fs.ErrNotExist):
-			undo = func() error { return pathCause(os.Remove(path)) }
+			undo = func() error { return workspace.Cause(os.Remove(path)) }
 		default:
 			return err
 		}
@@ -75,7 +76,7 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 func replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
-		return pathCause(err)
+		return workspace.Cause(err)
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -83,7 +84,7 @@ func replace(path string, data []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(pathCause(err), pathCause(os.Remove(f.Name())))
+		return errors.Join(workspace.Cause(err), workspace.Cause(os.Remove(f.Name())))
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (t *Tools) removeFiles(name string) error {
 	defer t.write.Unlock()
 	for _, ext := range []string{".json", ".js"} {
 		if err := os.Remove(t.path(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return pathCause(err)
+			return workspace.Cause(err)
 		}
 	}
 	return t.fresh()

@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -72,16 +71,5 @@ func (e FileError) fault() error {
 	case errors.Is(e.Err, fs.ErrNotExist):
 		code = CodeFileNotFound
 	}
-	return toolgroups.Errorf(code, "%s", files.Explain(e.Name, hostless(e.Err), MaxFile))
-}
-
-// hostless is a file error without the path on the host.
-func hostless(err error) error {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Err
-	}
-	if at, ok := errors.AsType[*os.LinkError](err); ok {
-		return at.Err
-	}
-	return err
+	return toolgroups.Errorf(code, "%s", files.Explain(e.Name, workspace.Cause(e.Err), MaxFile))
 }
