@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/textproto"
 	"strings"
 	"unicode/utf8"
 
@@ -28,9 +28,14 @@ type requestArgs struct {
 }
 
 func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in requestArgs) (toolgroups.Result, error) {
-	req, err := newRequest(ctx, in)
+	method := cmp.Or(in.Method, http.MethodGet)
+	if in.Body != "" && method != http.MethodPost && method != http.MethodPut {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
+			"A %s request has no body. Leave it out, or use POST or PUT.", method)
+	}
+	req, err := guard.NewRequest(ctx, method, in.URL, in.Body, in.Headers)
 	if err != nil {
-		return toolgroups.Result{}, err
+		return toolgroups.Result{}, requestError(ctx, err)
 	}
 	res, err := t.client.Do(req)
 	if err != nil {
@@ -59,62 +64,6 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// newRequest checks the arguments: what cannot be honoured is refused, not dropped.
-func newRequest(ctx context.Context, in requestArgs) (*http.Request, error) {
-	method := in.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	u, err := guard.ParseURL(strings.TrimSpace(in.URL))
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	sends := method == http.MethodPost || method == http.MethodPut
-	switch {
-	case in.Body != "" && !sends:
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "A %s request has no body. Leave it out, or use POST or PUT.", method)
-	case len(in.Body) > guard.MaxSent:
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The body is larger than the limit of %d bytes.", guard.MaxSent)
-	}
-	var body io.Reader
-	if sends {
-		body = strings.NewReader(in.Body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	req.Header.Set("User-Agent", guard.UserAgent)
-	if err := addHeaders(req.Header, in.Headers); err != nil {
-		return nil, err
-	}
-	if in.Body != "" && req.Header.Get("Content-Type") == "" {
-		kind := "text/plain; charset=utf-8"
-		if json.Valid([]byte(in.Body)) {
-			kind = "application/json"
-		}
-		req.Header.Set("Content-Type", kind)
-	}
-	return req, nil
-}
-
-// addHeaders refuses those that the connection needs for itself.
-func addHeaders(to http.Header, headers map[string]string) error {
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-		key := textproto.CanonicalMIMEHeaderKey(name)
-		if guard.ReservedHeader(key) {
-			return toolgroups.Errorf(toolgroups.CodeInvalid, "The header '%s' cannot be set. Leave it out.", key)
-		}
-		to.Set(key, value)
-	}
-	if size > guard.MaxSentHeaders {
-		return toolgroups.Errorf(toolgroups.CodeInvalid, "The headers are larger than the limit of %d bytes.", guard.MaxSentHeaders)
-	}
-	return nil
-}
-
 // requestError says why there is no reply. The URL is not repeated: it may hold
 // secrets.
 func requestError(ctx context.Context, err error) error {
@@ -124,6 +73,8 @@ func requestError(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		return toolgroups.Errorf(toolgroups.CodeTimeout, "The server did not answer in time.")
+	case errors.Is(err, guard.ErrRequest):
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "The request was not made: %v.", err)
 	}
 	return toolgroups.Errorf(toolgroups.CodeExecution, "The request was not made or failed: %v.", err)
 }

@@ -3,12 +3,10 @@ package jstools
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"strings"
 
 	"golang.org/x/net/html/charset"
@@ -36,32 +34,18 @@ type response struct {
 }
 
 func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
-	if len(in.Body) > guard.MaxSent {
-		return nil, fmt.Errorf("the body is larger than the limit of %d bytes", guard.MaxSent)
-	}
-	var body io.Reader
 	switch in.Method {
 	case http.MethodGet, http.MethodHead:
 		if in.Body != "" {
 			return nil, fmt.Errorf("a %s request has no body", in.Method)
 		}
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		if in.Body != "" {
-			body = strings.NewReader(in.Body)
-		}
 	default:
 		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
 	}
-	req, err := newRequest(ctx, in.Method, in.URL, body, in.Headers)
+	req, err := guard.NewRequest(ctx, in.Method, in.URL, in.Body, in.Headers)
 	if err != nil {
 		return nil, err
-	}
-	if in.Body != "" && req.Header.Get("Content-Type") == "" {
-		kind := "text/plain;charset=UTF-8"
-		if json.Valid([]byte(in.Body)) {
-			kind = "application/json"
-		}
-		req.Header.Set("Content-Type", kind)
 	}
 	res, err := h.tools.client.Do(req)
 	if err != nil {
@@ -86,32 +70,6 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 }
 
 func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
-
-// newRequest checks what every request has.
-func newRequest(ctx context.Context, method, address string, body io.Reader, headers map[string]string) (*http.Request, error) {
-	u, err := guard.ParseURL(strings.TrimSpace(address))
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, guard.Reason(err)
-	}
-	req.Header.Set("User-Agent", guard.UserAgent)
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-		key := textproto.CanonicalMIMEHeaderKey(name)
-		if guard.ReservedHeader(key) {
-			return nil, fmt.Errorf("the header %s cannot be set", key)
-		}
-		req.Header.Set(key, value)
-	}
-	if size > guard.MaxSentHeaders {
-		return nil, fmt.Errorf("the headers are larger than the limit of %d bytes", guard.MaxSentHeaders)
-	}
-	return req, nil
-}
 
 // readBody returns the beginning of a body as text and whether there is more.
 func readBody(res *http.Response) (string, bool, error) {

@@ -57,7 +57,7 @@ func TestFetchRefuses(t *testing.T) {
 		`fetch("http://user:hush@example.org/")`:                          "user name",
 		`fetch("` + url + `", {method: "TRACE"})`:                         "is none of",
 		`fetch("` + url + `", {body: "x"})`:                               "has no body",
-		`fetch("` + url + `", {headers: {Host: "other"}})`:                "Host cannot be set",
+		`fetch("` + url + `", {headers: {Host: "other"}})`:                "'Host' cannot be set",
 		`fetch("` + url + `", {headers: {a: "x".repeat(20000)}})`:         "headers are larger",
 		`fetch("` + url + `", {method: "POST", body: "x".repeat(2e6)})`:   "body is larger",
 		`fetch("` + url + `", {headers: {"X-A": "b\r\nInjected: true"}})`: "",

@@ -39,7 +39,7 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
-	req, err := newRequest(ctx, http.MethodGet, in.URL, nil, in.Headers)
+	req, err := guard.NewRequest(ctx, http.MethodGet, in.URL, "", in.Headers)
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +108,11 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 		return nil, err
 	}
 	defer body.close()
-	req, err := newRequest(ctx, http.MethodPost, in.URL, io.MultiReader(body.readers...), in.Headers)
+	req, err := guard.NewRequest(ctx, http.MethodPost, in.URL, "", in.Headers)
 	if err != nil {
 		return nil, err
 	}
-	req.ContentLength = body.size
+	req.Body, req.GetBody, req.ContentLength = io.NopCloser(io.MultiReader(body.readers...)), nil, body.size
 	kind := "multipart/related"
 	if body.form || strings.HasPrefix(strings.ToLower(req.Header.Get("Content-Type")), "multipart/form-data") {
 		kind = "multipart/form-data"
