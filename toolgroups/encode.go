@@ -40,15 +40,15 @@ func EstimateTokens(tools []Tool) int {
 
 // quote encodes a string as JSON without the escapes that only HTML needs.
 func quote(s string) []byte {
-	b, err := encode(s)
+	b, err := EncodeJSON(s)
 	if err != nil {
 		return []byte(`""`) // A string always encodes.
 	}
 	return b
 }
 
-// encode is json.Marshal without the escapes that only HTML needs.
-func encode(v any) ([]byte, error) {
+// EncodeJSON is json.Marshal without the escapes that only HTML needs.
+func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -33,8 +33,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-
 	"oneclaw/toolgroups"
 )
 
@@ -76,9 +74,6 @@ type Config struct {
 	// Changed is called when what Groups returns has changed. It may call Groups,
 	// and nothing of this package waits for a lock meanwhile. nil means nobody asks.
 	Changed func() `yaml:"-"`
-	// OAuth returns what authorizes the requests to an HTTP server, or nil. nil
-	// means that no server needs it.
-	OAuth func(server string) auth.OAuthHandler `yaml:"-"`
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver `yaml:"-"`
 	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,10 +88,8 @@ func (a *answer) structured(v any) {
 	if v == nil {
 		return
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	shown, err := toolgroups.EncodeJSON(v)
+	if err != nil {
 		a.texts = append(a.texts, "[structured content that cannot be shown]")
 		return
 	}
@@ -102,7 +99,7 @@ func (a *answer) structured(v any) {
 			return
 		}
 	}
-	a.texts = append(a.texts, strings.TrimSpace(b.String()))
+	a.texts = append(a.texts, string(shown))
 }
 
 // keep writes a file into the workspace and names it in the text.
@@ -139,58 +136,20 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	return name, nil
 }
 
+// extensions are those of the common kinds. The system's table is not asked: it differs
+// from host to host.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/jpg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
+	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/wave": ".wav", "audio/x-wav": ".wav",
+	"audio/ogg": ".ogg", "application/ogg": ".ogg", "video/mp4": ".mp4",
+	"application/pdf": ".pdf", "application/json": ".json", "application/zip": ".zip",
+	"application/gzip": ".gz", "application/x-gzip": ".gz",
+	"text/csv": ".csv", "text/html": ".html", "text/plain": ".txt", "text/markdown": ".txt",
+}
+
 // extension is that of the kind that the server names, or that the data shows.
 func extension(kind string, data []byte) string {
-	if known := extensionOf(kind); known != "" {
-		return known
-	}
-	return cmp.Or(extensionOf(http.DetectContentType(data)), ".bin")
-}
-
-// extensionOf knows the common kinds. The system's table is not asked: it differs
-// from host to host.
-func extensionOf(kind string) string {
-	base, _, err := mime.ParseMediaType(kind)
-	if err != nil {
-		return ""
-	}
-	switch base {
-	case "image/png":
-		return ".png"
-	case "image/jpeg", "image/jpg":
-		return ".jpg"
-	case "image/gif":
-		return ".gif"
-	case "image/webp":
-		return ".webp"
-	case "audio/mpeg", "audio/mp3":
-		return ".mp3"
-	case "audio/wav", "audio/wave", "audio/x-wav":
-		return ".wav"
-	case "audio/ogg", "application/ogg":
-		return ".ogg"
-	}
-	return otherExtension(base)
-}
-
-func otherExtension(base string) string {
-	switch base {
-	case "video/mp4":
-		return ".mp4"
-	case "application/pdf":
-		return ".pdf"
-	case "application/json":
-		return ".json"
-	case "application/zip":
-		return ".zip"
-	case "application/gzip", "application/x-gzip":
-		return ".gz"
-	case "text/csv":
-		return ".csv"
-	case "text/html":
-		return ".html"
-	case "text/plain", "text/markdown":
-		return ".txt"
-	}
-	return ""
+	named, _, _ := mime.ParseMediaType(kind)
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	return cmp.Or(extensions[named], extensions[found], ".bin")
 }

@@ -104,15 +104,8 @@ func (s *server) prepare(cfg Config) error {
 		return err
 	}
 	s.redact = newRedactor(nil, headers, s.cfg.URL)
-	web, err := newWeb(s.cfg, headers, cfg)
-	if err != nil {
-		return err
-	}
-	if cfg.OAuth != nil {
-		web.oauth = cfg.OAuth(s.name)
-	}
-	s.dial = web
-	return nil
+	s.dial, err = newWeb(s.cfg, headers, cfg)
+	return err
 }
 
 func (s *server) snapshot() toolgroups.Group {

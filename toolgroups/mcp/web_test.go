@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -11,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/oauth2"
 
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
@@ -170,41 +167,6 @@ func TestHugeMessages(t *testing.T) {
 			must(t, c.Close())
 		})
 	}
-}
-
-// login is an OAuth flow without a person.
-type login struct{ token atomic.Pointer[oauth2.Token] }
-
-func (l *login) TokenSource(context.Context) (oauth2.TokenSource, error) {
-	if tok := l.token.Load(); tok != nil {
-		return oauth2.StaticTokenSource(tok), nil
-	}
-	return nil, nil
-}
-
-func (l *login) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
-	l.token.Store(&oauth2.Token{AccessToken: "granted"})
-	return resp.Body.Close()
-}
-
-func TestOAuth(t *testing.T) {
-	_, s := served(t, newFake(), func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Authorization") != "Bearer granted" {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}, nil)
-	c := discovered(t, mcp.Config{OAuth: func(server string) auth.OAuthHandler {
-		if server != "x" {
-			t.Errorf("asked for %q", server)
-		}
-		return &login{}
-	}}, s)
-	call(t, c, "x_echo", nil)
-	must(t, c.Close())
 }
 
 func TestPrivateAddresses(t *testing.T) {
