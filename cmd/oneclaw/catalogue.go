@@ -183,7 +183,7 @@ func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
 
 func (c *catalogue) addServers(cfg Config) (err error) {
 	servers := cfg.MCP
-	servers.Resolver = cfg.outside.resolver
+	servers.Resolver, servers.Now = cfg.outside.resolver, cfg.outside.now
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)

@@ -78,6 +78,8 @@ type Config struct {
 	Resolver *net.Resolver `yaml:"-"`
 	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool) `yaml:"-"`
+	// Now is the clock. nil means time.Now.
+	Now func() time.Time `yaml:"-"`
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger `yaml:"-"`
 }
@@ -106,6 +108,9 @@ func New(cfg Config) (*Client, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.LookupEnv == nil {
 		cfg.LookupEnv = os.LookupEnv
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	c := &Client{}
 	var errs []error

@@ -37,6 +37,7 @@ type server struct {
 	redact  redactor
 	log     *slog.Logger
 	changed func()
+	now     func() time.Time
 	idle    time.Duration
 	pauses  *retry.Pauses // guarded by mu, as the failures
 	dial    dialer
@@ -67,7 +68,7 @@ func newServer(cfg Config, name string) (*server, error) {
 	s := &server{
 		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
 		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
-		idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
+		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = parseRole(s.cfg.Role)
 	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
@@ -150,7 +151,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
-		case s.attempt == nil && time.Until(s.next) > 0:
+		case s.attempt == nil && s.next.After(s.now()):
 			defer s.mu.Unlock()
 			return nil, s.unavailable()
 		case s.attempt == nil:
@@ -208,7 +209,7 @@ func (s *server) stopTimer() {
 
 // unavailable is what calls get until the next attempt.
 func (s *server) unavailable() error {
-	wait := max(time.Until(s.next), 0).Round(100 * time.Millisecond)
+	wait := max(s.next.Sub(s.now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
 		wait = wait.Round(time.Second)
 	}
@@ -261,7 +262,7 @@ func (s *server) connected(l *link, err error) error {
 func (s *server) fail(err error) {
 	s.failures++
 	wait := s.pauses.Next(0)
-	s.next = time.Now().Add(wait)
+	s.next = s.now().Add(wait)
 	s.reason = s.redact.line(reason(err).Error())
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
 }

@@ -126,11 +126,12 @@ func TestHTTPServerGoesAndComes(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}, nil)
-	c := discovered(t, mcp.Config{Retry: time.Millisecond, MaxRetry: time.Millisecond}, s)
+	var now clock
+	c := discovered(t, mcp.Config{Retry: time.Minute, MaxRetry: time.Minute, Now: now.now}, s)
 	down.Store(true)
 	fails(t, c, "x_echo", mcp.CodeUnavailable, "Bad Gateway")
 	down.Store(false)
-	<-time.After(time.Until(c.Status()[0].Retry))
+	now.pass(time.Minute)
 	call(t, c, "x_echo", nil)
 	must(t, c.Close())
 }
