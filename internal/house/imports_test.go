@@ -42,7 +42,7 @@ var layers = []layer{
 	{"toolgroups/files", []string{"toolgroups", "internal/runes", "internal/workspace"}},
 	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
-	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/settings", "internal/workspace", "internal/folder", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/retry", "internal/runes", "internal/seal"}},
+	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/settings", "internal/workspace", "internal/folder", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/redact", "internal/retry", "internal/runes", "internal/seal"}},
 	{"storage/*", []string{"storage", "internal/folder"}},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},

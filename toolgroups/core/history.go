@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -293,13 +294,7 @@ func (s *search) best(limit int) []hit {
 		all = append(all, s.found[kind]...)
 	}
 	slices.SortStableFunc(all, func(a, b hit) int {
-		if a.score != b.score {
-			if a.score > b.score {
-				return -1
-			}
-			return 1
-		}
-		return b.Time.Compare(a.Time)
+		return cmp.Or(cmp.Compare(b.score, a.score), b.Time.Compare(a.Time))
 	})
 	var out []hit
 	var seen [][]string
@@ -333,12 +328,8 @@ func similarity(a, b []string) float64 {
 
 // report writes the hits for the model.
 func (s *search) report(in historyArgs, hits []hit, location *time.Location) string {
-	scope := in.Scope
-	if scope == "" {
-		scope = "all"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.Line(in.Query), scope, len(hits))
+	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.Line(in.Query), cmp.Or(in.Scope, "all"), len(hits))
 	if len(hits) == 0 {
 		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
 	}

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
 	p, err := g.begin(ctx, req.User, pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: orText(g.cfg.PublicURL, orText(g.cfg.LocalURL, DefaultLocalURL)) + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, DefaultLocalURL) + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
@@ -90,13 +91,6 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google ADDRESS`. Give it to nobody else."
 	}
 	return text, nil
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // sentence is an error as an answer to a person.

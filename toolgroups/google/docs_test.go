@@ -1,6 +1,7 @@
 package google
 
 import (
+	"oneclaw/toolgroups/google/service"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func TestDocsChanges(t *testing.T) {
 		{
 			name: "an id is no path", tool: "docs_append_text", args: `{"document_id":"a/b?c","text":"x"}`,
 			requests: []string{`POST /v1/documents/a%2Fb%3Fc:batchUpdate {"requests":[{"insertText":{"endOfSegmentLocation":{},"text":"x"}}]}`},
-			code:     CodeNotFound,
+			code:     service.CodeNotFound,
 		},
 		{
 			name: "answer that is no JSON", tool: "docs_append_text", args: `{"document_id":"d1","text":"x"}`,

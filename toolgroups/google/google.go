@@ -20,16 +20,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Codes of errors of this family, besides those of the dispatch.
-const (
-	CodeNotConnected = service.CodeNotConnected
-	CodeNotFound     = service.CodeNotFound
-	CodeConflict     = service.CodeConflict
-	CodeRateLimited  = service.CodeRateLimited
-	CodeUnavailable  = service.CodeUnavailable
-	CodeFileNotFound = service.CodeFileNotFound
-)
-
 // DefaultPause is the first pause before a request is sent again.
 const DefaultPause = 500 * time.Millisecond
 
@@ -109,7 +99,9 @@ func New(cfg Config) (*Google, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = newTransport()
 	}
-	cfg.Now = orNow(cfg.Now)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	moved := &redirected{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
@@ -123,13 +115,6 @@ func New(cfg Config) (*Google, error) {
 		now:      cfg.Now,
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
-}
-
-func orNow(now func() time.Time) func() time.Time {
-	if now == nil {
-		return time.Now
-	}
-	return now
 }
 
 // parseURL accepts nothing, or an address of scheme and host.
@@ -174,7 +159,7 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 // conn implements [service.Connect].
 func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
 	if call.User == "" {
-		return nil, toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no Google account can be used.")
+		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
 	}
 	tokens, err := g.tokens(ctx, call.User, scopes)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 )
@@ -39,7 +40,7 @@ func child(t testing.TB, mode string) mcp.Server {
 	return mcp.Server{
 		Command: self,
 		// The race detector would have every child wait a second before it ends.
-		Env:     map[string]mcp.Secret{modeVariable: mcp.Secret(mode), "GORACE": "atexit_sleep_ms=0"},
+		Env:     map[string]redact.Secret{modeVariable: redact.Secret(mode), "GORACE": "atexit_sleep_ms=0"},
 		Timeout: 10 * time.Second, StartTimeout: 10 * time.Second,
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 )
@@ -81,7 +82,7 @@ func TestHeadersAreSentAndNotShown(t *testing.T) {
 		})
 	}, nil)
 	s.URL += "?api_key=query-secret"
-	s.Headers = map[string]mcp.Secret{"Authorization": "Bearer ${HEADER_TOKEN}"}
+	s.Headers = map[string]redact.Secret{"Authorization": "Bearer ${HEADER_TOKEN}"}
 	c := discovered(t, mcp.Config{Logger: l.logger(), Retry: time.Hour, MaxRetry: time.Hour}, s)
 	call(t, c, "x_echo", nil)
 	refuse.Store(true)
@@ -144,7 +145,7 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	_, s := served(t, newFake(), func(http.Handler) http.Handler {
 		return http.RedirectHandler(target.URL, http.StatusTemporaryRedirect)
 	}, nil)
-	s.Headers = map[string]mcp.Secret{"X-Key": "some-secret-key"}
+	s.Headers = map[string]redact.Secret{"X-Key": "some-secret-key"}
 	c := client(t, mcp.Config{Servers: map[string]mcp.Server{
 		"x": s,
 	}})
