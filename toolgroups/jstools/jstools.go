@@ -169,17 +169,7 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 // Groups returns what the folder holds: [UserTools] first, if there are single
 // tools, then the groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.content.groups()
-}
-
-// Errors returns what is wrong in the folder, one line for each mistake, sorted by
-// file.
-func (t *Tools) Errors() []error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.content.errors()
+	return t.snapshot().groups()
 }
 
 // Watch looks at the folder from time to time until ctx ends, and loads it anew

@@ -190,11 +190,12 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if _, err := in.apply(nil); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.mayChange(in.Name, CodeUpdate); err != nil {
+	f, err := t.mayChange(in.Name, CodeUpdate)
+	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if code {
-		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, t.functionOf(in.Name)); err != nil {
+		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, cmp.Or(f.function, execute)); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
@@ -203,18 +204,6 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	}
 	t.notify()
 	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
-}
-
-// functionOf is the function that a manifest names for its code.
-func (t *Tools) functionOf(name string) string {
-	data, err := readLimited(t.path(name, ".json"))
-	if err != nil {
-		return execute
-	}
-	if entries, list := rawEntries(data); len(entries) == 1 && !list {
-		return cmp.Or(strings.TrimSpace(entries[0].Function), execute)
-	}
-	return execute
 }
 
 // updateFiles changes a tool as a whole or not at all.
@@ -254,7 +243,7 @@ func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolg
 	if err := in.check(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.mayChange(in.Name, CodeDelete); err != nil {
+	if _, err := t.mayChange(in.Name, CodeDelete); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if err := t.removeFiles(in.Name); err != nil {
@@ -266,33 +255,23 @@ func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolg
 
 // mayChange refuses tools that do not stand alone in a file of the folder. A file
 // that is broken may be changed: that is how it is mended.
-func (t *Tools) mayChange(name, code string) error {
+func (t *Tools) mayChange(name, code string) (file, error) {
 	if err := t.Reload(); err != nil {
-		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
+		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
 	c := t.snapshot()
 	if f, ok := c.owner(name); ok && f.group != nil {
-		return toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
+		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
 	f, ok := c.find(name)
 	switch {
-	case ok && f.group == nil && !t.isList(name):
-		return nil
+	case ok && !f.list:
+		return f, nil
 	case ok:
-		return toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
 	}
 	if _, ok := t.reserved()[name]; ok {
-		return toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
+		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
 	}
-	return toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)
-}
-
-// isList reports whether a manifest is a group, as far as that can be seen.
-func (t *Tools) isList(name string) bool {
-	data, err := readLimited(t.path(name, ".json"))
-	if err != nil {
-		return false
-	}
-	_, list := rawEntries(data)
-	return list
+	return f, toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)
 }

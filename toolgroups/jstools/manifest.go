@@ -43,8 +43,11 @@ type entry struct {
 
 // parse makes tools of a manifest and its code.
 func (t *Tools) parse(base string, data []byte, source string) file {
-	f := file{base: base}
 	entries, list := rawEntries(data)
+	f := file{base: base, list: list}
+	if !list && len(entries) == 1 {
+		f.function = strings.TrimSpace(entries[0].Function)
+	}
 	m, errs := toolgroups.ParseManifest(base, data, known(entries), toolgroups.ManifestOptions{Source: Source})
 	f.errs = errs
 	switch {

@@ -67,7 +67,7 @@ func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOpt
 	err := files.Use(c.Scope, func(root *workspace.Root) error {
 		rel, err := root.Creatable(path)
 		if err != nil {
-			return service.FileError{Name: path, Err: err}
+			return service.FileFault(path, err)
 		}
 		resp, err := download()
 		if err != nil {
@@ -81,7 +81,7 @@ func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOpt
 		case source.err != nil:
 			return driveBroken(source.err)
 		case err != nil:
-			return service.FileError{Name: path, Err: err}
+			return service.FileFault(path, err)
 		}
 		return nil
 	})

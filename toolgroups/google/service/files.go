@@ -24,7 +24,7 @@ func (c *Conn) Read(name string) (data []byte, base string, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, "", FileError{name, err}
+		return nil, "", FileFault(name, err)
 	}
 	return data, filepath.Base(name), nil
 }
@@ -33,7 +33,7 @@ func (c *Conn) Read(name string) (data []byte, base string, err error) {
 func (c *Conn) Save(name string, data []byte) (string, error) {
 	rel, err := files.Save(c.Scope, name, data)
 	if err != nil {
-		return "", FileError{name, err}
+		return "", FileFault(name, err)
 	}
 	return rel, nil
 }
@@ -48,28 +48,16 @@ func (c *Conn) Deliver(out any, rel string) (any, error) {
 	return res, nil
 }
 
-// FileError is an error about a file that the model named.
-type FileError struct {
-	Name string
-	Err  error
-}
-
-// Error implements error.
-func (e FileError) Error() string { return e.Name + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e FileError) Unwrap() error { return e.Err }
-
-// fault says what is wrong with the file.
-func (e FileError) fault() error {
+// FileFault says what is wrong with a file that the model named.
+func FileFault(name string, err error) error {
 	code := toolgroups.CodeExecution
 	switch {
-	case errors.Is(e.Err, workspace.ErrEmptyPath), errors.Is(e.Err, workspace.ErrNotFile), errors.Is(e.Err, workspace.ErrTooLarge):
+	case errors.Is(err, workspace.ErrEmptyPath), errors.Is(err, workspace.ErrNotFile), errors.Is(err, workspace.ErrTooLarge):
 		code = toolgroups.CodeInvalid
-	case errors.Is(e.Err, workspace.ErrOutside), errors.Is(e.Err, fs.ErrPermission):
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
 		code = toolgroups.CodeDenied
-	case errors.Is(e.Err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		code = CodeFileNotFound
 	}
-	return toolgroups.Errorf(code, "%s", files.Explain(e.Name, workspace.Cause(e.Err), MaxFile))
+	return toolgroups.Errorf(code, "%s", files.Explain(name, workspace.Cause(err), MaxFile))
 }
