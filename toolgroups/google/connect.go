@@ -21,17 +21,22 @@ import (
 // DefaultLocalURL is where the callback is reached on the bot's own machine.
 const DefaultLocalURL = "http://127.0.0.1:8787"
 
-// Errors of a sign-in that users are told in their own words.
-var (
-	errLink    = errors.New("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
-	errDenied  = errors.New("the permission was not given; nothing was connected")
-	errLasting = errors.New("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = errors.New("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
-	errShared  = errors.New("accounts are connected in a direct chat with me; send /connect google there")
-	errEarly   = errors.New("open the link and give the permission first; the page then shows the code")
-	errWrong   = errors.New("that is not the code that the page shows; look again")
-	errVoid    = errors.New("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
-	errPage    = errors.New("send me the code that the page shows at the end, not the address of the page")
+// mistake is an error of a sign-in that users are told in these words.
+type mistake string
+
+// Error implements error.
+func (m mistake) Error() string { return string(m) }
+
+const (
+	errLink    = mistake("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
+	errDenied  = mistake("the permission was not given; nothing was connected")
+	errLasting = mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
+	errNoOAuth = mistake("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
+	errShared  = mistake("accounts are connected in a direct chat with me; send /connect google there")
+	errEarly   = mistake("open the link and give the permission first; the page then shows the code")
+	errWrong   = mistake("that is not the code that the page shows; look again")
+	errVoid    = mistake("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
+	errPage    = mistake("send me the code that the page shows at the end, not the address of the page")
 )
 
 // ConnectRequest is what /connect google is sent with.
@@ -153,10 +158,8 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 
 // told is the answer to a mistake of the user; other errors stay errors.
 func told(err error) (string, error) {
-	for _, known := range []error{errLink, errDenied, errLasting, errNoOAuth, errShared, errEarly, errWrong, errVoid, errPage} {
-		if errors.Is(err, known) {
-			return sentence(known), nil
-		}
+	if known, ok := errors.AsType[mistake](err); ok {
+		return sentence(known), nil
 	}
 	if service.IsFault(err) {
 		return err.Error(), nil

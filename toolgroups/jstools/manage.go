@@ -115,13 +115,19 @@ func (t *Tools) createFiles(name string, manifest []byte, code string) error {
 	if err := t.mayCreate(name); err != nil {
 		return err
 	}
-	if f := t.parse(name, manifest, code); f.tool == nil {
-		return toolgroups.Errorf(CodeCreate, "The tool cannot be used: %v.", errors.Join(f.errs...))
+	return t.store(CodeCreate, name, manifest, code, &code)
+}
+
+// store writes a tool, or nothing where it could not be used. source is its code, and code
+// what is new of that. The write lock must be held.
+func (t *Tools) store(kind, name string, manifest []byte, source string, code *string) error {
+	if f := t.parse(name, manifest, source); f.tool == nil {
+		return toolgroups.Errorf(kind, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
 	}
-	if err := t.put(name, manifest, &code); err != nil {
-		return toolgroups.Errorf(CodeCreate, "The files of '%s' could not be written: %v. Nothing was created.", name, err)
+	if err := t.put(name, manifest, code); err != nil {
+		return toolgroups.Errorf(kind, "The files of '%s' could not be written: %v. Nothing has changed.", name, err)
 	}
-	return t.confirm(name, CodeCreate)
+	return t.confirm(name, kind)
 }
 
 // mayCreate refuses a name that is taken.
@@ -163,19 +169,17 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 		}
 	}
 	slices.Sort(lines)
-	var b strings.Builder
-	b.WriteString("There are no user tools.")
+	text := "There are no user tools."
 	if len(lines) > 0 {
-		b.Reset()
-		fmt.Fprintf(&b, "User tools: %d\n%s", len(lines), strings.Join(lines, "\n"))
+		text = fmt.Sprintf("User tools: %d\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	if errs := c.errors(); len(errs) > 0 {
-		fmt.Fprintf(&b, "\n\nLeft out because of mistakes: %d", len(errs))
+		text += fmt.Sprintf("\n\nLeft out because of mistakes: %d", len(errs))
 		for _, err := range errs {
-			b.WriteString("\n- " + err.Error())
+			text += "\n- " + err.Error()
 		}
 	}
-	return toolgroups.Result{Text: b.String()}, nil
+	return toolgroups.Result{Text: text}, nil
 }
 
 func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
@@ -228,14 +232,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	} else if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	manifest := object(ms)
-	if f := t.parse(in.Name, manifest, string(old)); f.tool == nil {
-		return toolgroups.Errorf(CodeUpdate, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
-	}
-	if err := t.put(in.Name, manifest, code); err != nil {
-		return toolgroups.Errorf(CodeUpdate, "The files of '%s' could not be written: %v. It is as before.", in.Name, err)
-	}
-	return t.confirm(in.Name, CodeUpdate)
+	return t.store(CodeUpdate, in.Name, object(ms), string(old), code)
 }
 
 func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {

@@ -119,14 +119,15 @@ func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in dr
 		return nil, service.Invalidf("'query' is empty")
 	}
 	text := driveQuote(in.Query)
-	found, err := driveList(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", "",
-		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
-	return driveShared{found.Files, found.Next != ""}, err
+	return driveFound(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", in)
 }
 
 func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
-	found, err := driveList(ctx, api, "sharedWithMe and trashed=false", "",
-		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveFound(ctx, api, "sharedWithMe and trashed=false", in)
+}
+
+func driveFound(ctx context.Context, api *drive.Service, query string, in driveArgs) (any, error) {
+	found, err := driveList(ctx, api, query, "", service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return driveShared{found.Files, found.Next != ""}, err
 }
 

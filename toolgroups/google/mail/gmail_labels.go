@@ -91,16 +91,11 @@ func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove
 	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-func gmailMarkRead(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return gmailModify(ctx, api, in.Message, nil, []string{"UNREAD"})
-}
-
-func gmailMarkUnread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return gmailModify(ctx, api, in.Message, []string{"UNREAD"}, nil)
-}
-
-func gmailArchive(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return gmailModify(ctx, api, in.Message, nil, []string{"INBOX"})
+// gmailRelabel changes labels that are always the same.
+func gmailRelabel(add, remove []string) func(context.Context, *gmail.Service, *service.Conn, gmailArgs) (any, error) {
+	return func(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+		return gmailModify(ctx, api, in.Message, add, remove)
+	}
 }
 
 func gmailAddLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
