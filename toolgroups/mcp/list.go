@@ -122,21 +122,18 @@ type cache struct {
 // read returns the list that is kept and its digest, and false where there is none
 // for the server as it is configured now.
 func (c cache) read() (l list, sum digest, ok bool, err error) {
-	if c.path == "" {
-		return list{}, digest{}, false, nil
-	}
 	data, err := os.ReadFile(c.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return list{}, digest{}, false, nil
+	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
+		return l, sum, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &l)
 	}
 	if err != nil {
-		return list{}, digest{}, false, fmt.Errorf("read the tool list: %w", err)
-	}
-	if err := json.Unmarshal(data, &l); err != nil {
-		return list{}, digest{}, false, fmt.Errorf("read the tool list %s: %w", c.path, err)
+		return list{}, sum, false, fmt.Errorf("read the tool list %s: %w", filepath.Base(c.path), err)
 	}
 	if l.Fingerprint != c.fingerprint {
-		return list{}, digest{}, false, nil
+		return list{}, sum, false, nil
 	}
 	return l, sha256.Sum256(data), true, nil
 }
