@@ -44,7 +44,7 @@ func (a toolArgs) check() error {
 }
 
 // apply puts what is given into a manifest and leaves the rest as it is.
-func (a toolArgs) apply(ms []member) ([]member, error) {
+func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 	if strings.TrimSpace(a.Description) != "" {
 		ms = set(ms, "description", encode(strings.TrimSpace(a.Description)))
 	}
@@ -65,10 +65,10 @@ func (a toolArgs) apply(ms []member) ([]member, error) {
 		}
 		ms = drop(ms, "requiredPermissions", "env")
 		if len(names) > 0 {
-			ms = append(ms, member{"requiredPermissions", encode(names)})
+			ms = set(ms, "requiredPermissions", encode(names))
 		}
 		if len(env) > 0 {
-			ms = append(ms, member{"env", encode(env)})
+			ms = set(ms, "env", encode(env))
 		}
 	}
 	return ms, nil
@@ -91,14 +91,14 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if in.Timeout == nil {
 		in.Timeout = new(defaultTimeout)
 	}
-	manifest, err := in.apply([]member{{"name", encode(in.Name)}})
+	manifest, err := in.apply(set(nil, "name", encode(in.Name)))
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if err := t.checkCode(ctx, call, CodeCreate, in.Code, execute); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.createFiles(in.Name, object(manifest), in.Code); err != nil {
+	if err := t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code); err != nil {
 		return toolgroups.Result{}, err
 	}
 	t.notify()
@@ -218,7 +218,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
-	ms, err := members(bytes.TrimPrefix(data, []byte("\ufeff")))
+	ms, err := toolgroups.ParseObject(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", in.Name, err)
 	}
@@ -232,7 +232,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	} else if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	return t.store(CodeUpdate, in.Name, object(ms), string(old), code)
+	return t.store(CodeUpdate, in.Name, toolgroups.EncodeObject(ms), string(old), code)
 }
 
 func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
