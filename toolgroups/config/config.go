@@ -41,7 +41,7 @@ type Config struct {
 	// It is required, and called only when a tool runs.
 	Registry func() *toolgroups.Registry
 	// Models asks a provider's API for its models. Its error is shown to the model and
-	// must hold no secret. Nil means that this bot can not ask.
+	// must hold no secret. Nil means that this bot cannot ask.
 	Models func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
 	// Switched is called after a switch was changed and before the tool answers, for
 	// whoever rebuilds the registry. Nil means that this happens by itself.

@@ -211,7 +211,7 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 		}
 		var t Task
 		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task can not be read and is left alone", "key", entry.Key, "err", err)
+			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
 		all = append(all, t)

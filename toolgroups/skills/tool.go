@@ -40,7 +40,7 @@ func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolg
 		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", shown(name), l.names())
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
-			"The skill '%s' can not be used: %v. Go on without it and tell the user.", shown(name), err)
+			"The skill '%s' cannot be used: %v. Go on without it and tell the user.", shown(name), err)
 	}
 	return toolgroups.Result{Text: s.Text()}, nil
 }
