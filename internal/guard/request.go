@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -62,6 +63,29 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 		req.Header.Set("Content-Type", kind)
 	}
 	return req, nil
+}
+
+// Reply is what a server answered.
+type Reply struct {
+	*http.Response
+	// Data is the beginning of the body, and Cut says that there is more.
+	Data []byte
+	Cut  bool
+}
+
+// Fetch sends a request and reads at most limit bytes of the reply's body. The error is
+// as [Reason] gives it.
+func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
+	res, err := client.Do(req)
+	if err != nil {
+		return Reply{}, Reason(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
+	if err != nil {
+		return Reply{}, Reason(err)
+	}
+	return Reply{res, data[:min(len(data), limit)], len(data) > limit}, nil
 }
 
 // reserved reports whether a header is the connection's own, or a proxy's, and

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -37,12 +36,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	if err != nil {
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
-	res, err := t.client.Do(req)
-	if err != nil {
-		return toolgroups.Result{}, requestError(ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
+	res, err := guard.Fetch(t.client, req, guard.MaxReply)
 	if err != nil {
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
@@ -55,11 +49,10 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 	}
 	b.WriteString("\n")
 	note := ""
-	if len(data) > guard.MaxReply {
-		data = data[:guard.MaxReply]
+	if res.Cut {
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	body := textOf(data, res.Header.Get("Content-Type"))
+	body := textOf(res.Data, res.Header.Get("Content-Type"))
 	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }

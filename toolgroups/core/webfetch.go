@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -87,34 +86,22 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 
 // fetch gets a page. Only a reply of the 200s is one.
 func (t *tools) fetch(ctx context.Context, address string) (page, error) {
-	u, err := guard.ParseURL(strings.TrimSpace(address))
-	if err != nil {
-		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", guard.Reason(err))
-	}
-	req.Header.Set("User-Agent", browserAgent)
-	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
-	res, err := t.client.Do(req)
+	req, err := guard.NewRequest(ctx, http.MethodGet, address, "", map[string]string{
+		"User-Agent": browserAgent, "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8",
+	})
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxPage+1))
+	res, err := guard.Fetch(t.client, req, maxPage)
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: data}
-	if len(data) > maxPage {
-		p.data, p.cut = data[:maxPage], true
-	}
+	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: res.Data, cut: res.Cut}
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
 			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.data, p.contentType), maxErrorBody))
-	case len(bytes.TrimSpace(data)) == 0:
+	case len(bytes.TrimSpace(p.data)) == 0:
 		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}
 	return p, nil

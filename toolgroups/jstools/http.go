@@ -1,11 +1,9 @@
 package jstools
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -47,23 +45,18 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := h.tools.client.Do(req)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	data, cut, err := readBody(res)
+	res, err := guard.Fetch(h.tools.client, req, guard.MaxReply)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
 	out := response{
-		OK: ok(res), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
-		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: data,
+		OK: ok(res.Response), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
+		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: textOf(res),
 	}
 	for name, values := range res.Header {
 		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 	}
-	if cut {
+	if res.Cut {
 		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", guard.MaxReply)
 	}
 	return out, nil
@@ -71,20 +64,15 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 
 func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
 
-// readBody returns the beginning of a body as text and whether there is more.
-func readBody(res *http.Response) (string, bool, error) {
-	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
-	if err != nil {
-		return "", false, err
-	}
-	cut := len(data) > guard.MaxReply
-	data = data[:min(len(data), guard.MaxReply)]
+// textOf is the body of a reply as text.
+func textOf(res guard.Reply) string {
+	data := res.Data
 	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
 		if decoded, err := encoding.NewDecoder().Bytes(data); err == nil {
 			data = decoded
 		}
 	}
-	return string(bytes.ToValidUTF8(data, []byte("\uFFFD"))), cut, nil
+	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
 // requestError says why there is no reply. The URL is not repeated: it may hold

@@ -118,19 +118,15 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 		kind = "multipart/form-data"
 	}
 	req.Header.Set("Content-Type", mime.FormatMediaType(kind, map[string]string{"boundary": body.boundary}))
-	res, err := h.tools.client.Do(req)
+	res, err := guard.Fetch(h.tools.client, req, guard.MaxReply)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	text, cut, err := readBody(res)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	if cut {
+	text := textOf(res)
+	if res.Cut {
 		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	return uploaded{OK: ok(res), Status: res.StatusCode, Body: text}, nil
+	return uploaded{OK: ok(res.Response), Status: res.StatusCode, Body: text}, nil
 }
 
 // assembled is a body of several parts that is read from files as it is sent.
