@@ -132,10 +132,7 @@ func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string)
 
 func gmailListLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Labels.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"labels": service.OrEmpty(list.Labels)}, nil
+	return listed("labels", list, err, func(l *gmail.ListLabelsResponse) []*gmail.Label { return l.Labels })
 }
 
 func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
