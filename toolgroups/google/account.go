@@ -135,7 +135,7 @@ func notConnected() error {
 // token returns a valid token of the user and gets a new one if need be, one at a
 // time for each user.
 func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return "", err
 	}

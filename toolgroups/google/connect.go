@@ -174,7 +174,7 @@ func connectedText(a account) string {
 // finish turns a code into an account. The code is exchanged once; only a request
 // that was not answered is repeated.
 func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return account{}, err
 	}
@@ -240,7 +240,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 // Disconnect answers /disconnect google in Markdown: the consent is withdrawn at
 // Google, and what was stored is deleted in any case.
 func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return "", err
 	}

@@ -57,7 +57,7 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 	name := user + "\x00" + strings.Join(scopes, " ")
 	d := g.delegate
 	return func(ctx context.Context, rejected string) (string, error) {
-		unlock, err := g.locks.lock(ctx, name)
+		unlock, err := g.locks.Acquire(ctx, name)
 		if err != nil {
 			return "", err
 		}

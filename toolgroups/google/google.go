@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/internal/named"
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -67,7 +68,7 @@ type Config struct {
 type Google struct {
 	cfg      Config
 	seal     *seal.Sealer
-	locks    locks
+	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
 	base     http.RoundTripper
@@ -108,7 +109,7 @@ func New(cfg Config) (*Google, error) {
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
-		locks:    locks{held: map[string]*lock{}},
+		locks:    named.New(1),
 		delegate: agent,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
 		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},

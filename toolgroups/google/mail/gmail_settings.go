@@ -189,7 +189,9 @@ func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *servi
 
 func gmailSettingsListForwardingAddresses(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.ForwardingAddresses.List(me).Context(ctx).Do()
-	return listed("forwardingAddresses", list, err, func(l *gmail.ListForwardingAddressesResponse) []*gmail.ForwardingAddress { return l.ForwardingAddresses })
+	return listed("forwardingAddresses", list, err, func(l *gmail.ListForwardingAddressesResponse) []*gmail.ForwardingAddress {
+		return l.ForwardingAddresses
+	})
 }
 
 func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
