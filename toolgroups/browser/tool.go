@@ -157,7 +157,7 @@ type picture struct {
 	Note   string `json:"note"`
 }
 
-// screenshot keeps a picture of the page and has it sent to the chat.
+// screenshot keeps a picture of the page and sends it to the chat.
 func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
 	data, height, err := v.picture(tab, width, height, full)
 	if err != nil {

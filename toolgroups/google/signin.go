@@ -62,7 +62,7 @@ func (g *Google) begin(ctx context.Context, user string, p pending) (pending, er
 	return p, nil
 }
 
-// keep writes the sign-in of a user, of whom there is one at a time.
+// keep writes the sign-in of a user, who has one at a time.
 func (g *Google) keep(ctx context.Context, user string, p pending, rev storage.Revision) error {
 	data, err := json.Marshal(p)
 	if err != nil {

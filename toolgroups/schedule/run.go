@@ -85,7 +85,7 @@ type clockwork struct {
 	zone    string
 }
 
-// turn does what is to be done now and returns how long there is nothing to do.
+// turn does what is due and returns how long nothing else is.
 func (c *clockwork) turn(ctx context.Context) time.Duration {
 	now, zone := c.s.now().Round(0), c.s.location().String()
 	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
@@ -194,7 +194,7 @@ var (
 	errClaimed = errors.New("schedule: claimed a moment ago")
 )
 
-// claim takes the run on for which a task stands in the index, and sets the next. It
+// claim takes on the run that a task stands in the index for, and sets the next. It
 // returns the claim that somebody has left, or nil where there is nothing to run.
 func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
 	switch {

@@ -138,7 +138,7 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 // maxConflicts bounds how often a change is tried again because of others.
 const maxConflicts = 20
 
-// errUnchanged is returned by the function given to change where nothing is to be written.
+// errUnchanged tells change to write nothing.
 var errUnchanged = errors.New("schedule: unchanged")
 
 // change reads a task, has f change it and writes it, again where somebody else was

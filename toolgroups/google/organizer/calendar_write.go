@@ -177,7 +177,7 @@ func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
 }
 
-// replace gives a field of a patch a value that is to be sent even if it is empty.
+// replace sets a field of a patch and sends it even if it is empty.
 func replace(sent *[]string, name string, field, value *string) {
 	if value != nil {
 		*field = *value

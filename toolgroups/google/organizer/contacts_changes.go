@@ -69,7 +69,7 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(p), nil
 }
 
-// merge makes of a person what is to be sent: a field that changes is replaced as a
+// merge returns the part of a person to send: Google replaces a field that changes as a
 // whole, so the values beside the first are sent as well.
 func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string) {
 	patch := &people.Person{Etag: old.Etag}
