@@ -74,11 +74,7 @@ func (n *noted) WriteHeader(code int) {
 // runBridge runs a real bridge that lets everybody in on a platform.
 func runBridge(t *testing.T, p *Platform) (stop func()) {
 	t.Helper()
-	groups, err := toolgroups.BuiltinGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,7 @@ import (
 )
 
 func BenchmarkListing(b *testing.B) {
-	base, err := toolgroups.BuiltinGroups()
-	if err != nil {
-		b.Fatal(err)
-	}
+	base := groups()
 	for b.Loop() {
 		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: base})
 		if err != nil || reg.Listing() == "" {

@@ -49,20 +49,27 @@ func coreTools() []toolgroups.Tool {
 	return tools
 }
 
-// sizes are the numbers of tools of the built-in groups, in their order.
-func sizes() []int { return []int{17, 3, 5, 4, 25, 14, 15, 14, 7, 8, 9, 7, 5, 8} }
+// groups are those of the program with as many fake tools.
+func groups() []toolgroups.Group {
+	var out []toolgroups.Group
+	for _, g := range []struct {
+		name string
+		size int
+		role toolgroups.Role
+	}{
+		{"config", 17, toolgroups.RoleAdmin}, {"pdf", 3, 0}, {"scheduled_tasks", 5, 0}, {"js_tool_management", 4, toolgroups.RoleAdmin},
+		{"google_gmail", 25, 0}, {"google_gmail_settings", 14, 0}, {"google_drive", 15, 0}, {"google_calendar", 14, 0}, {"google_contacts", 7, 0},
+		{"google_docs", 8, 0}, {"google_sheets", 9, 0}, {"google_slides", 7, 0}, {"google_forms", 5, 0}, {"google_tasks", 8, 0},
+	} {
+		out = append(out, toolgroups.Group{Name: g.name, Role: g.role, Tools: fakes(g.name, g.size)})
+	}
+	return out
+}
 
 // house is the whole of the program with fake tools: 13 + 141.
 func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups.Registry {
 	t.Helper()
-	base, err := toolgroups.BuiltinGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, g := range base {
-		base[i].Tools = fakes(g.Name, sizes()[i])
-	}
-	cfg := toolgroups.RegistryConfig{Core: coreTools(), Groups: base}
+	cfg := toolgroups.RegistryConfig{Core: coreTools(), Groups: groups()}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -44,7 +44,7 @@ func TestAcceptance010And023And084LoadingAgainChangesNothing(t *testing.T) {
 	set := newSet(t, "pdf", "google_docs", "pdf")
 	before := names(set.Round().Tools())
 	first := load(t, set, "pdf")
-	if again := load(t, set, "pdf"); again != first || !strings.HasPrefix(again, "Loaded 3 tools from group 'PDF Tools':\n") {
+	if again := load(t, set, "pdf"); again != first || !strings.HasPrefix(again, "Loaded 3 tools from group 'Pdf':\n") {
 		t.Errorf("got %q", again)
 	}
 	if diff := cmp.Diff(before, names(set.Round().Tools())); diff != "" {

@@ -43,48 +43,49 @@ func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	return normalize(raw, 0)
 }
 
-// member is one entry of an object, whose order matters.
-type member struct {
-	key   string
-	value json.RawMessage
+// Member is one entry of a JSON object, whose order matters.
+type Member struct {
+	Key   string
+	Value json.RawMessage
 }
 
-func members(raw json.RawMessage) ([]member, error) {
+// ParseObject reads an object without losing anything.
+func ParseObject(raw json.RawMessage) ([]Member, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		return nil, err
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.New("not an object")
 	}
-	var out []member
+	var out []Member
 	seen := map[string]bool{}
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
 			return nil, err
 		}
-		m := member{key: fmt.Sprint(tok)}
-		if err := dec.Decode(&m.value); err != nil {
+		m := Member{Key: fmt.Sprint(tok)}
+		if err := dec.Decode(&m.Value); err != nil {
 			return nil, err
 		}
-		if seen[m.key] {
-			return nil, fmt.Errorf("key %q stands twice", m.key)
+		if seen[m.Key] {
+			return nil, fmt.Errorf("key %q stands twice", m.Key)
 		}
-		seen[m.key] = true
+		seen[m.Key] = true
 		out = append(out, m)
 	}
 	return out, nil
 }
 
-// object writes members back.
-func object(ms []member) json.RawMessage {
+// EncodeObject writes members back.
+func EncodeObject(ms []Member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range ms {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(quote(m.key))
+		b.Write(quote(m.Key))
 		b.WriteByte(':')
-		b.Write(m.value)
+		b.Write(m.Value)
 	}
 	b.WriteByte('}')
 	return b.Bytes()
@@ -98,58 +99,58 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if raw[0] != '{' {
 		return EncodeJSON(raw)
 	}
-	ms, err := members(raw)
+	ms, err := ParseObject(raw)
 	if err != nil {
 		return nil, err
 	}
-	var out []member
+	var out []Member
 	array, items := false, false
 	for _, m := range ms {
 		switch {
-		case m.key == "default", m.key == "required" && empty(m.value):
+		case m.Key == "default", m.Key == "required" && empty(m.Value):
 			continue
-		case m.key == "type":
-			array = names(m.value, "array")
-		case m.key == "items":
-			if m.value[0] != '{' {
+		case m.Key == "type":
+			array = names(m.Value, "array")
+		case m.Key == "items":
+			if m.Value[0] != '{' {
 				continue
 			}
 			items = true
 		}
-		if m.value, err = normalizeKeyword(m, depth+1); err != nil {
+		if m.Value, err = normalizeKeyword(m, depth+1); err != nil {
 			return nil, err
 		}
 		out = append(out, m)
 	}
 	if array && !items {
-		out = append(out, member{"items", json.RawMessage(stringItems)})
+		out = append(out, Member{"items", json.RawMessage(stringItems)})
 	}
-	return object(out), nil
+	return EncodeObject(out), nil
 }
 
 // normalizeKeyword treats the value of a keyword, with the schemas in it.
-func normalizeKeyword(m member, depth int) (json.RawMessage, error) {
-	switch m.key {
+func normalizeKeyword(m Member, depth int) (json.RawMessage, error) {
+	switch m.Key {
 	case "items", "additionalProperties", "not":
-		return normalize(m.value, depth)
+		return normalize(m.Value, depth)
 	case "properties", "patternProperties", "$defs", "definitions":
-		if m.value[0] != '{' {
-			return EncodeJSON(m.value)
+		if m.Value[0] != '{' {
+			return EncodeJSON(m.Value)
 		}
-		ms, err := members(m.value)
+		ms, err := ParseObject(m.Value)
 		if err != nil {
 			return nil, err
 		}
 		for i := range ms {
-			if ms[i].value, err = normalize(ms[i].value, depth); err != nil {
-				return nil, fmt.Errorf("%s: %w", ms[i].key, err)
+			if ms[i].Value, err = normalize(ms[i].Value, depth); err != nil {
+				return nil, fmt.Errorf("%s: %w", ms[i].Key, err)
 			}
 		}
-		return object(ms), nil
+		return EncodeObject(ms), nil
 	case "anyOf", "oneOf", "allOf", "prefixItems":
-		return normalizeList(m.value, depth)
+		return normalizeList(m.Value, depth)
 	}
-	return EncodeJSON(m.value)
+	return EncodeJSON(m.Value)
 }
 
 func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {

@@ -46,11 +46,7 @@ type thought func(ctx context.Context, said []string) string
 
 func newWorld(t testing.TB, town Town) *world {
 	t.Helper()
-	groups, err := toolgroups.BuiltinGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,10 +86,10 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
-	c.groups = append(c.groups, c.schedule.Group())
 	if err := c.addConfig(models); err != nil {
 		return nil, err
 	}
+	c.groups = append(c.groups, c.schedule.Group())
 	if err := c.addUserTools(cfg, models.vault, private, location); err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
 
 func (c *catalogue) addServers(cfg Config) (err error) {
 	servers := cfg.MCP
-	servers.Resolver = cfg.outside.resolver
+	servers.Resolver, servers.Now = cfg.outside.resolver, cfg.outside.now
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
@@ -228,11 +228,7 @@ func (c *catalogue) rebuild(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read switches: %w", err)
 	}
-	builtin, err := toolgroups.BuiltinGroups(c.groups...)
-	if err != nil {
-		return err
-	}
-	cfg := toolgroups.RegistryConfig{Core: c.core, Groups: builtin, DisabledTools: tools, DisabledGroups: groups}
+	cfg := toolgroups.RegistryConfig{Core: c.core, Groups: c.groups, DisabledTools: tools, DisabledGroups: groups}
 	registry, err := c.extend(cfg, append(c.user.Groups(), c.mcp.Groups()...))
 	if err != nil {
 		return err

@@ -194,11 +194,7 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*brid
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := toolgroups.BuiltinGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: groups})
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,5 +41,5 @@ func TestAttack24ATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.run().out.await(t, "run given up: it can not be submitted")
+	w.run().out.await(t, "run given up: it cannot be submitted")
 }

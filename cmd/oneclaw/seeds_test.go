@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tiktoken-go/tokenizer"
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
@@ -203,9 +204,43 @@ func TestAcceptance041And042And061RealSchemas(t *testing.T) {
 	if 3*mail > all {
 		t.Errorf("a mail task is %d of %d tokens, want at most a third", mail, all)
 	}
-	listing := registry.Listing()
-	if n := utf8.RuneCountInString(listing) / 4; n > 400 || strings.Count(listing, "\n- ") != 14 {
-		t.Errorf("the listing has about %d tokens and %d groups", n, strings.Count(listing, "\n- "))
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := codec.Count(registry.Listing()); err != nil || n > 310 {
+		t.Errorf("the listing costs %d tokens, more than 310 (%v)", n, err)
+	}
+}
+
+// TestAcceptance060TheGroupsOfTheContract compares the groups of the real program with the
+// contract: their names, how people and the model are told of them, their sizes, who may
+// load them, and the order of the listing.
+func TestAcceptance060TheGroupsOfTheContract(t *testing.T) {
+	want := []string{
+		"config | Configuration | 17", "pdf | PDF Tools | 3", "scheduled_tasks | Scheduled Tasks | 5",
+		"js_tool_management | JS Tool Management | 4", "google_gmail | Google Gmail | 25",
+		"google_gmail_settings | Google Gmail Settings | 14", "google_drive | Google Drive | 15",
+		"google_calendar | Google Calendar | 14", "google_contacts | Google Contacts | 7", "google_docs | Google Docs | 8",
+		"google_sheets | Google Sheets | 9", "google_slides | Google Slides | 7", "google_forms | Google Forms | 5",
+		"google_tasks | Google Tasks | 8",
+	}
+	var got, listed []string
+	for _, g := range registryOf(t).Groups() {
+		got = append(got, fmt.Sprintf("%s | %s | %d", g.Name, g.DisplayName, len(g.Tools)))
+		listed = append(listed, "- "+g.Name+": "+g.Description)
+		if g.Description == "" || g.Source != toolgroups.SourceBuiltin {
+			t.Errorf("%s is described as %q and comes from %q", g.Name, g.Description, g.Source)
+		}
+		if admins := g.Name == "config" || g.Name == "js_tool_management"; admins != (g.Role == toolgroups.RoleAdmin) {
+			t.Errorf("%s has the role %d", g.Name, g.Role)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	if !strings.HasSuffix(registryOf(t).Listing(), strings.Join(listed, "\n")) {
+		t.Errorf("the listing is\n%s", registryOf(t).Listing())
 	}
 }
 

@@ -1,24 +1,96 @@
 package guard
 
-import "net/textproto"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
 
 // Limits of the requests that the model or its scripts make, in bytes.
 const (
 	// MaxReply is how much of a reply's body is shown to them.
 	MaxReply = 100 << 10
-	// MaxSent bounds the body of a request.
-	MaxSent = 1 << 20
-	// MaxSentHeaders bounds all headers of a request.
-	MaxSentHeaders = 16 << 10
+	// maxSent bounds the body of a request, maxSentHeaders all its headers.
+	maxSent        = 1 << 20
+	maxSentHeaders = 16 << 10
 )
 
-// UserAgent is how the bot names itself in such a request, unless it is told to use
+// userAgent is how the bot names itself in such a request, unless it is told to use
 // another name.
-const UserAgent = "OneClaw/1.0"
+const userAgent = "OneClaw/1.0"
 
-// ReservedHeader reports whether a header is the connection's own, or a proxy's, and
+// ErrRequest is returned for a request that would not be what it says it is, or is too
+// large.
+var ErrRequest = errors.New("not a usable request")
+
+// NewRequest makes a request with an address, a body and headers of the model's or a
+// script's. A body of which no header says what it is goes out as JSON, if it is that,
+// else as text. The error is [ErrRequest], or that of [ParseURL].
+func NewRequest(ctx context.Context, method, address, body string, headers map[string]string) (*http.Request, error) {
+	u, err := ParseURL(strings.TrimSpace(address))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > maxSent {
+		return nil, fmt.Errorf("%w: the body is larger than the limit of %d bytes", ErrRequest, maxSent)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, Reason(err)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	size := 0
+	for name, value := range headers {
+		size += len(name) + len(value)
+		if reserved(name) {
+			return nil, fmt.Errorf("%w: the header '%s' cannot be set", ErrRequest, textproto.CanonicalMIMEHeaderKey(name))
+		}
+		req.Header.Set(name, value)
+	}
+	if size > maxSentHeaders {
+		return nil, fmt.Errorf("%w: the headers are larger than the limit of %d bytes", ErrRequest, maxSentHeaders)
+	}
+	if body != "" && req.Header.Get("Content-Type") == "" {
+		kind := "text/plain;charset=UTF-8"
+		if json.Valid([]byte(body)) {
+			kind = "application/json"
+		}
+		req.Header.Set("Content-Type", kind)
+	}
+	return req, nil
+}
+
+// Reply is what a server answered.
+type Reply struct {
+	*http.Response
+	// Data is the beginning of the body, and Cut says that there is more.
+	Data []byte
+	Cut  bool
+}
+
+// Fetch sends a request and reads at most limit bytes of the reply's body. The error is
+// as [Reason] gives it.
+func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
+	res, err := client.Do(req)
+	if err != nil {
+		return Reply{}, Reason(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
+	if err != nil {
+		return Reply{}, Reason(err)
+	}
+	return Reply{res, data[:min(len(data), limit)], len(data) > limit}, nil
+}
+
+// reserved reports whether a header is the connection's own, or a proxy's, and
 // may therefore not be set. The name may be written in any case.
-func ReservedHeader(name string) bool {
+func reserved(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer",
 		"Keep-Alive", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection":

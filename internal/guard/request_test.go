@@ -1,19 +1,21 @@
 package guard_test
 
 import (
+	"errors"
 	"testing"
 
 	"oneclaw/internal/guard"
 )
 
-func TestReservedHeader(t *testing.T) {
+func TestReservedHeadersAreRefused(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Host": true, "host": true, "HOST": true, "te": true, "content-length": true, "Transfer-encoding": true,
 		"proxy-authorization": true, "accept-encoding": true, "connection": true, "Upgrade": true,
 		"Authorization": false, "Content-Type": false, "X-Host": false, "User-Agent": false, "": false,
 	} {
-		if got := guard.ReservedHeader(name); got != want {
-			t.Errorf("%q: got %v, want %v", name, got, want)
+		_, err := guard.NewRequest(t.Context(), "GET", "http://example.org", "", map[string]string{name: "x"})
+		if got := errors.Is(err, guard.ErrRequest); got != want || !want && err != nil {
+			t.Errorf("%q: got %v, want refused: %t", name, err, want)
 		}
 	}
 }

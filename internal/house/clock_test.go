@@ -24,7 +24,7 @@ var clocks = []struct{ file, reason string }{
 	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
 	{"telegram/*.go", "pace, patience and caches, which no restart keeps"},
 	{"toolgroups/core/watch.go", "how often a command is looked at"},
-	{"toolgroups/mcp/*.go", "deadlines of connections"},
+	{"toolgroups/mcp/stdio.go", "deadlines of pipes"},
 	{"toolgroups/pdf/text.go", "what is left of the time of a call"},
 	{"toolgroups/search/eval.go", "how long a search took"},
 }

@@ -41,7 +41,7 @@ const (
 )
 
 // Markdown returns the main content of a page in UTF-8, which was found at an
-// address; "" if it has no text. The error says why the page can not be converted.
+// address; "" if it has no text. The error says why the page cannot be converted.
 func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) {
 	doc, err := html.Parse(page)
 	if err != nil {
@@ -168,7 +168,7 @@ func clutter(n *html.Node) bool {
 	return n.Type == html.CommentNode
 }
 
-// remove deletes the nodes below n for which is holds.
+// remove deletes the nodes below n that match.
 func remove(n *html.Node, is func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling

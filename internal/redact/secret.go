@@ -8,7 +8,7 @@ func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return "••••"
+	return Mask
 }
 
 // GoString masks the value in %#v.
@@ -16,3 +16,6 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalYAML masks the value.
 func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// MarshalText masks the value in JSON and other texts.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -12,6 +12,7 @@ package workspace
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -190,6 +191,47 @@ func (r *Root) WriteFile(path string, data []byte, extend bool) (err error) {
 	return nil
 }
 
+// Creatable returns path relative to the workspace, as a file can be written there: it
+// makes the folders above, and refuses what is no regular file.
+func (r *Root) Creatable(path string) (string, error) {
+	rel, err := r.Rel(path)
+	if err != nil {
+		return "", err
+	}
+	switch info, err := r.Stat(rel); {
+	case err == nil && !info.Mode().IsRegular():
+		return "", ErrNotFile
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	if err := r.root.MkdirAll(filepath.Dir(rel), dirMode); err != nil {
+		return "", mapError(err)
+	}
+	return rel, nil
+}
+
+// WriteFrom replaces a file by what a stream holds. The file has its new content when all
+// of it has come, and not before. An error of the stream is returned as it is.
+func (r *Root) WriteFrom(path string, from io.Reader) (size int64, err error) {
+	rel, err := r.Creatable(path)
+	if err != nil {
+		return 0, err
+	}
+	part := filepath.Join(filepath.Dir(rel), ".part-"+rand.Text())
+	f, err := r.open(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return 0, err
+	}
+	size, err = io.Copy(r.Bound(f), from)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = r.root.Rename(part, rel)
+	}
+	if err != nil {
+		return 0, errors.Join(mapError(err), r.root.Remove(part))
+	}
+	return size, nil
+}
+
 // Stat describes what path names, following links inside the workspace.
 func (r *Root) Stat(path string) (fs.FileInfo, error) {
 	rel, err := r.Rel(path)
@@ -203,12 +245,21 @@ func (r *Root) Stat(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
+// Cause is an error without the path on the host that it names.
+func Cause(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	if at, ok := errors.AsType[*os.LinkError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
 // mapError keeps the host's paths out of errors and gives what callers tell apart
 // its name.
 func mapError(err error) error {
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pathErr.Err
-	}
+	err = Cause(err)
 	switch {
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENXIO):
 		return ErrNotFile

@@ -2,12 +2,14 @@ package workspace_test
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"oneclaw/internal/workspace"
 )
@@ -148,4 +150,27 @@ func FuzzRel(f *testing.F) {
 			t.Errorf("Rel(%q) = %q", path, rel)
 		}
 	})
+}
+
+func TestAStreamThatBreaksOffChangesNothing(t *testing.T) {
+	root, dir := house(t)
+	broken := errors.New("broke off")
+	stream := io.MultiReader(strings.NewReader("new"), iotest.ErrReader(broken))
+	if _, err := root.WriteFrom("a.txt", stream); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "a.txt")); string(data) != "hello" {
+		t.Errorf("the file holds %q, %v", data, err)
+	}
+	if n, err := root.WriteFrom("new/b.txt", strings.NewReader("all of it")); n != 9 || err != nil {
+		t.Errorf("wrote %d, %v", n, err)
+	}
+	for _, path := range []string{"../x", "sub", "pipe", "out"} {
+		if _, err := root.WriteFrom(path, strings.NewReader("x")); err == nil {
+			t.Errorf("%s was written", path)
+		}
+	}
+	if parts, err := filepath.Glob(filepath.Join(dir, "*", ".part-*")); len(parts) > 0 || err != nil {
+		t.Errorf("left %v, %v", parts, err)
+	}
 }

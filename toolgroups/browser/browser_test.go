@@ -80,7 +80,7 @@ func serve(t testing.TB, ip string, h http.Handler) *httptest.Server {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
-		t.Skipf("%s can not be listened on: %v", ip, err)
+		t.Skipf("%s cannot be listened on: %v", ip, err)
 	}
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close()

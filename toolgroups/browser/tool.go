@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -12,8 +11,8 @@ import (
 
 	"oneclaw/internal/guard"
 	"oneclaw/internal/runes"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Codes of errors of the browser tool.
@@ -33,9 +32,6 @@ const (
 	defaultWait   = 2 * time.Second
 	maxWait       = 20 * time.Second
 	maxScript     = 50_000
-	// inline is how much text a result holds; the rest of what dispatch lets through
-	// is for notices.
-	inline = toolgroups.MaxText - 1_000
 )
 
 //go:embed browser.json
@@ -43,12 +39,7 @@ var manifest []byte
 
 // Tool makes the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	handlers := map[string]toolgroups.Handler{"browser": toolgroups.Typed(b.run)}
-	m, errs := toolgroups.ParseManifest("browser", manifest, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("browser: %w", errors.Join(errs...))
-	}
-	return *m.Tool, nil
+	return toolgroups.ToolOf("browser", manifest, toolgroups.Typed(b.run))
 }
 
 // args are the arguments of the tool.
@@ -149,7 +140,11 @@ func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	return b.shorten(call, v.notes(), text, in.MaxLength)
+	limit := files.Inline
+	if in.MaxLength > 0 {
+		limit = min(in.MaxLength, limit)
+	}
+	return toolgroups.Result{Text: v.notes() + files.Shorten(call.Scope, "browser", text, limit, b.now())}, nil
 }
 
 // picture is what a screenshot answers.
@@ -162,7 +157,7 @@ type picture struct {
 	Note   string `json:"note"`
 }
 
-// screenshot keeps a picture of the page and has it sent to the chat.
+// screenshot keeps a picture of the page and sends it to the chat.
 func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit, width, height int64, full bool) (toolgroups.Result, error) {
 	data, height, err := v.picture(tab, width, height, full)
 	if err != nil {
@@ -171,9 +166,9 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if len(data) > maxPicture {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeScreenshot, "The picture has more than %d MiB. Ask for a smaller part.", maxPicture>>20)
 	}
-	name, err := b.keep(call, "screenshots/", ".png", data)
+	name, err := files.Keep(call.Scope, "screenshots/page", ".png", b.now(), data)
 	if err != nil {
-		return toolgroups.Result{}, err
+		return toolgroups.Result{}, fmt.Errorf("keep the picture in the workspace: %w", err)
 	}
 	shown := picture{
 		Path: name, URL: runes.Clip(v.url.Redacted(), maxScriptError), Width: width, Height: height,
@@ -188,36 +183,4 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	}
 	caption := v.url.Hostname()
 	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: caption}}}, nil
-}
-
-// shorten cuts a text to what was asked for and what a result holds. The whole is
-// kept in a file.
-func (b *Browser) shorten(call toolgroups.Call, notes, text string, asked int) (toolgroups.Result, error) {
-	limit := inline
-	if asked > 0 {
-		limit = min(asked, limit)
-	}
-	first, rest := runes.Split(text, limit)
-	if rest == "" {
-		return toolgroups.Result{Text: notes + text}, nil
-	}
-	name, err := b.keep(call, "tool-output/browser-", ".md", []byte(text))
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	return toolgroups.Text("%s%s\n\n[cut: the limit is %d characters; the whole is in the file %s]", notes, first, limit, name)
-}
-
-// keep writes a file into the workspace.
-func (b *Browser) keep(call toolgroups.Call, prefix, suffix string, data []byte) (name string, err error) {
-	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	name = fmt.Sprintf("%s%s-%s%s", prefix, b.now().UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
-	if err := root.WriteFile(name, data, false); err != nil {
-		return "", fmt.Errorf("keep the output in the workspace: %w", err)
-	}
-	return name, nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -51,17 +52,10 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (too
 		}
 		b.WriteString("\n  prompt: " + runes.Clip(line(a.Prompt), maxExcerpt))
 		if a.Prefers.Provider != "" || a.Prefers.Model != "" {
-			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", orNone(a.Prefers.Provider), orNone(a.Prefers.Model))
+			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.Prefers.Provider, "none"), cmp.Or(a.Prefers.Model, "none"))
 		}
 	}
 	return toolgroups.Text("%s", b.String())
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -11,7 +11,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
@@ -42,7 +41,7 @@ type Config struct {
 	// It is required, and called only when a tool runs.
 	Registry func() *toolgroups.Registry
 	// Models asks a provider's API for its models. Its error is shown to the model and
-	// must hold no secret. Nil means that this bot can not ask.
+	// must hold no secret. Nil means that this bot cannot ask.
 	Models func(ctx context.Context, p settings.Provider) ([]settings.Model, error)
 	// Switched is called after a switch was changed and before the tool answers, for
 	// whoever rebuilds the registry. Nil means that this happens by itself.
@@ -62,18 +61,10 @@ func New(cfg Config) (*Family, error) {
 		return nil, errors.New("config: settings and registry are required")
 	}
 	f := &Family{cfg: cfg}
-	m, errs := toolgroups.ParseManifest("config", manifest, f.handlers(), toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("config: %w", errors.Join(errs...))
-	}
-	f.group = *m.Group
-	m, errs = toolgroups.ParseManifest("create_agent", createAgentManifest,
-		map[string]toolgroups.Handler{"create_agent": toolgroups.Typed(f.createAgent)}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("config: %w", errors.Join(errs...))
-	}
-	f.agent = *m.Tool
-	return f, nil
+	var err, agentErr error
+	f.group, err = toolgroups.GroupOf("config", manifest, f.handlers())
+	f.agent, agentErr = toolgroups.ToolOf("create_agent", createAgentManifest, toolgroups.Typed(f.createAgent))
+	return f, errors.Join(err, agentErr)
 }
 
 // Group returns the seventeen tools for administrators.

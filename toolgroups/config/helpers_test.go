@@ -108,9 +108,8 @@ func (d *desk) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	groups, err := toolgroups.BuiltinGroups(d.family.Group(), toolgroups.Group{Name: "pdf", Tools: []toolgroups.Tool{fake("pdf_info"), fake("pdf_extract_text")}})
-	if err != nil {
-		return err
+	groups := []toolgroups.Group{
+		d.family.Group(), {Name: "pdf", DisplayName: "PDF Tools", Tools: []toolgroups.Tool{fake("pdf_info"), fake("pdf_extract_text")}}, {Name: "google_gmail"},
 	}
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
 		Core: []toolgroups.Tool{d.family.CreateAgent(), fake("exec")}, Groups: groups, DisabledTools: offTools, DisabledGroups: offGroups,

@@ -73,7 +73,7 @@ func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updat
 	case before.HasKey && !after.HasKey:
 		text += "\nIts API key was dropped, because it was entered for another server. It has to be entered again with `oneclaw provider key " + after.ID + "`."
 	case after.Active && !after.HasKey:
-		text += "\nIt has no API key yet, so it can not be used: `oneclaw provider key " + after.ID + "`."
+		text += "\nIt has no API key yet, so it cannot be used: `oneclaw provider key " + after.ID + "`."
 	}
 	return toolgroups.Text("%s", text)
 }
@@ -134,10 +134,10 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 	}
 	if !p.HasKey {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeKeyRequired,
-			"Provider '%s' has no API key. An administrator of the machine enters it with `oneclaw provider key %s`; it can not be done in the chat.", p.Name, p.ID)
+			"Provider '%s' has no API key. An administrator of the machine enters it with `oneclaw provider key %s`; it cannot be done in the chat.", p.Name, p.ID)
 	}
 	if f.cfg.Models == nil {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeFetchFailed, "This bot can not ask providers for their models. Use add_model.")
+		return toolgroups.Result{}, toolgroups.Errorf(CodeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
 	}
 	fetched, err := f.cfg.Models(ctx, p)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in mode
 	}
 	text := fmt.Sprintf("'%s' of provider '%s' is now the default model.", m.Name, p.Name)
 	if !p.Active || !p.HasKey {
-		text += " It can not be used yet: the provider is inactive or has no API key. Until then another model answers."
+		text += " It cannot be used yet: the provider is inactive or has no API key. Until then another model answers."
 	}
 	return toolgroups.Text("%s", text)
 }

@@ -82,7 +82,7 @@ func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolS
 	}
 	text := fmt.Sprintf("%s '%s' is now %s.", what, in.Name, state(in.Enabled))
 	if group, ok := f.cfg.Registry().GroupOf(in.Name); ok && in.Enabled && what == "Tool" && f.cfg.Registry().GroupDisabled(group) {
-		text += " Its group '" + group + "' is off, so that it can not be used before that is on."
+		text += " Its group '" + group + "' is off, so that it cannot be used before that is on."
 	}
 	return toolgroups.Text("%s", text)
 }
@@ -98,7 +98,7 @@ func (f *Family) maySwitch(in toolSwitch) error {
 		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", short(in.Name))
 	}
 	if !in.Enabled && (in.Type == "group" && in.Name == keptGroup || in.Type != "group" && kept(in.Name)) {
-		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' can not be switched off: it is needed to switch things on again.", in.Name)
+		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' cannot be switched off: it is needed to switch things on again.", in.Name)
 	}
 	return nil
 }

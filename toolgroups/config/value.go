@@ -59,7 +59,7 @@ func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in varia
 		if err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value); err != nil {
 			return refused(ctx, CodeUpdateFailed, err)
 		}
-		return toolgroups.Text("Variable %s was set. Its value can not be shown again.", in.Key)
+		return toolgroups.Text("Variable %s was set. Its value cannot be shown again.", in.Key)
 	case "delete":
 		if err := f.cfg.Settings.Variables.Delete(ctx, in.Key); err != nil {
 			return refused(ctx, CodeDeletionFailed, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Layouts of get_current_time.
@@ -26,7 +27,7 @@ func (t *tools) currentTime(_ context.Context, _ toolgroups.Call, in timeArgs) (
 		named, err := time.LoadLocation(name)
 		if err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-				"Unknown time zone '%s'. Use an IANA name such as Europe/Berlin.", oneLine(name))
+				"Unknown time zone '%s'. Use an IANA name such as Europe/Berlin.", files.Line(name))
 		}
 		location = named
 	}

@@ -10,7 +10,6 @@ package core
 import (
 	"cmp"
 	"embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -54,8 +53,8 @@ type tools struct {
 	log      *slog.Logger
 }
 
-// New makes the tools of this package. Nothing is started and nothing has to be
-// closed.
+// New makes the tools of this package, in no order: the registry knows that of the core.
+// Nothing is started and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
 	t := &tools{
 		location: cmp.Or(cfg.Location, time.Local),
@@ -71,7 +70,8 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 	if err := t.exec.check(); err != nil {
 		return nil, err
 	}
-	handlers := map[string]toolgroups.Handler{
+	var out []toolgroups.Tool
+	for name, run := range map[string]toolgroups.Handler{
 		"get_current_time": toolgroups.Typed(t.currentTime),
 		"read_file":        toolgroups.Typed(t.readFile),
 		"write_file":       toolgroups.Typed(t.writeFile),
@@ -79,12 +79,14 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		"search_history":   toolgroups.Typed(t.searchHistory),
 		"webfetch":         toolgroups.Typed(t.webfetch),
 		"exec":             toolgroups.Typed(t.runCommand),
-	}
-	out := make([]toolgroups.Tool, 0, len(handlers))
-	for _, name := range names() {
-		tool, err := parse(name, handlers)
+	} {
+		data, err := manifests.ReadFile(name + ".json")
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("core: %w", err)
+		}
+		tool, err := toolgroups.ToolOf(name, data, run)
+		if err != nil {
+			return nil, fmt.Errorf("core: %w", err)
 		}
 		switch name {
 		case "exec":
@@ -95,22 +97,4 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		out = append(out, tool)
 	}
 	return out, nil
-}
-
-// names are the tools in the order of the core.
-func names() []string {
-	return []string{"search_history", "exec", "webfetch", "read_file", "write_file", "get_current_time", "http_request"}
-}
-
-// parse makes a tool of its manifest.
-func parse(name string, handlers map[string]toolgroups.Handler) (toolgroups.Tool, error) {
-	data, err := manifests.ReadFile(name + ".json")
-	if err != nil {
-		return toolgroups.Tool{}, fmt.Errorf("core: %w", err)
-	}
-	m, errs := toolgroups.ParseManifest(name, data, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("core: %w", errors.Join(errs...))
-	}
-	return *m.Tool, nil
 }

@@ -18,6 +18,7 @@ import (
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // CodePermission is the code of a command that the system refused to start.
@@ -79,7 +80,7 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	case !t.exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
 		t.log.Error("sandbox did not start", "stderr", out.stderr.text())
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-			"Commands cannot run: the sandbox did not start on this host (%s).", oneLine(out.stderr.text()))
+			"Commands cannot run: the sandbox did not start on this host (%s).", files.Line(out.stderr.text()))
 	case timed.Err() != nil:
 		out.stopped = fmt.Sprintf("the time limit of %d s was over", seconds)
 	}
@@ -100,23 +101,23 @@ type place struct {
 // newPlace opens the workspace of a call and looks at the folder in it. Where there is
 // no room a command still runs: with it, files are deleted.
 func newPlace(call toolgroups.Call, asked string) (*place, error) {
-	files, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
+	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
 	if err != nil {
 		return nil, err
 	}
-	rel, err := files.Rel(cmp.Or(asked, "."))
+	rel, err := root.Rel(cmp.Or(asked, "."))
 	if err == nil {
 		var info fs.FileInfo
-		if info, err = files.Stat(rel); err == nil && !info.IsDir() {
+		if info, err = root.Stat(rel); err == nil && !info.IsDir() {
 			err = workspace.ErrNotFile
 		}
 	}
 	if err != nil {
 		return nil, errors.Join(toolgroups.Errorf(toolgroups.CodeInvalid,
-			"'working_directory' must be a folder in the workspace; '%s' is not.", oneLine(asked)), files.Close())
+			"'working_directory' must be a folder in the workspace; '%s' is not.", files.Line(asked)), root.Close())
 	}
-	p := &place{files: files, dir: filepath.Join(files.Dir(), rel)}
-	p.room, p.full = files.Room()
+	p := &place{files: root, dir: filepath.Join(root.Dir(), rel)}
+	p.room, p.full = root.Room()
 	return p, nil
 }
 
@@ -178,22 +179,21 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 		stderr = strings.TrimLeft(stderr+"\n[killed: "+out.stopped+"]", "\n")
 	}
 	stdout := out.stdout.text()
-	limit := inline
+	limit := files.Inline
 	if asked > 0 {
-		limit = min(asked, inline)
+		limit = min(asked, files.Inline)
 	}
 	// Errors are short as a rule and matter most: they get what output leaves free,
 	// and at least a quarter.
-	errLimit := min(limit, max(inline-utf8.RuneCountInString(stdout), inline/4))
+	errLimit := min(limit, max(files.Inline-utf8.RuneCountInString(stdout), files.Inline/4))
 	shownErr, cutErr := lines(stderr, errLimit)
-	shownOut, cutOut := lines(stdout, min(limit, inline-utf8.RuneCountInString(shownErr)))
+	shownOut, cutOut := lines(stdout, min(limit, files.Inline-utf8.RuneCountInString(shownErr)))
 	note := ""
 	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
 		where := "the rest was not kept"
-		if name, err := t.keep(call, "exec", head+"\n\n"+sections(stdout, stderr)); err == nil {
+		whole := []byte(head + "\n\n" + sections(stdout, stderr))
+		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.now(), whole); err == nil {
 			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
-		} else if !errors.Is(err, workspace.ErrFull) && !errors.Is(err, workspace.ErrDiskFull) {
-			return toolgroups.Result{}, err
 		}
 		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)
 	}

@@ -2,9 +2,7 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +13,7 @@ import (
 
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // maxFile is the largest file that is read and the most that is written by one
@@ -33,7 +32,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 		return toolgroups.Result{}, err
 	}
 	var data []byte
-	err = inWorkspace(call, func(root *workspace.Root) error {
+	err = files.Use(call.Scope, func(root *workspace.Root) error {
 		data, err = root.ReadFile(in.Path, maxFile)
 		return err
 	})
@@ -43,12 +42,12 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 	if decoder != nil {
 		if data, err = decoder.Bytes(data); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-				"'%s' is not text in the encoding '%s'.", oneLine(in.Path), oneLine(in.Encoding))
+				"'%s' is not text in the encoding '%s'.", files.Line(in.Path), files.Line(in.Encoding))
 		}
 	}
 	if !utf8.Valid(data) || strings.IndexByte(string(data), 0) >= 0 {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
-			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", oneLine(in.Path))
+			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", files.Line(in.Path))
 	}
 	return toolgroups.Result{Text: string(data)}, nil
 }
@@ -65,7 +64,7 @@ func decoderOf(name string) (*encoding.Decoder, error) {
 	e, err := htmlindex.Get(name)
 	if err != nil {
 		return nil, toolgroups.Errorf(toolgroups.CodeExecution,
-			"Unknown encoding '%s'. Use a name such as UTF-8, UTF-16, ISO-8859-1 or windows-1251.", oneLine(name))
+			"Unknown encoding '%s'. Use a name such as UTF-8, UTF-16, ISO-8859-1 or windows-1251.", files.Line(name))
 	}
 	return e.NewDecoder(), nil
 }
@@ -87,7 +86,7 @@ func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs)
 		mode = in.Mode
 	}
 	var rel string
-	err := inWorkspace(call, func(root *workspace.Root) (err error) {
+	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
 		if rel, err = root.Rel(in.Path); err != nil {
 			return err
 		}
@@ -99,35 +98,6 @@ func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs)
 	return toolgroups.Result{Text: fmt.Sprintf("Wrote %d bytes to %s (%s)", len(in.Content), filepath.ToSlash(rel), mode)}, nil
 }
 
-// inWorkspace runs f in the workspace of a call.
-func inWorkspace(call toolgroups.Call, f func(*workspace.Root) error) (err error) {
-	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	return f(root)
-}
-
-// fileError says what is wrong with a path in words that help to choose another.
 func fileError(path string, err error) error {
-	path = oneLine(path)
-	text := ""
-	switch {
-	case errors.Is(err, workspace.ErrEmptyPath):
-		text = "'path' is empty. Give the path of a file in the workspace."
-	case errors.Is(err, workspace.ErrOutside):
-		text = fmt.Sprintf("'%s' is outside the workspace. Use a relative path inside it.", path)
-	case errors.Is(err, fs.ErrNotExist):
-		text = fmt.Sprintf("There is no file '%s' in the workspace.", path)
-	case errors.Is(err, workspace.ErrNotFile):
-		text = fmt.Sprintf("'%s' is not a file, or a part of the path is one.", path)
-	case errors.Is(err, workspace.ErrTooLarge):
-		text = fmt.Sprintf("'%s' is larger than the limit of %d bytes.", path, maxFile)
-	case errors.Is(err, fs.ErrPermission):
-		text = fmt.Sprintf("'%s' may not be used.", path)
-	default:
-		text = fmt.Sprintf("'%s' could not be used: %v.", path, err)
-	}
-	return &toolgroups.Error{Code: toolgroups.CodeExecution, Message: text}
+	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", files.Explain(path, err, maxFile))
 }

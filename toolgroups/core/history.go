@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // CodeSearch is the code of a failed search.
@@ -168,7 +170,7 @@ func (t *tools) day(name, text string) (time.Time, error) {
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, t.location)
 	if err != nil {
-		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, oneLine(text))
+		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.Line(text))
 	}
 	return day, nil
 }
@@ -292,13 +294,7 @@ func (s *search) best(limit int) []hit {
 		all = append(all, s.found[kind]...)
 	}
 	slices.SortStableFunc(all, func(a, b hit) int {
-		if a.score != b.score {
-			if a.score > b.score {
-				return -1
-			}
-			return 1
-		}
-		return b.Time.Compare(a.Time)
+		return cmp.Or(cmp.Compare(b.score, a.score), b.Time.Compare(a.Time))
 	})
 	var out []hit
 	var seen [][]string
@@ -332,17 +328,13 @@ func similarity(a, b []string) float64 {
 
 // report writes the hits for the model.
 func (s *search) report(in historyArgs, hits []hit, location *time.Location) string {
-	scope := in.Scope
-	if scope == "" {
-		scope = "all"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", oneLine(in.Query), scope, len(hits))
+	fmt.Fprintf(&b, "Search for '%s' in %s: %d found", files.Line(in.Query), cmp.Or(in.Scope, "all"), len(hits))
 	if len(hits) == 0 {
 		b.WriteString("\nNothing matches. Try other or fewer words, another scope, or other days.")
 	}
 	for i, h := range hits {
-		if b.Len() > inline-2*excerptChars {
+		if b.Len() > files.Inline-2*excerptChars {
 			fmt.Fprintf(&b, "\n\n[%d more are not shown; search for something narrower.]", len(hits)-i)
 			break
 		}
@@ -352,7 +344,7 @@ func (s *search) report(in historyArgs, hits []hit, location *time.Location) str
 		}
 		fmt.Fprintf(&b, "\n\n--- %d | %.2f | %s | %s", i+1, h.score, h.Kind, date)
 		if h.Title != "" {
-			fmt.Fprintf(&b, " | %s", oneLine(h.Title))
+			fmt.Fprintf(&b, " | %s", files.Line(h.Title))
 		}
 		b.WriteString(" ---\n" + excerpt(h.Text, h.at))
 	}

@@ -1,22 +1,21 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"net/textproto"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
-	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // requestArgs are the arguments of http_request.
@@ -28,99 +27,34 @@ type requestArgs struct {
 }
 
 func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in requestArgs) (toolgroups.Result, error) {
-	req, err := newRequest(ctx, in)
-	if err != nil {
-		return toolgroups.Result{}, err
+	method := cmp.Or(in.Method, http.MethodGet)
+	if in.Body != "" && method != http.MethodPost && method != http.MethodPut {
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid,
+			"A %s request has no body. Leave it out, or use POST or PUT.", method)
 	}
-	res, err := t.client.Do(req)
+	req, err := guard.NewRequest(ctx, method, in.URL, in.Body, in.Headers)
 	if err != nil {
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
+	res, err := guard.Fetch(t.client, req, guard.MaxReply)
 	if err != nil {
 		return toolgroups.Result{}, requestError(ctx, err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "HTTP %d %s\n", res.StatusCode, http.StatusText(res.StatusCode))
 	for _, name := range []string{"Content-Type", "Content-Length"} {
-		if value := oneLine(res.Header.Get(name)); value != "" {
+		if value := files.Line(res.Header.Get(name)); value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
 	b.WriteString("\n")
 	note := ""
-	if len(data) > guard.MaxReply {
-		data = data[:guard.MaxReply]
+	if res.Cut {
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	body := textOf(data, res.Header.Get("Content-Type"))
-	if first, rest := runes.Split(body, inline); rest != "" {
-		name, err := t.keep(call, "http", body)
-		if err != nil {
-			return toolgroups.Result{}, err
-		}
-		body = first
-		note = fmt.Sprintf("\n[cut: the first %d characters; what was read is in the file %s]%s", inline, name, note)
-	}
-	b.WriteString(body + note)
+	body := textOf(res.Data, res.Header.Get("Content-Type"))
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
-}
-
-// newRequest checks the arguments: what cannot be honoured is refused, not dropped.
-func newRequest(ctx context.Context, in requestArgs) (*http.Request, error) {
-	method := in.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	u, err := guard.ParseURL(strings.TrimSpace(in.URL))
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	sends := method == http.MethodPost || method == http.MethodPut
-	switch {
-	case in.Body != "" && !sends:
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "A %s request has no body. Leave it out, or use POST or PUT.", method)
-	case len(in.Body) > guard.MaxSent:
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "The body is larger than the limit of %d bytes.", guard.MaxSent)
-	}
-	var body io.Reader
-	if sends {
-		body = strings.NewReader(in.Body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	req.Header.Set("User-Agent", guard.UserAgent)
-	if err := addHeaders(req.Header, in.Headers); err != nil {
-		return nil, err
-	}
-	if in.Body != "" && req.Header.Get("Content-Type") == "" {
-		kind := "text/plain; charset=utf-8"
-		if json.Valid([]byte(in.Body)) {
-			kind = "application/json"
-		}
-		req.Header.Set("Content-Type", kind)
-	}
-	return req, nil
-}
-
-// addHeaders refuses those that the connection needs for itself.
-func addHeaders(to http.Header, headers map[string]string) error {
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-		key := textproto.CanonicalMIMEHeaderKey(name)
-		if guard.ReservedHeader(key) {
-			return toolgroups.Errorf(toolgroups.CodeInvalid, "The header '%s' cannot be set. Leave it out.", key)
-		}
-		to.Set(key, value)
-	}
-	if size > guard.MaxSentHeaders {
-		return toolgroups.Errorf(toolgroups.CodeInvalid, "The headers are larger than the limit of %d bytes.", guard.MaxSentHeaders)
-	}
-	return nil
 }
 
 // requestError says why there is no reply. The URL is not repeated: it may hold
@@ -132,6 +66,8 @@ func requestError(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		return toolgroups.Errorf(toolgroups.CodeTimeout, "The server did not answer in time.")
+	case errors.Is(err, guard.ErrRequest):
+		return toolgroups.Errorf(toolgroups.CodeInvalid, "The request was not made: %v.", err)
 	}
 	return toolgroups.Errorf(toolgroups.CodeExecution, "The request was not made or failed: %v.", err)
 }

@@ -30,7 +30,7 @@ func refusedCalls() (refused, bool) {
 	return refused{}, false
 }
 
-// filter is the program by which the kernel judges the system calls of a command
+// filter is the program with which the kernel judges the system calls of a command
 // (seccomp(2)), or nothing where there is none for this machine. Calls of another
 // architecture than the machine's are refused: their numbers mean something else.
 func filter() []byte {

@@ -27,10 +27,8 @@ type exceeded string
 // Error implements error.
 func (e exceeded) Error() string { return string(e) }
 
-// watchProcesses waits until a command has too many processes. The kernel's own limit
-// does not hold for root, which a container's bot may be.
-func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
-	limit := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
+// look looks at a command again and again, and returns why it has to end; nil when ctx ends.
+func look(ctx context.Context, at func() error) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -38,11 +36,23 @@ func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if descendants(pid, limit) > limit {
-				return exceeded("it started too many processes")
-			}
+		}
+		if err := at(); err != nil {
+			return err
 		}
 	}
+}
+
+// watchProcesses waits until a command has too many processes. The kernel's own limit
+// does not hold for root, which a container's bot may be.
+func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
+	limit := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
+	return look(ctx, func() error {
+		if descendants(pid, limit) > limit {
+			return exceeded("it started too many processes")
+		}
+		return nil
+	})
 }
 
 // watchMemory waits until the processes of a command take too much memory together.
@@ -65,27 +75,19 @@ func (p *place) watch(ctx context.Context, _ int) error {
 		}
 		most = used + growth
 	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
 	next := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return look(ctx, func() error {
 		if spare, err := p.files.Spare(); p.full == nil && (err != nil || spare <= 0) {
 			return exceeded(workspace.ErrDiskFull.Error())
 		}
 		begun := time.Now()
 		if begun.Before(next) {
-			continue
+			return nil
 		}
-		if err := p.count(most); err != nil {
-			return err
-		}
+		err := p.count(most)
 		next = time.Now().Add(countPause * max(time.Since(begun), watchEvery))
-	}
+		return err
+	})
 }
 
 // count returns why a command has to end.

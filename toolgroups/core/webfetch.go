@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -19,8 +18,8 @@ import (
 	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/runes"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Codes of errors of webfetch.
@@ -44,7 +43,7 @@ const (
 // fetchArgs are the arguments of webfetch.
 type fetchArgs struct {
 	URL       string `json:"url"`
-	MaxLength *int   `json:"max_length"`
+	MaxLength int    `json:"max_length"`
 }
 
 // page is what a server sent.
@@ -82,39 +81,27 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	if p.cut {
 		text += fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
 	}
-	return t.shorten(call, text, in.MaxLength)
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "webfetch", text, in.MaxLength, t.now())}, nil
 }
 
 // fetch gets a page. Only a reply of the 200s is one.
 func (t *tools) fetch(ctx context.Context, address string) (page, error) {
-	u, err := guard.ParseURL(strings.TrimSpace(address))
-	if err != nil {
-		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return page{}, toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", guard.Reason(err))
-	}
-	req.Header.Set("User-Agent", browserAgent)
-	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8")
-	res, err := t.client.Do(req)
+	req, err := guard.NewRequest(ctx, http.MethodGet, address, "", map[string]string{
+		"User-Agent": browserAgent, "Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.8",
+	})
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxPage+1))
+	res, err := guard.Fetch(t.client, req, maxPage)
 	if err != nil {
 		return page{}, fetchError(ctx, err)
 	}
-	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: data}
-	if len(data) > maxPage {
-		p.data, p.cut = data[:maxPage], true
-	}
+	p := page{url: res.Request.URL, contentType: res.Header.Get("Content-Type"), data: res.Data, cut: res.Cut}
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
 			res.StatusCode, http.StatusText(res.StatusCode), runes.Clip(textOf(p.data, p.contentType), maxErrorBody))
-	case len(bytes.TrimSpace(data)) == 0:
+	case len(bytes.TrimSpace(p.data)) == 0:
 		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}
 	return p, nil
@@ -155,15 +142,14 @@ func (p page) markdown(ctx context.Context) (string, error) {
 func (t *tools) download(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
 	if p.cut {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch,
-			"The address holds a file (%s) of more than the limit of %d bytes.", oneLine(kind), maxPage)
+			"The address holds a file (%s) of more than the limit of %d bytes.", files.Line(kind), maxPage)
 	}
 	name := "downloads/" + rand.Text()[:6] + "-" + fileName(p.url)
-	err := inWorkspace(call, func(root *workspace.Root) error { return root.WriteFile(name, p.data, false) })
-	if err != nil {
+	if _, err := files.Save(call.Scope, name, p.data); err != nil {
 		return toolgroups.Result{}, fmt.Errorf("keep the download: %w", err)
 	}
 	return toolgroups.Text("The address holds no text but a file (%s, %d bytes). It is now %s in the workspace.",
-		oneLine(kind), len(p.data), name)
+		files.Line(kind), len(p.data), name)
 }
 
 // fileName is the last part of a URL's path, in letters that no tool stumbles over.
@@ -177,26 +163,4 @@ func fileName(u *url.URL) string {
 	}, path.Base("/"+u.Path))
 	name = strings.TrimLeft(name, "._")
 	return cmp.Or(name[max(0, len(name)-100):], "file")
-}
-
-// shorten cuts a text to what was asked for and what a result holds, at the end of
-// a paragraph if there is one in its second half. The whole is kept in a file.
-func (t *tools) shorten(call toolgroups.Call, text string, asked *int) (toolgroups.Result, error) {
-	limit := toolgroups.MaxText
-	if asked != nil && *asked > 0 {
-		limit = min(*asked, limit)
-	}
-	if _, rest := runes.Split(text, limit); rest == "" {
-		return toolgroups.Result{Text: text}, nil
-	}
-	name, err := t.keep(call, "webfetch", text)
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	first, _ := runes.Split(text, min(limit, inline))
-	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
-		first = first[:end]
-	}
-	return toolgroups.Text("%s\n\n[cut: the limit is %d characters; the whole page is in the file %s]",
-		strings.TrimRight(first, "\n"), limit, name)
 }

@@ -86,7 +86,7 @@ func (g *Google) tokens(ctx context.Context, user string, scopes []string) (toke
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnected(ctx, user, scopes)
 	case errors.Is(err, seal.ErrUnreadable):
-		return nil, toolgroups.Errorf(CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
+		return nil, toolgroups.Errorf(service.CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
 	case err != nil:
 		return nil, service.Wrap("read the Google account", err)
 	}
@@ -112,7 +112,7 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 		return g.delegated(user, email, scopes), nil
 	}
 	if g.cfg.ClientID == "" {
-		return nil, toolgroups.Errorf(CodeNotConnected,
+		return nil, toolgroups.Errorf(service.CodeNotConnected,
 			"No Google account can be connected: the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET.")
 	}
 	if err := g.want(ctx, user, grantable(scopes)); err != nil {
@@ -125,17 +125,17 @@ func (g *Google) unconnected(ctx context.Context, user string, scopes []string) 
 var errLost = errors.New("consent has ended")
 
 func consentLost() error {
-	return toolgroups.Errorf(CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", service.AskToConnect)
+	return toolgroups.Errorf(service.CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", service.AskToConnect)
 }
 
 func notConnected() error {
-	return toolgroups.Errorf(CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
+	return toolgroups.Errorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
 // token returns a valid token of the user and gets a new one if need be, one at a
 // time for each user.
 func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return "", err
 	}
@@ -202,17 +202,17 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 		return ctx.Err()
 	case !errors.As(err, &answer):
 		g.log.Warn("google token not refreshed", "err", service.Plain(err.Error()))
-		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
+		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
 		return consentLost()
 	}
 	status := answer.Response.StatusCode
 	g.log.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
 	if status == http.StatusTooManyRequests {
-		return toolgroups.Errorf(CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
+		return toolgroups.Errorf(service.CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
 	}
 	if status >= http.StatusInternalServerError {
-		return toolgroups.Errorf(CodeUnavailable, "Google's sign-in is not available (%d). The account stays connected; try again later.", status)
+		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in is not available (%d). The account stays connected; try again later.", status)
 	}
 	return toolgroups.Errorf(toolgroups.CodeDenied, "Google's sign-in refused (%d %s). The operator has to check the OAuth client.",
 		status, service.Plain(answer.ErrorCode))

@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/internal/emulator/google"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // list runs a tool that only reads.
@@ -111,7 +112,7 @@ func TestAttack06SomebodyElseConsents(t *testing.T) {
 	}
 	send(ada, ada, proof)
 	for _, user := range []string{ada, grace} {
-		if fault := r.list(t, user); codeOf(fault) != CodeNotConnected {
+		if fault := r.list(t, user); codeOf(fault) != service.CodeNotConnected {
 			t.Errorf("%s: %+v", user, fault)
 		}
 	}
@@ -141,7 +142,7 @@ func TestAttack06ALinkTakesOneConsent(t *testing.T) {
 	if text := r.send(t, ada, late); !strings.Contains(text, "older than ten minutes") {
 		t.Errorf("too late: %q", text)
 	}
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("%+v", fault)
 	}
 }
@@ -166,7 +167,7 @@ func TestAttack06PastesOfOthersConnectNothing(t *testing.T) {
 		}
 	}
 	for _, user := range []string{ada, grace} {
-		if fault := r.list(t, user); codeOf(fault) != CodeNotConnected {
+		if fault := r.list(t, user); codeOf(fault) != service.CodeNotConnected {
 			t.Errorf("%s: %+v", user, fault)
 		}
 	}
@@ -219,10 +220,10 @@ func TestStateIsBound(t *testing.T) {
 	if status, _ := r.visit(t, back); status != http.StatusBadRequest {
 		t.Errorf("after ten minutes: %d", status)
 	}
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("ada: %+v", fault)
 	}
-	if fault := r.list(t, grace); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, grace); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("grace: %+v", fault)
 	}
 }
@@ -306,7 +307,7 @@ func TestExchangeIsRetried(t *testing.T) {
 // Scopes are asked for when a group is first used, and are not lost later.
 func TestScopesStepByStep(t *testing.T) {
 	r := newRig(t, Config{})
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Fatalf("%+v", fault)
 	}
 	page := r.ask(t, ada, "")
@@ -342,7 +343,7 @@ func TestDisconnect(t *testing.T) {
 	if err != nil || !strings.Contains(text, "withdrawn") || r.em.Granted(adaMail) {
 		t.Errorf("%q, %v, still granted: %v", text, err, r.em.Granted(adaMail))
 	}
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("%+v", fault)
 	}
 	if text, err := r.g.Disconnect(t.Context(), ada); err != nil || !strings.Contains(text, "No Google account") {
@@ -354,7 +355,7 @@ func TestDisconnect(t *testing.T) {
 	if err != nil || !strings.Contains(text, "myaccount.google.com/permissions") {
 		t.Errorf("with trouble: %q, %v", text, err)
 	}
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("%+v", fault)
 	}
 }
@@ -446,7 +447,7 @@ func TestServiceAccount(t *testing.T) {
 	if fault != nil {
 		t.Errorf("what only delegation allows: %+v", fault)
 	}
-	if fault := r.list(t, grace); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, grace); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("grace: %+v", fault)
 	}
 	if _, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ServiceAccount: []byte("{")}); err == nil {

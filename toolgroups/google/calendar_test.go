@@ -3,6 +3,7 @@ package google
 import (
 	"encoding/json"
 	"fmt"
+	"oneclaw/toolgroups/google/service"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +120,7 @@ func TestCalendarQueries(t *testing.T) {
 	if code != "" || e.Attendees[1].ResponseStatus != "declined" || e.Attendees[0].ResponseStatus != "accepted" {
 		t.Errorf("%s %+v", code, e)
 	}
-	if _, code := r.event(t, "calendar_respond", `{"calendar_id":"primary","event_id":"event-standup","response":"accepted"}`); code != CodeConflict {
+	if _, code := r.event(t, "calendar_respond", `{"calendar_id":"primary","event_id":"event-standup","response":"accepted"}`); code != service.CodeConflict {
 		t.Errorf("not a guest: %s", code)
 	}
 	for _, request := range r.em.Requests() {

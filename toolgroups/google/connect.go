@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,17 +21,22 @@ import (
 // DefaultLocalURL is where the callback is reached on the bot's own machine.
 const DefaultLocalURL = "http://127.0.0.1:8787"
 
-// Errors of a sign-in that users are told in their own words.
-var (
-	errLink    = errors.New("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
-	errDenied  = errors.New("the permission was not given; nothing was connected")
-	errLasting = errors.New("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
-	errNoOAuth = errors.New("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
-	errShared  = errors.New("accounts are connected in a direct chat with me; send /connect google there")
-	errEarly   = errors.New("open the link and give the permission first; the page then shows the code")
-	errWrong   = errors.New("that is not the code that the page shows; look again")
-	errVoid    = errors.New("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
-	errPage    = errors.New("send me the code that the page shows at the end, not the address of the page")
+// mistake is an error of a sign-in that users are told in these words.
+type mistake string
+
+// Error implements error.
+func (m mistake) Error() string { return string(m) }
+
+const (
+	errLink    = mistake("the link is not known, was used already, or is older than ten minutes; send /connect google for a new one")
+	errDenied  = mistake("the permission was not given; nothing was connected")
+	errLasting = mistake("Google gave no lasting permission; remove the app at https://myaccount.google.com/permissions and try again")
+	errNoOAuth = mistake("the operator of this bot has to set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET first")
+	errShared  = mistake("accounts are connected in a direct chat with me; send /connect google there")
+	errEarly   = mistake("open the link and give the permission first; the page then shows the code")
+	errWrong   = mistake("that is not the code that the page shows; look again")
+	errVoid    = mistake("that was the wrong code too often, so nothing was connected; send /connect google for a new link")
+	errPage    = mistake("send me the code that the page shows at the end, not the address of the page")
 )
 
 // ConnectRequest is what /connect google is sent with.
@@ -74,7 +80,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
 	p, err := g.begin(ctx, req.User, pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: orText(g.cfg.PublicURL, orText(g.cfg.LocalURL, DefaultLocalURL)) + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, DefaultLocalURL) + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
@@ -90,13 +96,6 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google ADDRESS`. Give it to nobody else."
 	}
 	return text, nil
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // sentence is an error as an answer to a person.
@@ -159,10 +158,8 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 
 // told is the answer to a mistake of the user; other errors stay errors.
 func told(err error) (string, error) {
-	for _, known := range []error{errLink, errDenied, errLasting, errNoOAuth, errShared, errEarly, errWrong, errVoid, errPage} {
-		if errors.Is(err, known) {
-			return sentence(known), nil
-		}
+	if known, ok := errors.AsType[mistake](err); ok {
+		return sentence(known), nil
 	}
 	if service.IsFault(err) {
 		return err.Error(), nil
@@ -177,7 +174,7 @@ func connectedText(a account) string {
 // finish turns a code into an account. The code is exchanged once; only a request
 // that was not answered is repeated.
 func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return account{}, err
 	}
@@ -243,7 +240,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 // Disconnect answers /disconnect google in Markdown: the consent is withdrawn at
 // Google, and what was stored is deleted in any case.
 func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
-	unlock, err := g.locks.lock(ctx, user)
+	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
 		return "", err
 	}

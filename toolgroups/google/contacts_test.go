@@ -1,6 +1,9 @@
 package google
 
-import "testing"
+import (
+	"oneclaw/toolgroups/google/service"
+	"testing"
+)
 
 // contactsFields is what is asked for of a person.
 const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biographies,addresses"
@@ -170,7 +173,7 @@ func TestContactsUpdate(t *testing.T) {
 		{
 			name: "changed meanwhile", tool: "contacts_update", args: `{"resource_name":"people/c1","email":"n@x"}`,
 			replies: refused("400", `{"error":{"code":400,"message":"Request person.etag is different","status":"FAILED_PRECONDITION"}}`),
-			code:    CodeConflict,
+			code:    service.CodeConflict,
 		},
 		{
 			name: "not accepted", tool: "contacts_update", args: `{"resource_name":"people/c1","email":"n"}`,

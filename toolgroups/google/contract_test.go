@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/internal/emulator/google"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // toolCount is how many tools the contract has.
@@ -112,7 +113,7 @@ func scenes() []scene {
 	soon, late := 0, 30
 	return []scene{
 		{name: "success", before: func(*rig) {}},
-		{name: "not connected", before: func(*rig) {}, user: "telegram:9", code: CodeNotConnected, text: "/connect google"},
+		{name: "not connected", before: func(*rig) {}, user: "telegram:9", code: service.CodeNotConnected, text: "/connect google"},
 		{name: "expired token", before: func(r *rig) { r.em.ExpireTokens() }, after: func(r *rig) string {
 			if r.em.Requests()[0].Status != http.StatusUnauthorized {
 				return "the first request was not refused"
@@ -121,13 +122,13 @@ func scenes() []scene {
 		}},
 		{name: "401", before: fails(google.Fault{Status: 401}), code: toolgroups.CodeDenied, text: "/connect google"},
 		{name: "403", before: fails(google.Fault{Status: 403, Reason: "forbidden", Message: "The user may not"}), code: toolgroups.CodeDenied, text: "The user may not"},
-		{name: "404", before: fails(google.Fault{Status: 404, Reason: "notFound", Message: "No such thing"}), code: CodeNotFound, text: "No such thing"},
-		{name: "409", before: fails(google.Fault{Status: 409}), code: CodeConflict},
-		{name: "412", before: fails(google.Fault{Status: 412}), code: CodeConflict},
-		{name: "429 for long", before: fails(google.Fault{Status: 429, RetryAfter: &late}), code: CodeRateLimited, text: "Try again in 30s"},
+		{name: "404", before: fails(google.Fault{Status: 404, Reason: "notFound", Message: "No such thing"}), code: service.CodeNotFound, text: "No such thing"},
+		{name: "409", before: fails(google.Fault{Status: 409}), code: service.CodeConflict},
+		{name: "412", before: fails(google.Fault{Status: 412}), code: service.CodeConflict},
+		{name: "429 for long", before: fails(google.Fault{Status: 429, RetryAfter: &late}), code: service.CodeRateLimited, text: "Try again in 30s"},
 		{name: "429 for a moment", before: fails(google.Fault{Status: 429, RetryAfter: &soon, Times: 2})},
 		{name: "403 that is a limit", before: fails(google.Fault{Status: 403, Reason: "userRateLimitExceeded", Times: 1})},
-		{name: "503", before: fails(google.Fault{Status: 503}), code: CodeUnavailable, after: func(r *rig) string {
+		{name: "503", before: fails(google.Fault{Status: 503}), code: service.CodeUnavailable, after: func(r *rig) string {
 			if n := len(r.em.Requests()); n < attempts {
 				return fmt.Sprintf("%d requests", n)
 			}
@@ -265,24 +266,6 @@ func missingIn(v any, path []string) string {
 	return ""
 }
 
-// The groups are those of the program, with their names and words.
-func TestGroupsAreBuiltin(t *testing.T) {
-	r := newRig(t, Config{})
-	built, err := toolgroups.BuiltinGroups(r.groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range built {
-		i := slices.IndexFunc(r.groups, func(g toolgroups.Group) bool { return g.Name == b.Name })
-		if i >= 0 && (r.groups[i].DisplayName != b.DisplayName || r.groups[i].Description != b.Description) {
-			t.Errorf("%s: %q, %q", b.Name, r.groups[i].DisplayName, r.groups[i].Description)
-		}
-	}
-	if _, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: built}); err != nil {
-		t.Error(err)
-	}
-}
-
 // The tools with consequences are marked, so that they are asked about, and never run
 // with the account of somebody else in the chat.
 func TestConsequentialToolsArePersonal(t *testing.T) {
@@ -305,7 +288,7 @@ func TestConsequentialToolsArePersonal(t *testing.T) {
 			{User: grace, Owner: ada, Direct: true},
 		} {
 			_, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: name, Arguments: examples[name], Scope: scope})
-			if codeOf(fault) != CodeNotConnected {
+			if codeOf(fault) != service.CodeNotConnected {
 				t.Errorf("%s in %+v: %+v", name, scope, fault)
 			}
 		}

@@ -29,12 +29,11 @@ type delegate struct {
 	key      *jwt.Config // nil without a service account
 	subjects map[string]string
 
-	mu     sync.Mutex
-	tokens map[string]*oauth2.Token // by user and scopes
+	tokens sync.Map // of *oauth2.Token by user and scopes
 }
 
 func newDelegate(key []byte, subjects map[string]string) (*delegate, error) {
-	d := &delegate{subjects: subjects, tokens: map[string]*oauth2.Token{}}
+	d := &delegate{subjects: subjects}
 	if len(key) == 0 {
 		return d, nil
 	}
@@ -58,15 +57,14 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 	name := user + "\x00" + strings.Join(scopes, " ")
 	d := g.delegate
 	return func(ctx context.Context, rejected string) (string, error) {
-		unlock, err := g.locks.lock(ctx, name)
+		unlock, err := g.locks.Acquire(ctx, name)
 		if err != nil {
 			return "", err
 		}
 		defer unlock()
-		d.mu.Lock()
-		token := d.tokens[name]
-		d.mu.Unlock()
-		if token != nil && token.AccessToken != rejected && g.now().Add(early).Before(token.Expiry) {
+		kept, _ := d.tokens.Load(name)
+		token, ok := kept.(*oauth2.Token)
+		if ok && token.AccessToken != rejected && g.now().Add(early).Before(token.Expiry) {
 			return token.AccessToken, nil
 		}
 		key := *d.key
@@ -75,9 +73,7 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 		if err != nil {
 			return "", g.delegateFault(ctx, err)
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.tokens[name] = token
+		d.tokens.Store(name, token)
 		return token.AccessToken, nil
 	}
 }

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"oneclaw/toolgroups/google/service"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func TestDocsChanges(t *testing.T) {
 		{
 			name: "an id is no path", tool: "docs_append_text", args: `{"document_id":"a/b?c","text":"x"}`,
 			requests: []string{`POST /v1/documents/a%2Fb%3Fc:batchUpdate {"requests":[{"insertText":{"endOfSegmentLocation":{},"text":"x"}}]}`},
-			code:     CodeNotFound,
+			code:     service.CodeNotFound,
 		},
 		{
 			name: "answer that is no JSON", tool: "docs_append_text", args: `{"document_id":"d1","text":"x"}`,
@@ -64,18 +65,21 @@ func TestDocsChanges(t *testing.T) {
 }
 
 func TestDocsFindReplace(t *testing.T) {
-	const post, path = "POST /v1/documents/d1:batchUpdate", "POST /v1/documents/d1:batchUpdate "
+	const post = "POST /v1/documents/d1:batchUpdate"
+	request := func(body string) []string {
+		return []string{wantRequest("POST", "/v1/documents/d1:batchUpdate", body, "fields", "documentId,replies")}
+	}
 	runSteps(t, []step{
 		{
 			name: "replaced", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"a","replace_text":"b","match_case":true}`,
-			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}],"writeControl":{}}`}},
-			requests: []string{path + `{"requests":[{"replaceAllText":{"containsText":{"matchCase":true,"text":"a"},"replaceText":"b"}}]}`},
+			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}]}`}},
+			requests: request(`{"requests":[{"replaceAllText":{"containsText":{"matchCase":true,"text":"a"},"replaceText":"b"}}]}`),
 			result:   `{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":4}}]}`,
 		},
 		{
 			name: "replaced by nothing, found nowhere", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"a","replace_text":""}`,
 			replies:  map[string][]string{post: {`{"documentId":"d1","replies":[{"replaceAllText":{}}]}`}},
-			requests: []string{path + `{"requests":[{"replaceAllText":{"containsText":{"text":"a"},"replaceText":""}}]}`},
+			requests: request(`{"requests":[{"replaceAllText":{"containsText":{"text":"a"},"replaceText":""}}]}`),
 			result:   `{"documentId":"d1","replies":[{"replaceAllText":{"occurrencesChanged":0}}]}`,
 		},
 		{name: "nothing to find", tool: "docs_find_replace", args: `{"document_id":"d1","find_text":"","replace_text":"b"}`, code: "validation_error"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // filesAndPeople are the groups whose tools are run here, all of them, each with an
@@ -78,13 +79,13 @@ func TestErrorsOfEveryTool(t *testing.T) {
 		{"401", "permission_denied", 401, `{"error":{"code":401,"message":"Bad token."}}`},
 		{"403", "permission_denied", 403, `{"error":{"code":403,"message":"Not yours.","errors":[{"reason":"forbidden"}]}}`},
 		{"403 for the scope", "permission_denied", 403, `{"error":{"code":403,"message":"No.","details":[{"reason":"ACCESS_TOKEN_SCOPE_INSUFFICIENT"}]}}`},
-		{"403 for the rate", CodeRateLimited, 403, `{"error":{"code":403,"message":"Slow.","errors":[{"reason":"userRateLimitExceeded"}]}}`},
-		{"404", CodeNotFound, 404, `{"error":{"code":404,"message":"None."}}`},
-		{"409", CodeConflict, 409, `{"error":{"code":409,"message":"There."}}`},
-		{"412", CodeConflict, 412, `{"error":{"code":412,"message":"Changed."}}`},
-		{"429", CodeRateLimited, 429, `{"error":{"code":429,"message":"Slow."}}`},
-		{"500", CodeUnavailable, 500, `<html>`},
-		{"503", CodeUnavailable, 503, ``},
+		{"403 for the rate", service.CodeRateLimited, 403, `{"error":{"code":403,"message":"Slow.","errors":[{"reason":"userRateLimitExceeded"}]}}`},
+		{"404", service.CodeNotFound, 404, `{"error":{"code":404,"message":"None."}}`},
+		{"409", service.CodeConflict, 409, `{"error":{"code":409,"message":"There."}}`},
+		{"412", service.CodeConflict, 412, `{"error":{"code":412,"message":"Changed."}}`},
+		{"429", service.CodeRateLimited, 429, `{"error":{"code":429,"message":"Slow."}}`},
+		{"500", service.CodeUnavailable, 500, `<html>`},
+		{"503", service.CodeUnavailable, 503, ``},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -100,7 +101,7 @@ func TestErrorsOfEveryTool(t *testing.T) {
 				_, fault := d.run(t.Context(), tool, args)
 				if codeOf(fault) != tc.code {
 					t.Errorf("%s: %+v, want %s", tool, fault, tc.code)
-				} else if tc.code == CodeRateLimited && !strings.Contains(fault.Message, "Try again in") {
+				} else if tc.code == service.CodeRateLimited && !strings.Contains(fault.Message, "Try again in") {
 					t.Errorf("%s does not say when to try again: %s", tool, fault.Message)
 				}
 			}
@@ -115,7 +116,7 @@ func TestToolsWithoutAnAccount(t *testing.T) {
 	d := newDesk(t)
 	d.connect(t, "telegram:3", account{Access: "good", Expiry: time.Now().Add(time.Hour), Refresh: "r", Scopes: []string{scopeEmail}})
 	for tool, args := range examples(t) {
-		for user, want := range map[string]string{"telegram:2": CodeNotConnected, "telegram:3": "permission_denied"} {
+		for user, want := range map[string]string{"telegram:2": service.CodeNotConnected, "telegram:3": "permission_denied"} {
 			_, fault := d.runAs(t.Context(), toolgroups.Scope{User: user, Owner: user, Direct: true, Workspace: d.dir}, tool, args)
 			if codeOf(fault) != want {
 				t.Errorf("%s: %+v, want %s", tool, fault, want)
@@ -142,7 +143,7 @@ func TestSharedChatsUseTheAccountOfWhoAsks(t *testing.T) {
 		}
 		for _, user := range []string{"telegram:2", ""} {
 			_, fault = d.runAs(t.Context(), toolgroups.Scope{User: user, Owner: "slack:C1", Workspace: d.dir}, name, args)
-			if sent := d.take(); codeOf(fault) != CodeNotConnected || len(sent) > 0 {
+			if sent := d.take(); codeOf(fault) != service.CodeNotConnected || len(sent) > 0 {
 				t.Errorf("%s by %q, who has no account: %+v, sent %q", name, user, fault, sent)
 			}
 		}

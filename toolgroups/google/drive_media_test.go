@@ -17,6 +17,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // tripper is a transport that is a function.
@@ -125,7 +126,7 @@ func TestDriveUploadD35(t *testing.T) {
 		fmt.Sprintf(`{"file_path":%q,"name":"x"}`, outside): "permission_denied",
 		`{"file_path":"../x","name":"x"}`:                   "permission_denied",
 		`{"file_path":"link","name":"x"}`:                   "permission_denied",
-		`{"file_path":"none","name":"x"}`:                   CodeFileNotFound,
+		`{"file_path":"none","name":"x"}`:                   service.CodeFileNotFound,
 		`{"file_path":"","name":"x"}`:                       "validation_error",
 		`{"file_path":".","name":"x"}`:                      "validation_error",
 		`{"file_path":"a","name":" "}`:                      "validation_error",
@@ -247,7 +248,7 @@ func TestDriveDownloadThatBreaks(t *testing.T) {
 		body io.Reader
 		code string
 	}{
-		{"connection lost", brokenStream{io.ErrUnexpectedEOF}, CodeUnavailable},
+		{"connection lost", brokenStream{io.ErrUnexpectedEOF}, service.CodeUnavailable},
 		{"too long", brokenStream{&http.MaxBytesError{Limit: 5}}, "validation_error"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

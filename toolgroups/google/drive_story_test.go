@@ -15,6 +15,7 @@ import (
 	"time"
 
 	emulator "oneclaw/internal/emulator/google"
+	"oneclaw/toolgroups/google/service"
 )
 
 // newStory is a desk before the emulator, which refuses what Google's documents do
@@ -198,7 +199,7 @@ func TestContactsStory(t *testing.T) {
 	var success struct{ Success bool }
 	d.tell(t, &success, "contacts_delete", `{"resource_name":%q}`, made.ResourceName)
 	_, fault := d.run(t.Context(), "contacts_get", fmt.Sprintf(`{"resource_name":%q}`, made.ResourceName))
-	if !success.Success || codeOf(fault) != CodeNotFound {
+	if !success.Success || codeOf(fault) != service.CodeNotFound {
 		t.Errorf("after the deletion: %+v, %+v", success, fault)
 	}
 }

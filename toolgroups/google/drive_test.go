@@ -2,6 +2,7 @@ package google
 
 import (
 	"net/url"
+	"oneclaw/toolgroups/google/service"
 	"testing"
 )
 
@@ -96,7 +97,7 @@ func TestDriveFacts(t *testing.T) {
 		{
 			name: "an id is no path", tool: "drive_get_file", args: `{"file_id":"../about"}`,
 			requests: []string{wantRequest("GET", "/drive/v3/files/..%2Fabout", "", "fields", driveFields, shared, "true")},
-			code:     CodeNotFound,
+			code:     service.CodeNotFound,
 		},
 		{name: "no id", tool: "drive_get_file", args: `{"file_id":""}`, code: "validation_error"},
 		{

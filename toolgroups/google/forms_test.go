@@ -1,6 +1,7 @@
 package google
 
 import (
+	"oneclaw/toolgroups/google/service"
 	"slices"
 	"strings"
 	"testing"
@@ -135,7 +136,7 @@ func TestFormsResponses(t *testing.T) {
 			replies:  map[string][]string{"GET " + path + "/r1": {one}},
 			requests: []string{wantRequest("GET", path+"/r1", "")}, result: one,
 		},
-		{name: "none of that id", tool: "forms_get_response", args: `{"form_id":"f1","response_id":"r9"}`, code: CodeNotFound},
+		{name: "none of that id", tool: "forms_get_response", args: `{"form_id":"f1","response_id":"r9"}`, code: service.CodeNotFound},
 		{name: "no id", tool: "forms_get_response", args: `{"form_id":"f1","response_id":""}`, code: "validation_error"},
 	})
 }

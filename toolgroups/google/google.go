@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
+	"oneclaw/internal/named"
 	"oneclaw/internal/seal"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -19,16 +19,6 @@ import (
 	"oneclaw/toolgroups/google/mail"
 	"oneclaw/toolgroups/google/organizer"
 	"oneclaw/toolgroups/google/service"
-)
-
-// Codes of errors of this family, besides those of the dispatch.
-const (
-	CodeNotConnected = service.CodeNotConnected
-	CodeNotFound     = service.CodeNotFound
-	CodeConflict     = service.CodeConflict
-	CodeRateLimited  = service.CodeRateLimited
-	CodeUnavailable  = service.CodeUnavailable
-	CodeFileNotFound = service.CodeFileNotFound
 )
 
 // DefaultPause is the first pause before a request is sent again.
@@ -78,7 +68,7 @@ type Config struct {
 type Google struct {
 	cfg      Config
 	seal     *seal.Sealer
-	locks    locks
+	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
 	base     http.RoundTripper
@@ -110,27 +100,22 @@ func New(cfg Config) (*Google, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = newTransport()
 	}
-	cfg.Now = orNow(cfg.Now)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	moved := &redirected{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
-		locks:    locks{held: map[string]*lock{}},
+		locks:    named.New(1),
 		delegate: agent,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
 		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
 		now:      cfg.Now,
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
-}
-
-func orNow(now func() time.Time) func() time.Time {
-	if now == nil {
-		return time.Now
-	}
-	return now
 }
 
 // parseURL accepts nothing, or an address of scheme and host.
@@ -148,9 +133,12 @@ func parseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// groups are the groups that exist.
+// groups are the groups that exist, in the order of the listing.
 func groups() []service.Group {
-	return slices.Concat(mail.Groups(), organizer.Groups(), drive.Groups())
+	return []service.Group{
+		mail.Gmail(), mail.Settings(), drive.Drive(), organizer.Calendar(), organizer.Contacts(),
+		drive.Docs(), drive.Sheets(), drive.Slides(), drive.Forms(), organizer.Tasks(),
+	}
 }
 
 // Groups returns the groups with their tools.
@@ -172,7 +160,7 @@ func (g *Google) Groups() ([]toolgroups.Group, error) {
 // conn implements [service.Connect].
 func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string) (*service.Conn, error) {
 	if call.User == "" {
-		return nil, toolgroups.Errorf(CodeNotConnected, "It is not known who asks, so no Google account can be used.")
+		return nil, toolgroups.Errorf(service.CodeNotConnected, "It is not known who asks, so no Google account can be used.")
 	}
 	tokens, err := g.tokens(ctx, call.User, scopes)
 	if err != nil {

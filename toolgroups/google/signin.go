@@ -62,7 +62,7 @@ func (g *Google) begin(ctx context.Context, user string, p pending) (pending, er
 	return p, nil
 }
 
-// keep writes the sign-in of a user, of whom there is one at a time.
+// keep writes the sign-in of a user, who has one at a time.
 func (g *Google) keep(ctx context.Context, user string, p pending, rev storage.Revision) error {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (g *Google) arrive(ctx context.Context, user, state, code string) (pending,
 	case p.Code != "" || len(code) > maxCode:
 		return p, errLink
 	case code == "":
-		return p, cmp.Or(g.end(ctx, user, rev), errDenied)
+		return p, cmp.Or[error](g.end(ctx, user, rev), errDenied)
 	}
 	random := rand.Text()
 	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.now().Add(pendingTime)
@@ -226,7 +226,7 @@ func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error
 			return g.connected(ctx, req.User, p, p.Code)
 		}
 		if p.Wrong++; p.Wrong >= maxWrong {
-			return told(cmp.Or(g.end(ctx, req.User, rev), errVoid))
+			return told(cmp.Or[error](g.end(ctx, req.User, rev), errVoid))
 		}
 		err = g.keep(ctx, req.User, p, rev)
 		if err == nil {

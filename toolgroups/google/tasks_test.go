@@ -1,6 +1,9 @@
 package google
 
-import "testing"
+import (
+	"oneclaw/toolgroups/google/service"
+	"testing"
+)
 
 func TestTasks(t *testing.T) {
 	const one = `{"id":"t1","title":"buy milk","status":"needsAction"}`
@@ -60,6 +63,6 @@ func TestTasks(t *testing.T) {
 			requests: []string{"GET /tasks/v1/lists/a%2Fb/tasks/t1?alt=json&prettyPrint=false"},
 			result:   one,
 		},
-		{name: "unknown task", tool: "tasks_get_task", args: `{"tasklist_id":"a","task_id":"t9"}`, code: CodeNotFound},
+		{name: "unknown task", tool: "tasks_get_task", args: `{"tasklist_id":"a","task_id":"t9"}`, code: service.CodeNotFound},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"oneclaw/internal/emulator/google"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 // D-36: only Google's word that the consent has ended signs out.
@@ -28,7 +29,7 @@ func TestD36TroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 	} {
 		r.em.ExpireTokens()
 		trouble()
-		if fault := r.list(t, ada); fault == nil || fault.Code == CodeNotConnected {
+		if fault := r.list(t, ada); fault == nil || fault.Code == service.CodeNotConnected {
 			t.Errorf("%s: %+v", name, fault)
 		}
 		broken.down.Store(false)
@@ -38,7 +39,7 @@ func TestD36TroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 		}
 	}
 	r.em.Revoke(adaMail)
-	if fault := r.list(t, ada); codeOf(fault) != CodeNotConnected || !strings.Contains(fault.Message, "withdrawn") {
+	if fault := r.list(t, ada); codeOf(fault) != service.CodeNotConnected || !strings.Contains(fault.Message, "withdrawn") {
 		t.Errorf("after the consent was withdrawn: %+v", fault)
 	}
 	if page := r.ask(t, ada, ""); !strings.Contains(page, url.QueryEscape(scopePrefix+"tasks")) {
@@ -102,7 +103,7 @@ func TestTokensStayWithTheirUser(t *testing.T) {
 	}
 	for _, user := range []string{"", "telegram:3", "telegram:-100"} {
 		_, fault := toolgroups.Run(t.Context(), nil, r.tools["tasks_list_tasklists"], toolgroups.Call{Scope: toolgroups.Scope{User: user, Owner: ada, Chat: "telegram:-100"}})
-		if codeOf(fault) != CodeNotConnected {
+		if codeOf(fault) != service.CodeNotConnected {
 			t.Errorf("user %q: %+v", user, fault)
 		}
 	}
@@ -131,7 +132,7 @@ func TestTokensAreEncrypted(t *testing.T) {
 	if _, err := kv.Put(t.Context(), accountPrefix+grace, sealed, storage.Any); err != nil {
 		t.Fatal(err)
 	}
-	if fault := r.list(t, grace); codeOf(fault) != CodeNotConnected {
+	if fault := r.list(t, grace); codeOf(fault) != service.CodeNotConnected {
 		t.Errorf("a copied token was used: %+v", fault)
 	}
 }

@@ -230,19 +230,13 @@ func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 // current returns the token of this call, a new one if it is the rejected one.
 func (t *authorized) current(ctx context.Context, rejected string) (string, error) {
 	t.mu.Lock()
-	token := t.token
-	t.mu.Unlock()
-	if token != "" && token != rejected {
-		return token, nil
-	}
-	token, err := t.tokens(ctx, rejected)
-	if err != nil {
-		return "", err
-	}
-	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.token = token
-	return token, nil
+	if t.token != "" && t.token != rejected {
+		return t.token, nil
+	}
+	var err error
+	t.token, err = t.tokens(ctx, rejected)
+	return t.token, err
 }
 
 func bearing(req *http.Request, token string) *http.Request {

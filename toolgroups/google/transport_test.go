@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/google/service"
 )
 
 const trouble = `500 {"error":{"code":500,"message":"Internal"}}`
@@ -29,10 +30,10 @@ func TestRetries(t *testing.T) {
 		code                       string
 	}{
 		{"reading after 500", "tasks_list_tasklists", list, trouble, 2, ""},
-		{"writing after 500", "tasks_create_tasklist", insert, trouble, 1, CodeUnavailable},
+		{"writing after 500", "tasks_create_tasklist", insert, trouble, 1, service.CodeUnavailable},
 		{"writing after 503", "tasks_create_tasklist", insert, busy, 2, ""},
 		{"writing after a limit", "tasks_create_tasklist", insert, limit, 2, ""},
-		{"reading after 501", "tasks_list_tasklists", list, `501 {"error":{"code":501}}`, 1, CodeUnavailable},
+		{"reading after 501", "tasks_list_tasklists", list, `501 {"error":{"code":501}}`, 1, service.CodeUnavailable},
 		{"reading after 400", "tasks_list_tasklists", list, `400 {"error":{"code":400}}`, 1, toolgroups.CodeInvalid},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestNoPauseBeyondTheDeadline(t *testing.T) {
 	d := newDesk(t)
 	d.g.base.(*retrying).pause = time.Hour
 	d.reply("GET /tasks/v1/users/@me/lists", `503 {"error":{"code":503,"message":"Busy"}}`)
-	if _, fault := d.run(t.Context(), "tasks_list_tasklists", `{}`); codeOf(fault) != CodeUnavailable {
+	if _, fault := d.run(t.Context(), "tasks_list_tasklists", `{}`); codeOf(fault) != service.CodeUnavailable {
 		t.Errorf("%+v", fault)
 	}
 }
@@ -78,7 +79,7 @@ func TestUnreachable(t *testing.T) {
 		tries := 0
 		g := alone(t, roundTrip(func(*http.Request) (*http.Response, error) { tries++; return nil, err }))
 		_, fault := g.call(t.Context(), "tasks_create_tasklist", `{"title":"x"}`)
-		if codeOf(fault) != CodeUnavailable || strings.Contains(fault.Message, "googleapis.com/tasks") {
+		if codeOf(fault) != service.CodeUnavailable || strings.Contains(fault.Message, "googleapis.com/tasks") {
 			t.Errorf("%s: %+v", name, fault)
 		}
 		if want := map[string]int{"refused": attempts, "cut": 1}[name]; tries != want {

@@ -2,27 +2,22 @@ package jstools
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"oneclaw/internal/javascript"
-	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 const (
 	defaultEvalTime = 30
 	maxEvalTime     = 120
-	// inline is how much of a result the model sees where the whole is kept in a
-	// file; the rest of what dispatch lets through is for the notice.
-	inline = toolgroups.MaxText - 1_000
 )
 
 // evalArgs are the arguments of js_eval.
@@ -104,23 +99,22 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 }
 
 // run runs a script for a call.
-func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (_ toolgroups.Result, err error) {
-	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	h := &host{tools: t, root: root, scope: call.Scope}
-	s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
-	s.Functions = h.functions(may)
-	s.Log = func(level slog.Level, text string) {
-		t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
-	}
-	text, err := t.cfg.Engine.Run(ctx, s)
+func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (toolgroups.Result, error) {
+	text := ""
+	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
+		h := &host{tools: t, root: root, scope: call.Scope}
+		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
+		s.Functions = h.functions(may)
+		s.Log = func(level slog.Level, text string) {
+			t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
+		}
+		text, err = t.cfg.Engine.Run(ctx, s)
+		return err
+	})
 	if err != nil {
 		return toolgroups.Result{}, scriptError(err)
 	}
-	return t.present(root, text)
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "js", text, 0, t.cfg.Now())}, nil
 }
 
 // scriptError tells the model what is wrong with a script.
@@ -135,18 +129,4 @@ func scriptError(err error) error {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "The script is longer than the limit of %d bytes.", javascript.MaxSource)
 	}
 	return err
-}
-
-// present keeps in a file what is too long for a result.
-func (t *Tools) present(root *workspace.Root, text string) (toolgroups.Result, error) {
-	total := utf8.RuneCountInString(text)
-	if total <= toolgroups.MaxText {
-		return toolgroups.Result{Text: text}, nil
-	}
-	name := fmt.Sprintf("tool-output/js-%s-%s.txt", t.cfg.Now().UTC().Format("20060102-150405"), rand.Text()[:6])
-	if err := root.WriteFile(name, []byte(text), false); err != nil {
-		return toolgroups.Result{}, fmt.Errorf("keep the whole result: %w", err)
-	}
-	head, _ := runes.Split(text, inline)
-	return toolgroups.Text("%s\n[cut: the first %d of %d characters; the whole result is in the file %s]", head, inline, total, name)
 }

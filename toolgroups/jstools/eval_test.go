@@ -128,7 +128,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for code, want := range map[string]string{
-		`fs.readFile("none")`:                           `there is no file "none" in the workspace`,
+		`fs.readFile("none")`:                           `There is no file 'none' in the workspace`,
 		`fs.readFile("big")`:                            `larger than the limit`,
 		`fs.readFile("a")`:                              `not a file`,
 		`fs.writeFile("big2", "x".repeat(2 ** 20 + 1))`: `larger than the limit`,

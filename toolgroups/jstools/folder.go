@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -29,7 +30,11 @@ type file struct {
 	base  string
 	tool  *toolgroups.Tool  // of an object
 	group *toolgroups.Group // of a list
-	errs  []error
+	// list says that it is one, as far as that can be seen, and function is what a single
+	// tool names for its code; both are there where there is no tool for a mistake.
+	list     bool
+	function string
+	errs     []error
 }
 
 func (c content) groups() []toolgroups.Group {
@@ -219,11 +224,12 @@ func (t *Tools) read(base string) file {
 		return f
 	}
 	source, err := readLimited(t.path(base, ".js"))
+	f = t.parse(base, data, string(source))
 	if err != nil {
+		f.tool, f.group = nil, nil
 		f.fail(fmt.Errorf("its code: %w", err))
-		return f
 	}
-	return t.parse(base, data, string(source))
+	return f
 }
 
 func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
@@ -235,19 +241,19 @@ func readLimited(path string) (data []byte, err error) {
 	name := filepath.Base(path)
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", name)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
 	}
 	if len(data) > limit {
 		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)

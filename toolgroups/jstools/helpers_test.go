@@ -76,12 +76,8 @@ func (h *house) registry(t testing.TB) *toolgroups.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := toolgroups.BuiltinGroups(group)
-	if err != nil {
-		t.Fatal(err)
-	}
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
-		Core: []toolgroups.Tool{eval}, Groups: append(groups, h.Groups()...),
+		Core: []toolgroups.Tool{eval}, Groups: append([]toolgroups.Group{group}, h.Groups()...),
 	})
 	if err != nil {
 		t.Fatal(err)

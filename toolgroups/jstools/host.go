@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync/atomic"
 	"time"
 
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 const (
@@ -104,19 +104,8 @@ func (h *host) spend(n int64) error {
 	return nil
 }
 
-// fileError says what is wrong with a path of the workspace.
 func fileError(path string, err error) error {
-	switch {
-	case errors.Is(err, workspace.ErrOutside):
-		return fmt.Errorf("%.200q is outside the workspace", path)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %.200q in the workspace", path)
-	case errors.Is(err, workspace.ErrNotFile):
-		return fmt.Errorf("%.200q is not a file, or a part of the path is one", path)
-	case errors.Is(err, workspace.ErrTooLarge):
-		return fmt.Errorf("%.200q is larger than the limit of %d bytes", path, maxFile)
-	}
-	return fmt.Errorf("%.200q could not be used: %w", path, err)
+	return errors.New(files.Explain(path, err, maxFile))
 }
 
 type timeArgs struct {

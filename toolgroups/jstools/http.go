@@ -1,14 +1,10 @@
 package jstools
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/textproto"
 	"strings"
 
 	"golang.org/x/net/html/charset"
@@ -36,50 +32,31 @@ type response struct {
 }
 
 func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
-	if len(in.Body) > guard.MaxSent {
-		return nil, fmt.Errorf("the body is larger than the limit of %d bytes", guard.MaxSent)
-	}
-	var body io.Reader
 	switch in.Method {
 	case http.MethodGet, http.MethodHead:
 		if in.Body != "" {
 			return nil, fmt.Errorf("a %s request has no body", in.Method)
 		}
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		if in.Body != "" {
-			body = strings.NewReader(in.Body)
-		}
 	default:
 		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
 	}
-	req, err := newRequest(ctx, in.Method, in.URL, body, in.Headers)
+	req, err := guard.NewRequest(ctx, in.Method, in.URL, in.Body, in.Headers)
 	if err != nil {
 		return nil, err
 	}
-	if in.Body != "" && req.Header.Get("Content-Type") == "" {
-		kind := "text/plain;charset=UTF-8"
-		if json.Valid([]byte(in.Body)) {
-			kind = "application/json"
-		}
-		req.Header.Set("Content-Type", kind)
-	}
-	res, err := h.tools.client.Do(req)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	data, cut, err := readBody(res)
+	res, err := guard.Fetch(h.tools.client, req, guard.MaxReply)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
 	out := response{
-		OK: ok(res), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
-		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: data,
+		OK: ok(res.Response), Status: res.StatusCode, StatusText: http.StatusText(res.StatusCode),
+		URL: res.Request.URL.String(), Headers: map[string]string{}, Body: textOf(res),
 	}
 	for name, values := range res.Header {
 		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
 	}
-	if cut {
+	if res.Cut {
 		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", guard.MaxReply)
 	}
 	return out, nil
@@ -87,46 +64,15 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 
 func ok(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }
 
-// newRequest checks what every request has.
-func newRequest(ctx context.Context, method, address string, body io.Reader, headers map[string]string) (*http.Request, error) {
-	u, err := guard.ParseURL(strings.TrimSpace(address))
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
-	if err != nil {
-		return nil, guard.Reason(err)
-	}
-	req.Header.Set("User-Agent", guard.UserAgent)
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-		key := textproto.CanonicalMIMEHeaderKey(name)
-		if guard.ReservedHeader(key) {
-			return nil, fmt.Errorf("the header %s cannot be set", key)
-		}
-		req.Header.Set(key, value)
-	}
-	if size > guard.MaxSentHeaders {
-		return nil, fmt.Errorf("the headers are larger than the limit of %d bytes", guard.MaxSentHeaders)
-	}
-	return req, nil
-}
-
-// readBody returns the beginning of a body as text and whether there is more.
-func readBody(res *http.Response) (string, bool, error) {
-	data, err := io.ReadAll(io.LimitReader(res.Body, guard.MaxReply+1))
-	if err != nil {
-		return "", false, err
-	}
-	cut := len(data) > guard.MaxReply
-	data = data[:min(len(data), guard.MaxReply)]
+// textOf is the body of a reply as text.
+func textOf(res guard.Reply) string {
+	data := res.Data
 	if encoding, name, certain := charset.DetermineEncoding(data, res.Header.Get("Content-Type")); certain && name != "utf-8" {
 		if decoded, err := encoding.NewDecoder().Bytes(data); err == nil {
 			data = decoded
 		}
 	}
-	return string(bytes.ToValidUTF8(data, []byte("\uFFFD"))), cut, nil
+	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
 // requestError says why there is no reply. The URL is not repeated: it may hold

@@ -57,7 +57,7 @@ func TestFetchRefuses(t *testing.T) {
 		`fetch("http://user:hush@example.org/")`:                          "user name",
 		`fetch("` + url + `", {method: "TRACE"})`:                         "is none of",
 		`fetch("` + url + `", {body: "x"})`:                               "has no body",
-		`fetch("` + url + `", {headers: {Host: "other"}})`:                "Host cannot be set",
+		`fetch("` + url + `", {headers: {Host: "other"}})`:                "'Host' cannot be set",
 		`fetch("` + url + `", {headers: {a: "x".repeat(20000)}})`:         "headers are larger",
 		`fetch("` + url + `", {method: "POST", body: "x".repeat(2e6)})`:   "body is larger",
 		`fetch("` + url + `", {headers: {"X-A": "b\r\nInjected: true"}})`: "",
@@ -157,7 +157,7 @@ func TestUploadMultipart(t *testing.T) {
 	for code, want := range map[string]string{
 		`[]`:                             "1 to 20 parts",
 		`Array(21).fill({body: "x"})`:    "1 to 20 parts",
-		`[{type: "file", path: "none"}]`: "there is no file",
+		`[{type: "file", path: "none"}]`: "There is no file 'none'",
 	} {
 		if got := h.js(t, `(await uploadMultipart("`+url+`", `+code+`)).error`); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", code, got)

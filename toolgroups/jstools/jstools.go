@@ -151,43 +151,25 @@ func New(cfg Config) (*Tools, error) {
 
 // Eval returns the core tool js_eval.
 func (t *Tools) Eval() (toolgroups.Tool, error) {
-	m, errs := toolgroups.ParseManifest("js_eval", evalManifest,
-		map[string]toolgroups.Handler{"js_eval": toolgroups.Typed(t.eval)}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("jstools: %w", errors.Join(errs...))
-	}
-	m.Tool.Wait = t.cfg.MaxWait
-	return *m.Tool, nil
+	tool, err := toolgroups.ToolOf("js_eval", evalManifest, toolgroups.Typed(t.eval))
+	tool.Wait = t.cfg.MaxWait
+	return tool, err
 }
 
 // Group returns the group [Management].
 func (t *Tools) Group() (toolgroups.Group, error) {
-	m, errs := toolgroups.ParseManifest(Management, managementManifest, map[string]toolgroups.Handler{
+	return toolgroups.GroupOf(Management, managementManifest, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.Typed(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.Typed(t.update),
 		"delete_js_tool":  toolgroups.Typed(t.remove),
-	}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Group{}, fmt.Errorf("jstools: %w", errors.Join(errs...))
-	}
-	return *m.Group, nil
+	})
 }
 
 // Groups returns what the folder holds: [UserTools] first, if there are single
 // tools, then the groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.content.groups()
-}
-
-// Errors returns what is wrong in the folder, one line for each mistake, sorted by
-// file.
-func (t *Tools) Errors() []error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.content.errors()
+	return t.snapshot().groups()
 }
 
 // Watch looks at the folder from time to time until ctx ends, and loads it anew

@@ -44,7 +44,7 @@ func (a toolArgs) check() error {
 }
 
 // apply puts what is given into a manifest and leaves the rest as it is.
-func (a toolArgs) apply(ms []member) ([]member, error) {
+func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 	if strings.TrimSpace(a.Description) != "" {
 		ms = set(ms, "description", encode(strings.TrimSpace(a.Description)))
 	}
@@ -65,10 +65,10 @@ func (a toolArgs) apply(ms []member) ([]member, error) {
 		}
 		ms = drop(ms, "requiredPermissions", "env")
 		if len(names) > 0 {
-			ms = append(ms, member{"requiredPermissions", encode(names)})
+			ms = set(ms, "requiredPermissions", encode(names))
 		}
 		if len(env) > 0 {
-			ms = append(ms, member{"env", encode(env)})
+			ms = set(ms, "env", encode(env))
 		}
 	}
 	return ms, nil
@@ -91,14 +91,14 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if in.Timeout == nil {
 		in.Timeout = new(defaultTimeout)
 	}
-	manifest, err := in.apply([]member{{"name", encode(in.Name)}})
+	manifest, err := in.apply(set(nil, "name", encode(in.Name)))
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if err := t.checkCode(ctx, call, CodeCreate, in.Code, execute); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.createFiles(in.Name, object(manifest), in.Code); err != nil {
+	if err := t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code); err != nil {
 		return toolgroups.Result{}, err
 	}
 	t.notify()
@@ -115,13 +115,19 @@ func (t *Tools) createFiles(name string, manifest []byte, code string) error {
 	if err := t.mayCreate(name); err != nil {
 		return err
 	}
-	if f := t.parse(name, manifest, code); f.tool == nil {
-		return toolgroups.Errorf(CodeCreate, "The tool cannot be used: %v.", errors.Join(f.errs...))
+	return t.store(CodeCreate, name, manifest, code, &code)
+}
+
+// store writes a tool, or nothing where it could not be used. source is its code, and code
+// what is new of that. The write lock must be held.
+func (t *Tools) store(kind, name string, manifest []byte, source string, code *string) error {
+	if f := t.parse(name, manifest, source); f.tool == nil {
+		return toolgroups.Errorf(kind, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
 	}
-	if err := t.put(name, manifest, &code); err != nil {
-		return toolgroups.Errorf(CodeCreate, "The files of '%s' could not be written: %v. Nothing was created.", name, err)
+	if err := t.put(name, manifest, code); err != nil {
+		return toolgroups.Errorf(kind, "The files of '%s' could not be written: %v. Nothing has changed.", name, err)
 	}
-	return t.confirm(name, CodeCreate)
+	return t.confirm(name, kind)
 }
 
 // mayCreate refuses a name that is taken.
@@ -163,19 +169,17 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 		}
 	}
 	slices.Sort(lines)
-	var b strings.Builder
-	b.WriteString("There are no user tools.")
+	text := "There are no user tools."
 	if len(lines) > 0 {
-		b.Reset()
-		fmt.Fprintf(&b, "User tools: %d\n%s", len(lines), strings.Join(lines, "\n"))
+		text = fmt.Sprintf("User tools: %d\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	if errs := c.errors(); len(errs) > 0 {
-		fmt.Fprintf(&b, "\n\nLeft out because of mistakes: %d", len(errs))
+		text += fmt.Sprintf("\n\nLeft out because of mistakes: %d", len(errs))
 		for _, err := range errs {
-			b.WriteString("\n- " + err.Error())
+			text += "\n- " + err.Error()
 		}
 	}
-	return toolgroups.Result{Text: b.String()}, nil
+	return toolgroups.Result{Text: text}, nil
 }
 
 func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
@@ -190,11 +194,12 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if _, err := in.apply(nil); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.mayChange(in.Name, CodeUpdate); err != nil {
+	f, err := t.mayChange(in.Name, CodeUpdate)
+	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if code {
-		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, t.functionOf(in.Name)); err != nil {
+		if err := t.checkCode(ctx, call, CodeUpdate, in.Code, cmp.Or(f.function, execute)); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
@@ -205,18 +210,6 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
 }
 
-// functionOf is the function that a manifest names for its code.
-func (t *Tools) functionOf(name string) string {
-	data, err := readLimited(t.path(name, ".json"))
-	if err != nil {
-		return execute
-	}
-	if entries, list := rawEntries(data); len(entries) == 1 && !list {
-		return cmp.Or(strings.TrimSpace(entries[0].Function), execute)
-	}
-	return execute
-}
-
 // updateFiles changes a tool as a whole or not at all.
 func (t *Tools) updateFiles(in toolArgs) error {
 	t.write.Lock()
@@ -225,7 +218,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
-	ms, err := members(bytes.TrimPrefix(data, []byte("\ufeff")))
+	ms, err := toolgroups.ParseObject(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", in.Name, err)
 	}
@@ -239,14 +232,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	} else if err != nil {
 		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	manifest := object(ms)
-	if f := t.parse(in.Name, manifest, string(old)); f.tool == nil {
-		return toolgroups.Errorf(CodeUpdate, "The tool cannot be used like that: %v.", errors.Join(f.errs...))
-	}
-	if err := t.put(in.Name, manifest, code); err != nil {
-		return toolgroups.Errorf(CodeUpdate, "The files of '%s' could not be written: %v. It is as before.", in.Name, err)
-	}
-	return t.confirm(in.Name, CodeUpdate)
+	return t.store(CodeUpdate, in.Name, toolgroups.EncodeObject(ms), string(old), code)
 }
 
 func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
@@ -254,7 +240,7 @@ func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolg
 	if err := in.check(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.mayChange(in.Name, CodeDelete); err != nil {
+	if _, err := t.mayChange(in.Name, CodeDelete); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if err := t.removeFiles(in.Name); err != nil {
@@ -266,33 +252,23 @@ func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolg
 
 // mayChange refuses tools that do not stand alone in a file of the folder. A file
 // that is broken may be changed: that is how it is mended.
-func (t *Tools) mayChange(name, code string) error {
+func (t *Tools) mayChange(name, code string) (file, error) {
 	if err := t.Reload(); err != nil {
-		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
+		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
 	c := t.snapshot()
 	if f, ok := c.owner(name); ok && f.group != nil {
-		return toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
+		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
 	f, ok := c.find(name)
 	switch {
-	case ok && f.group == nil && !t.isList(name):
-		return nil
+	case ok && !f.list:
+		return f, nil
 	case ok:
-		return toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
 	}
 	if _, ok := t.reserved()[name]; ok {
-		return toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
+		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)
 	}
-	return toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)
-}
-
-// isList reports whether a manifest is a group, as far as that can be seen.
-func (t *Tools) isList(name string) bool {
-	data, err := readLimited(t.path(name, ".json"))
-	if err != nil {
-		return false
-	}
-	_, list := rawEntries(data)
-	return list
+	return f, toolgroups.Errorf(code, "There is no user tool '%.100s'. list_user_tools shows those that there are.", name)
 }

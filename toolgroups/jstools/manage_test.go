@@ -142,7 +142,7 @@ func TestCreateLeavesNoHalves(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, fault := h.call(t, "create_js_tool", greet())
-	wantFault(t, fault, "create_failed", "Nothing was created")
+	wantFault(t, fault, "create_failed", "Nothing has changed")
 	if got := files(t, h.dir); got != "greet.js" {
 		t.Error(got)
 	}

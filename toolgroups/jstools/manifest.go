@@ -43,8 +43,11 @@ type entry struct {
 
 // parse makes tools of a manifest and its code.
 func (t *Tools) parse(base string, data []byte, source string) file {
-	f := file{base: base}
 	entries, list := rawEntries(data)
+	f := file{base: base, list: list}
+	if !list && len(entries) == 1 {
+		f.function = strings.TrimSpace(entries[0].Function)
+	}
 	m, errs := toolgroups.ParseManifest(base, data, known(entries), toolgroups.ManifestOptions{Source: Source})
 	f.errs = errs
 	switch {
@@ -184,12 +187,12 @@ func schema(text string) (json.RawMessage, error) {
 			return nil, fmt.Errorf("%.100q is required but not among the properties", name)
 		}
 	}
-	ms, err := members(data)
+	ms, err := toolgroups.ParseObject(data)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(ms, func(m member) bool { return m.key == "type" }) {
-		data = object(slices.Insert(ms, 0, member{"type", json.RawMessage(`"object"`)}))
+	if !slices.ContainsFunc(ms, func(m toolgroups.Member) bool { return m.Key == "type" }) {
+		data = toolgroups.EncodeObject(slices.Insert(ms, 0, toolgroups.Member{Key: "type", Value: json.RawMessage(`"object"`)}))
 	}
 	if _, err := toolgroups.NormalizeParameters(data); err != nil {
 		return nil, err
@@ -197,72 +200,27 @@ func schema(text string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// member is one entry of an object, whose order is kept.
-type member struct {
-	key   string
-	value json.RawMessage
-}
-
-// members reads an object without losing anything.
-func members(data json.RawMessage) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return nil, errors.New("not an object")
-	}
-	var out []member
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{key: fmt.Sprint(key)}
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
 // set replaces a member, or appends it.
-func set(ms []member, key string, value json.RawMessage) []member {
+func set(ms []toolgroups.Member, key string, value json.RawMessage) []toolgroups.Member {
 	for i := range ms {
-		if ms[i].key == key {
-			ms[i].value = value
+		if ms[i].Key == key {
+			ms[i].Value = value
 			return ms
 		}
 	}
-	return append(ms, member{key, value})
+	return append(ms, toolgroups.Member{Key: key, Value: value})
 }
 
 // drop removes members.
-func drop(ms []member, keys ...string) []member {
-	return slices.DeleteFunc(ms, func(m member) bool { return slices.Contains(keys, m.key) })
-}
-
-// object writes members back.
-func object(ms []member) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range ms {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(encode(m.key))
-		b.WriteByte(':')
-		b.Write(m.value)
-	}
-	b.WriteByte('}')
-	return b.Bytes()
+func drop(ms []toolgroups.Member, keys ...string) []toolgroups.Member {
+	return slices.DeleteFunc(ms, func(m toolgroups.Member) bool { return slices.Contains(keys, m.Key) })
 }
 
 // encode writes strings, numbers and lists of them, with <, > and & as they are.
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return json.RawMessage("null")
+	data, err := toolgroups.EncodeJSON(v)
+	if err != nil {
+		return json.RawMessage("null") // These always encode.
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return data
 }

@@ -3,11 +3,9 @@ package jstools
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -18,6 +16,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/workspace"
 )
 
 const (
@@ -36,11 +35,11 @@ type downloadArgs struct {
 // download streams a reply to a file, which is there when all of it has come and
 // not before.
 func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
-	rel, err := h.root.Rel(in.Path)
+	rel, err := h.root.Creatable(in.Path)
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
-	req, err := newRequest(ctx, http.MethodGet, in.URL, nil, in.Headers)
+	req, err := guard.NewRequest(ctx, http.MethodGet, in.URL, "", in.Headers)
 	if err != nil {
 		return nil, err
 	}
@@ -52,52 +51,11 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	if !ok(res) {
 		return nil, fmt.Errorf("the server answered HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	}
-	size, err := h.store(ctx, rel, res.Body)
+	size, err := h.root.WriteFrom(rel, &metered{from: res.Body, left: maxTransfer, spend: h.spend})
 	if err != nil {
-		return nil, err
+		return nil, requestError(ctx, err)
 	}
 	return map[string]any{"success": true, "path": filepath.ToSlash(rel), "size": size}, nil
-}
-
-// store writes a stream to a new file and puts that in the place of rel.
-func (h *host) store(ctx context.Context, rel string, from io.Reader) (size int64, err error) {
-	dir, err := os.OpenRoot(h.root.Dir())
-	if err != nil {
-		return 0, fileError(rel, err)
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	if info, err := h.root.Stat(rel); err == nil && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%.200q is not a file", rel)
-	}
-	if err := dir.MkdirAll(filepath.Dir(rel), 0o700); err != nil {
-		return 0, fileError(rel, pathCause(err))
-	}
-	part := filepath.Join(filepath.Dir(rel), ".part-"+rand.Text()[:10])
-	f, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return 0, fileError(rel, pathCause(err))
-	}
-	size, err = io.Copy(h.root.Bound(f), &metered{from: from, left: maxTransfer, spend: h.spend})
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = pathCause(dir.Rename(part, rel))
-	}
-	if err != nil {
-		_ = dir.Remove(part)
-		return 0, requestError(ctx, err)
-	}
-	return size, nil
-}
-
-// pathCause keeps the host's paths out of errors.
-func pathCause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // metered reads up to a limit and counts what it reads for the run.
@@ -150,29 +108,25 @@ func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
 		return nil, err
 	}
 	defer body.close()
-	req, err := newRequest(ctx, http.MethodPost, in.URL, io.MultiReader(body.readers...), in.Headers)
+	req, err := guard.NewRequest(ctx, http.MethodPost, in.URL, "", in.Headers)
 	if err != nil {
 		return nil, err
 	}
-	req.ContentLength = body.size
+	req.Body, req.GetBody, req.ContentLength = io.NopCloser(io.MultiReader(body.readers...)), nil, body.size
 	kind := "multipart/related"
 	if body.form || strings.HasPrefix(strings.ToLower(req.Header.Get("Content-Type")), "multipart/form-data") {
 		kind = "multipart/form-data"
 	}
 	req.Header.Set("Content-Type", mime.FormatMediaType(kind, map[string]string{"boundary": body.boundary}))
-	res, err := h.tools.client.Do(req)
+	res, err := guard.Fetch(h.tools.client, req, guard.MaxReply)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	text, cut, err := readBody(res)
-	if err != nil {
-		return nil, requestError(ctx, err)
-	}
-	if cut {
+	text := textOf(res)
+	if res.Cut {
 		text += fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
-	return uploaded{OK: ok(res), Status: res.StatusCode, Body: text}, nil
+	return uploaded{OK: ok(res.Response), Status: res.StatusCode, Body: text}, nil
 }
 
 // assembled is a body of several parts that is read from files as it is sent.
@@ -239,7 +193,7 @@ func (h *host) addContent(a *assembled, p uploadPart) error {
 	a.files = append(a.files, f)
 	info, err := f.Stat()
 	if err != nil {
-		return fileError(p.Path, pathCause(err))
+		return fileError(p.Path, workspace.Cause(err))
 	}
 	return a.add(io.LimitReader(f, info.Size()), info.Size())
 }

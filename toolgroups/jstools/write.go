@@ -6,8 +6,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
+	"oneclaw/internal/folder"
+	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
 
@@ -54,36 +55,18 @@ func (t *Tools) put(name string, manifest []byte, code *string) error {
 		old, err := readLimited(path)
 		switch {
 		case err == nil:
-			undo = func() error { return replace(path, old) }
+			undo = func() error { return workspace.Cause(folder.Replace(path, old)) }
 		case errors.Is(err, fs.ErrNotExist):
-			undo = func() error { return pathCause(os.Remove(path)) }
+			undo = func() error { return workspace.Cause(os.Remove(path)) }
 		default:
 			return err
 		}
-		if err := replace(path, []byte(*code)); err != nil {
-			return err
+		if err := folder.Replace(path, []byte(*code)); err != nil {
+			return workspace.Cause(err)
 		}
 	}
-	if err := replace(t.path(name, ".json"), pretty.Bytes()); err != nil {
-		return errors.Join(err, undo())
-	}
-	return nil
-}
-
-// replace writes a file so that it has its old content or the new one, whatever
-// happens.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return pathCause(err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(pathCause(err), pathCause(os.Remove(f.Name())))
+	if err := folder.Replace(t.path(name, ".json"), pretty.Bytes()); err != nil {
+		return errors.Join(workspace.Cause(err), undo())
 	}
 	return nil
 }
@@ -94,7 +77,7 @@ func (t *Tools) removeFiles(name string) error {
 	defer t.write.Unlock()
 	for _, ext := range []string{".json", ".js"} {
 		if err := os.Remove(t.path(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return pathCause(err)
+			return workspace.Cause(err)
 		}
 	}
 	return t.fresh()

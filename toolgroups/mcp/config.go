@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 )
 
@@ -25,7 +26,7 @@ type Server struct {
 	Args []string `yaml:"args,omitempty"`
 	// Env are variables for Command. "${NAME}" in a value stands for a variable of
 	// the bot. Besides these and PassEnv it sees PATH and HOME alone.
-	Env map[string]Secret `yaml:"env,omitempty"`
+	Env map[string]redact.Secret `yaml:"env,omitempty"`
 	// PassEnv names variables of the bot that Command sees too.
 	PassEnv []string `yaml:"pass_env,omitempty"`
 	// Dir is where Command runs. Empty means where the bot runs.
@@ -35,7 +36,7 @@ type Server struct {
 	URL string `yaml:"url,omitempty"`
 	// Headers are sent with each request to URL. "${NAME}" in a value stands for a
 	// variable of the bot.
-	Headers map[string]Secret `yaml:"headers,omitempty"`
+	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
 	// AllowPrivate lets the host of URL have a private address. An address that is
 	// one, a name without a dot, and names such as mcp.internal need it not: they
 	// can mean nothing else.
@@ -84,29 +85,6 @@ var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// Secret is a setting that is never shown.
-type Secret string
-
-// masked is what is shown of a secret.
-const masked = "••••"
-
-// String masks the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return masked
-}
-
-// GoString masks the value in %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalYAML masks the value.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
-
-// MarshalText masks the value in JSON and other texts.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // Secrets returns the values that must never be shown: of headers, and of those
 // variables whose name or look says that they are secret. The environment's values
 // stand in the place of ${NAME}.
@@ -119,11 +97,11 @@ func (c Config) Secrets() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
 		for _, value := range s.Headers {
-			value := filled(value, lookup)
+			value, _ := filled(value, lookup)
 			out = append(append(out, value), strings.Fields(value)...)
 		}
 		for key, value := range s.Env {
-			if value := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
+			if value, _ := filled(value, lookup); secretName.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
 			}
 		}
@@ -146,12 +124,17 @@ func looksSecret(value string) bool {
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// filled puts what the environment has in the place of ${NAME}.
-func filled(value Secret, lookup func(string) (string, bool)) string {
-	return reference.ReplaceAllStringFunc(string(value), func(ref string) string {
-		found, _ := lookup(ref[2 : len(ref)-1])
+// filled puts what the environment has in the place of ${NAME}. missing is a reference to
+// what it does not have.
+func filled(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
+	text = reference.ReplaceAllStringFunc(string(value), func(ref string) string {
+		found, ok := lookup(ref[2 : len(ref)-1])
+		if !ok {
+			missing = ref
+		}
 		return found
 	})
+	return text, missing
 }
 
 // Validate checks the servers without starting or reaching any. The error names

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups/mcp"
 )
 
@@ -69,10 +70,10 @@ mcp: server "b": trust: "z" is none of hints, none, full`
 
 func TestSecretsAreNeverShown(t *testing.T) {
 	cfg := mcp.Config{Servers: map[string]mcp.Server{
-		"x": {Command: "a", PassEnv: []string{"X_TOKEN", "LANG"}, Env: map[string]mcp.Secret{
+		"x": {Command: "a", PassEnv: []string{"X_TOKEN", "LANG"}, Env: map[string]redact.Secret{
 			"A_KEY": "hidden-1", "B_KEY": "", "MODE": "information", "FOLDER": "/srv/data/2026", "LOOKS": "hidden1234567890", "DB_PASS": "${OTHER}-5",
 		}},
-		"y": {URL: "http://a", Headers: map[string]mcp.Secret{"A": "Bearer hidden-2"}},
+		"y": {URL: "http://a", Headers: map[string]redact.Secret{"A": "Bearer hidden-2"}},
 	}, LookupEnv: func(name string) (string, bool) { return "hidden-" + name, true }}
 	asYAML, err := yaml.Marshal(cfg)
 	must(t, err)

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"time"
+	"oneclaw/internal/retry"
 )
 
 // reload reads the list again.
@@ -66,9 +66,7 @@ func (s *server) discover(ctx context.Context, slots chan struct{}) {
 		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
 			return
 		}
-		select {
-		case <-time.After(time.Until(s.status().Retry)):
-		case <-ctx.Done():
+		if retry.Wait(ctx, s.status().Retry.Sub(s.now())) != nil {
 			return
 		}
 	}

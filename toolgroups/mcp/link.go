@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -134,6 +135,9 @@ func (l *link) cause(err error) error {
 func reason(err error) error {
 	if errors.Is(guard.Reason(err), guard.ErrAddress) {
 		return fmt.Errorf("%w; if that is meant, set allow_private for the server", guard.ErrAddress)
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return errTooLarge
 	}
 	return guard.Reason(err)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"oneclaw/internal/folder"
 	"os"
 	"path/filepath"
 
@@ -121,44 +122,32 @@ type cache struct {
 // read returns the list that is kept and its digest, and false where there is none
 // for the server as it is configured now.
 func (c cache) read() (l list, sum digest, ok bool, err error) {
-	if c.path == "" {
-		return list{}, digest{}, false, nil
-	}
 	data, err := os.ReadFile(c.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return list{}, digest{}, false, nil
+	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
+		return l, sum, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &l)
 	}
 	if err != nil {
-		return list{}, digest{}, false, fmt.Errorf("read the tool list: %w", err)
-	}
-	if err := json.Unmarshal(data, &l); err != nil {
-		return list{}, digest{}, false, fmt.Errorf("read the tool list %s: %w", c.path, err)
+		return list{}, sum, false, fmt.Errorf("read the tool list %s: %w", filepath.Base(c.path), err)
 	}
 	if l.Fingerprint != c.fingerprint {
-		return list{}, digest{}, false, nil
+		return list{}, sum, false, nil
 	}
 	return l, sha256.Sum256(data), true, nil
 }
 
-// write replaces the file in one step, so that a crash leaves the old or the new.
-func (c cache) write(data []byte) (err error) {
+// write keeps the list.
+func (c cache) write(data []byte) error {
 	if c.path == "" || len(data) > maxCache {
 		return nil
 	}
-	dir := filepath.Dir(c.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return fmt.Errorf("keep the tool list: %w", err)
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(c.path)+"-*")
-	if err != nil {
+	if err := folder.Replace(c.path, data); err != nil {
 		return fmt.Errorf("keep the tool list: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.path)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the tool list: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

@@ -33,8 +33,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-
 	"oneclaw/toolgroups"
 )
 
@@ -76,13 +74,12 @@ type Config struct {
 	// Changed is called when what Groups returns has changed. It may call Groups,
 	// and nothing of this package waits for a lock meanwhile. nil means nobody asks.
 	Changed func() `yaml:"-"`
-	// OAuth returns what authorizes the requests to an HTTP server, or nil. nil
-	// means that no server needs it.
-	OAuth func(server string) auth.OAuthHandler `yaml:"-"`
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver `yaml:"-"`
 	// LookupEnv finds variables of the environment. nil means [os.LookupEnv].
 	LookupEnv func(name string) (string, bool) `yaml:"-"`
+	// Now is the clock. nil means time.Now.
+	Now func() time.Time `yaml:"-"`
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger `yaml:"-"`
 }
@@ -111,6 +108,9 @@ func New(cfg Config) (*Client, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.LookupEnv == nil {
 		cfg.LookupEnv = os.LookupEnv
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	c := &Client{}
 	var errs []error

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,22 +11,17 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"oneclaw/internal/runes"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Bounds of one result.
 const (
 	maxFiles     = 10
 	maxFileBytes = 20 << 20
-	// maxInline is how many characters of text go to the model; what is longer is
-	// kept in a file that it can read. It leaves room for the line that says so.
-	maxInline = toolgroups.MaxText - 1000
 )
 
 // answer collects what a result holds.
@@ -55,7 +49,7 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	if text == "" {
 		text = "Done. The server returned nothing."
 	}
-	return toolgroups.Result{Text: a.inline(text), Files: a.files}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.now()), Files: a.files}, nil
 }
 
 // add takes one piece of content.
@@ -93,10 +87,8 @@ func (a *answer) structured(v any) {
 	if v == nil {
 		return
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	shown, err := toolgroups.EncodeJSON(v)
+	if err != nil {
 		a.texts = append(a.texts, "[structured content that cannot be shown]")
 		return
 	}
@@ -106,7 +98,7 @@ func (a *answer) structured(v any) {
 			return
 		}
 	}
-	a.texts = append(a.texts, strings.TrimSpace(b.String()))
+	a.texts = append(a.texts, string(shown))
 }
 
 // keep writes a file into the workspace and names it in the text.
@@ -133,88 +125,30 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	case a.bytes+len(data) > maxFileBytes:
 		return "", fmt.Errorf("only %d bytes of a result are kept", maxFileBytes)
 	}
-	root, err := workspace.OpenWithin(a.scope.Workspace, a.scope.Quota, a.scope.Reserve)
-	if err != nil {
-		return "", errors.New("the workspace cannot be opened")
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
 	sum := sha256.Sum256(data)
 	tool := notInName.ReplaceAllString(a.tool, "_")
 	name = fmt.Sprintf("mcp/%s/%s-%s%s", a.server, tool[:min(len(tool), maxName)], hex.EncodeToString(sum[:])[:8], ext)
-	if err := root.WriteFile(name, data, false); err != nil {
+	if _, err := files.Save(a.scope, name, data); err != nil {
 		return "", fmt.Errorf("it could not be written: %w", err)
 	}
 	a.bytes += len(data)
 	return name, nil
 }
 
-// inline cuts a text that is too long for the model, and keeps the whole in a file.
-func (a *answer) inline(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	count := utf8.RuneCountInString(text)
-	if count <= maxInline {
-		return text
-	}
-	where := "the rest is lost"
-	if name, err := a.write(".txt", []byte(text)); err == nil {
-		where = "the whole is in " + name
-	}
-	head, _ := runes.Split(text, maxInline)
-	return fmt.Sprintf("%s\n[cut: the first %d of %d characters; %s]", head, maxInline, count, where)
+// extensions are those of the common kinds. The system's table is not asked: it differs
+// from host to host.
+var extensions = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/jpg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
+	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/wave": ".wav", "audio/x-wav": ".wav",
+	"audio/ogg": ".ogg", "application/ogg": ".ogg", "video/mp4": ".mp4",
+	"application/pdf": ".pdf", "application/json": ".json", "application/zip": ".zip",
+	"application/gzip": ".gz", "application/x-gzip": ".gz",
+	"text/csv": ".csv", "text/html": ".html", "text/plain": ".txt", "text/markdown": ".txt",
 }
 
 // extension is that of the kind that the server names, or that the data shows.
 func extension(kind string, data []byte) string {
-	if known := extensionOf(kind); known != "" {
-		return known
-	}
-	return cmp.Or(extensionOf(http.DetectContentType(data)), ".bin")
-}
-
-// extensionOf knows the common kinds. The system's table is not asked: it differs
-// from host to host.
-func extensionOf(kind string) string {
-	base, _, err := mime.ParseMediaType(kind)
-	if err != nil {
-		return ""
-	}
-	switch base {
-	case "image/png":
-		return ".png"
-	case "image/jpeg", "image/jpg":
-		return ".jpg"
-	case "image/gif":
-		return ".gif"
-	case "image/webp":
-		return ".webp"
-	case "audio/mpeg", "audio/mp3":
-		return ".mp3"
-	case "audio/wav", "audio/wave", "audio/x-wav":
-		return ".wav"
-	case "audio/ogg", "application/ogg":
-		return ".ogg"
-	}
-	return otherExtension(base)
-}
-
-func otherExtension(base string) string {
-	switch base {
-	case "video/mp4":
-		return ".mp4"
-	case "application/pdf":
-		return ".pdf"
-	case "application/json":
-		return ".json"
-	case "application/zip":
-		return ".zip"
-	case "application/gzip", "application/x-gzip":
-		return ".gz"
-	case "text/csv":
-		return ".csv"
-	case "text/html":
-		return ".html"
-	case "text/plain", "text/markdown":
-		return ".txt"
-	}
-	return ""
+	named, _, _ := mime.ParseMediaType(kind)
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	return cmp.Or(extensions[named], extensions[found], ".bin")
 }

@@ -49,13 +49,11 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 	if _, ok := top["required"].([]any); !ok {
 		delete(top, "required")
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(top); err != nil {
+	flat, err := toolgroups.EncodeJSON(top)
+	if err != nil {
 		return nil, err
 	}
-	return toolgroups.NormalizeParameters(b.Bytes())
+	return toolgroups.NormalizeParameters(flat)
 }
 
 // dereference puts the definition that the top refers to in its place.

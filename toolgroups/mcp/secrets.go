@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/redact"
 	"oneclaw/internal/runes"
 )
 
@@ -24,18 +25,11 @@ const maxReason = 300
 var reference = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 // expand puts variables of the environment in the place of ${NAME}.
-func expand(field string, values map[string]Secret, lookup func(string) (string, bool)) (map[string]string, error) {
+func expand(field string, values map[string]redact.Secret, lookup func(string) (string, bool)) (map[string]string, error) {
 	out := make(map[string]string, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		missing := ""
-		out[name] = reference.ReplaceAllStringFunc(string(values[name]), func(ref string) string {
-			value, ok := lookup(ref[2 : len(ref)-1])
-			if !ok {
-				missing = ref
-			}
-			return value
-		})
-		if missing != "" {
+		text, missing := filled(values[name], lookup)
+		if out[name] = text; missing != "" {
 			return nil, fmt.Errorf("%s: %s names %s, which is not set", field, name, missing)
 		}
 		if strings.ContainsAny(out[name], "\r\n\x00") && field == "headers" {
@@ -92,7 +86,7 @@ func newRedactor(env []string, headers map[string]string, address string) redact
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, v := range slices.Compact(values) {
-		pairs = append(pairs, v, masked)
+		pairs = append(pairs, v, redact.Mask)
 	}
 	return redactor{strings.NewReplacer(pairs...)}
 }

@@ -37,6 +37,7 @@ type server struct {
 	redact  redactor
 	log     *slog.Logger
 	changed func()
+	now     func() time.Time
 	idle    time.Duration
 	pauses  *retry.Pauses // guarded by mu, as the failures
 	dial    dialer
@@ -67,7 +68,7 @@ func newServer(cfg Config, name string) (*server, error) {
 	s := &server{
 		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
 		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
-		idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
+		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = parseRole(s.cfg.Role)
 	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
@@ -104,15 +105,8 @@ func (s *server) prepare(cfg Config) error {
 		return err
 	}
 	s.redact = newRedactor(nil, headers, s.cfg.URL)
-	web, err := newWeb(s.cfg, headers, cfg)
-	if err != nil {
-		return err
-	}
-	if cfg.OAuth != nil {
-		web.oauth = cfg.OAuth(s.name)
-	}
-	s.dial = web
-	return nil
+	s.dial, err = newWeb(s.cfg, headers, cfg)
+	return err
 }
 
 func (s *server) snapshot() toolgroups.Group {
@@ -157,7 +151,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
-		case s.attempt == nil && time.Until(s.next) > 0:
+		case s.attempt == nil && s.next.After(s.now()):
 			defer s.mu.Unlock()
 			return nil, s.unavailable()
 		case s.attempt == nil:
@@ -215,7 +209,7 @@ func (s *server) stopTimer() {
 
 // unavailable is what calls get until the next attempt.
 func (s *server) unavailable() error {
-	wait := max(time.Until(s.next), 0).Round(100 * time.Millisecond)
+	wait := max(s.next.Sub(s.now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
 		wait = wait.Round(time.Second)
 	}
@@ -268,7 +262,7 @@ func (s *server) connected(l *link, err error) error {
 func (s *server) fail(err error) {
 	s.failures++
 	wait := s.pauses.Next(0)
-	s.next = time.Now().Add(wait)
+	s.next = s.now().Add(wait)
 	s.reason = s.redact.line(reason(err).Error())
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
 }

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,17 +141,23 @@ func TestADeathInTheMiddleOfACall(t *testing.T) {
 }
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
-	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: 20 * time.Millisecond, MaxRetry: 200 * time.Millisecond})
+	var now clock
+	c := client(t, mcp.Config{
+		Servers: map[string]mcp.Server{"x": child(t, "exit")}, Retry: time.Minute, MaxRetry: 10 * time.Minute, Now: now.now,
+	})
 	var waits []time.Duration
 	for range 5 {
-		began := time.Now()
 		fails(t, c, "x_connect", mcp.CodeUnavailable, "'x'", "exit status 7", "next try in")
 		st := c.Status()[0]
-		waits = append(waits, st.Retry.Sub(began).Truncate(20*time.Millisecond))
-		<-time.After(time.Until(st.Retry))
+		fails(t, c, "x_connect", mcp.CodeUnavailable, "exit status 7") // and does not try before
+		if again := c.Status()[0]; again.Retry != st.Retry {
+			t.Errorf("tried before its time: %s, then %s", st.Retry, again.Retry)
+		}
+		waits = append(waits, st.Retry.Sub(now.now()))
+		now.pass(waits[len(waits)-1])
 	}
-	if first, last := waits[0], waits[4]; first < 20*time.Millisecond || last < 100*time.Millisecond {
-		t.Errorf("waits of %s: they do not grow", waits)
+	if first, last := waits[0], waits[4]; first < time.Minute || last < 5*time.Minute || slices.Max(waits) > 10*time.Minute {
+		t.Errorf("waits of %s: they do not grow, or beyond the limit", waits)
 	}
 }
 

@@ -79,10 +79,12 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 		return g
 	}
 	seen := map[string]bool{}
+	var names []string
 	for _, e := range l.Tools {
 		if !s.cfg.offers(e.Name) {
 			continue
 		}
+		names = append(names, clean(e.Name, maxName))
 		t, err := s.tool(e)
 		switch {
 		case err != nil:
@@ -95,21 +97,9 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 		}
 	}
 	slices.SortFunc(g.Tools, func(a, b toolgroups.Tool) int { return strings.Compare(a.Name, b.Name) })
-	if g.Description == "" {
-		g.Description = "Tools of the MCP server " + s.name + ": " + strings.Join(namesOf(l.Tools, s.cfg), ", ")
-	}
-	return g
-}
-
-func namesOf(tools []entry, cfg Server) []string {
-	var names []string
-	for _, e := range tools {
-		if cfg.offers(e.Name) {
-			names = append(names, clean(e.Name, maxName))
-		}
-	}
 	slices.Sort(names)
-	return names
+	g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name+": "+strings.Join(names, ", "))
+	return g
 }
 
 // tool makes one tool out of an entry.

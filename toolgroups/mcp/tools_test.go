@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneclaw/internal/redact"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 )
@@ -13,7 +14,7 @@ import (
 // raw is a server whose tools array is given.
 func raw(t testing.TB, tools string) mcp.Server {
 	s := child(t, "raw")
-	s.Env["RAW_TOOLS"] = mcp.Secret(tools)
+	s.Env["RAW_TOOLS"] = redact.Secret(tools)
 	return s
 }
 

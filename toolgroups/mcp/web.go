@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"oneclaw/internal/guard"
@@ -26,7 +24,6 @@ type web struct {
 	endpoint string
 	client   *http.Client
 	base     *http.Transport
-	oauth    auth.OAuthHandler
 	max      int
 }
 
@@ -99,7 +96,6 @@ func (d *web) open(context.Context) (sdk.Transport, func() error, error) {
 		Endpoint:     d.endpoint,
 		HTTPClient:   d.client,
 		MaxRetries:   2,
-		OAuthHandler: d.oauth,
 		MaxEventSize: d.max,
 	}, func() error { return nil }, nil
 }
@@ -131,22 +127,7 @@ func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || kind != "text/event-stream" {
-		resp.Body = &bounded{ReadCloser: resp.Body, left: c.max}
+		resp.Body = http.MaxBytesReader(nil, resp.Body, c.max)
 	}
 	return resp, nil
-}
-
-// bounded is a body that fails beyond a limit.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements [io.Reader].
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
 }

@@ -25,12 +25,7 @@ var manifest []byte
 
 // Tool makes the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
-	handlers := map[string]toolgroups.Handler{"save_memory": toolgroups.Typed(m.save)}
-	parsed, errs := toolgroups.ParseManifest("save_memory", manifest, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("memory: %w", errors.Join(errs...))
-	}
-	return *parsed.Tool, nil
+	return toolgroups.ToolOf("save_memory", manifest, toolgroups.Typed(m.save))
 }
 
 // saveArgs are the arguments of save_memory.

@@ -24,7 +24,7 @@ var (
 // the longest text.
 const maxAnswer = 64 << 20
 
-// engine has documents read by children, at most workers at once.
+// engine reads documents in children, as many at once as it has slots.
 type engine struct {
 	command []string
 	setup   setup

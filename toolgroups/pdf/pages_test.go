@@ -42,15 +42,6 @@ func TestParsePages(t *testing.T) {
 	}
 }
 
-func TestSelectionFrom(t *testing.T) {
-	s := selection{{1, 3}, {5, 5}, {7, 9}}
-	for page, want := range map[int]string{1: "1-3,5,7-9", 2: "2-3,5,7-9", 4: "5,7-9", 8: "8-9", 10: ""} {
-		if got := s.from(page).String(); got != want {
-			t.Errorf("from(%d) = %s, want %s", page, got, want)
-		}
-	}
-}
-
 // FuzzPageRange holds the parser against the plainest reading of a selection.
 func FuzzPageRange(f *testing.F) {
 	for _, s := range []string{"3", "1-5", "1,3,5-7", "5-1", "", ",", "1-", "9999999999", "1,1,1", " 2 "} {
@@ -62,8 +53,8 @@ func FuzzPageRange(f *testing.F) {
 		if err != nil {
 			return
 		}
-		pages := slices.Collect(got.pages())
-		if len(pages) == 0 || len(pages) != got.size() || !slices.IsSorted(pages) ||
+		pages := slices.Clone(got)
+		if len(pages) == 0 || !slices.IsSorted(pages) ||
 			len(slices.Compact(slices.Clone(pages))) != len(pages) || pages[0] < 1 || pages[len(pages)-1] > count {
 			t.Fatalf("%q of %d: %v", text, count, pages)
 		}
@@ -71,8 +62,8 @@ func FuzzPageRange(f *testing.F) {
 		if err != nil || !slices.Equal(again, got) {
 			t.Fatalf("%q became %q, which reads as %v, %v", text, got, again, err)
 		}
-		if n := strings.Count(text, ",") + 1; len(got) > n {
-			t.Fatalf("%q: %d spans from %d parts", text, len(got), n)
+		if n := strings.Count(text, ","); strings.Count(got.String(), ",") > n {
+			t.Fatalf("%q became %q, which has more parts", text, got)
 		}
 	})
 }

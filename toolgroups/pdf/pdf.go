@@ -93,10 +93,12 @@ func New(cfg Config) (*PDF, error) {
 		maxPixels: cmp.Or(cfg.MaxPixels, DefaultMaxPixels),
 		log:       log,
 	}
-	if err := p.build(); err != nil {
-		return nil, fmt.Errorf("pdf: manifest: %w", err)
-	}
-	return p, nil
+	p.group, err = toolgroups.GroupOf("pdf", manifest, map[string]toolgroups.Handler{
+		"pdf_info":         toolgroups.Typed(p.info),
+		"pdf_extract_text": toolgroups.Typed(p.extractText),
+		"pdf_render_page":  toolgroups.Typed(p.renderPage),
+	})
+	return p, err
 }
 
 // Group returns the three tools.

@@ -9,15 +9,14 @@ import (
 
 	"oneclaw/internal/runes"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 const (
 	// maxChars is the most that is extracted by one call.
 	maxChars = 5_000_000
-	// noticeRoom is kept free in a result for its header and notices.
-	noticeRoom = 1_000
 	// inline is how much text a result holds; more goes into a file.
-	inline = toolgroups.MaxText - noticeRoom
+	inline = files.Inline
 )
 
 // textArgs are the arguments of pdf_extract_text.
@@ -35,7 +34,7 @@ type extraction struct {
 	body     strings.Builder
 	chars    int
 	blank    selection // pages without text
-	stopped  int       // the first page that is not or not wholly there; 0 means all are
+	rest     selection // pages that are not or not wholly there
 	late     bool      // it was stopped by time, not by length
 }
 
@@ -91,8 +90,8 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // read collects the text page by page until the limit is reached.
 func (x *extraction) read(ctx context.Context, doc *remote) error {
-	for page := range x.selected.pages() {
-		x.stopped = page
+	for i, page := range x.selected {
+		x.rest = x.selected[i:]
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -106,7 +105,7 @@ func (x *extraction) read(ctx context.Context, doc *remote) error {
 			return err
 		}
 		if text == "" && total <= room {
-			x.skip(page)
+			x.blank = append(x.blank, page)
 			continue
 		}
 		x.body.WriteString(head + text + "\n")
@@ -115,17 +114,8 @@ func (x *extraction) read(ctx context.Context, doc *remote) error {
 			return nil
 		}
 	}
-	x.stopped = 0
+	x.rest = nil
 	return nil
-}
-
-// skip notes a page without text.
-func (x *extraction) skip(page int) {
-	if n := len(x.blank); n > 0 && x.blank[n-1].last == page-1 {
-		x.blank[n-1].last = page
-		return
-	}
-	x.blank = append(x.blank, span{page, page})
 }
 
 // result puts the text together with what must be said about it.
@@ -135,8 +125,8 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	notices := x.notices()
 	if first, rest := runes.Split(body, inline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
-		if err := save(call, name, []byte(head+body+notices)); err != nil {
-			return toolgroups.Result{}, err
+		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
+			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
 		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
 		body = first
@@ -147,14 +137,13 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 // notices says what is missing in the text.
 func (x *extraction) notices() string {
 	var b strings.Builder
-	if x.stopped > 0 {
+	if len(x.rest) > 0 {
 		why := fmt.Sprintf("after %d characters", x.chars)
 		if x.late {
 			why = "because the time was over"
 		}
-		rest := x.selected.from(x.stopped)
 		fmt.Fprintf(&b, "\n[Truncated %s, at page %d; %d of %d selected pages are missing or cut. Go on with pages %q.]",
-			why, x.stopped, rest.size(), x.selected.size(), oneLine(rest.String()))
+			why, x.rest[0], len(x.rest), len(x.selected), oneLine(x.rest.String()))
 	}
 	switch {
 	case x.body.Len() == 0 && len(x.blank) > 0:

@@ -17,6 +17,7 @@ import (
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // Codes of errors of this family.
@@ -40,20 +41,6 @@ const maxName = 150
 // maxValue bounds a property of a document in a result, in characters.
 const maxValue = 300
 
-// build makes the group out of the manifest.
-func (p *PDF) build() error {
-	m, errs := toolgroups.ParseManifest("pdf", manifest, map[string]toolgroups.Handler{
-		"pdf_info":         toolgroups.Typed(p.info),
-		"pdf_extract_text": toolgroups.Typed(p.extractText),
-		"pdf_render_page":  toolgroups.Typed(p.renderPage),
-	}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	p.group = *m.Group
-	return nil
-}
-
 // source is a PDF file of a workspace. It must be closed.
 type source struct {
 	rel  string // path in the workspace
@@ -73,29 +60,29 @@ func (s source) base() string {
 	return cmp.Or(base, "document")
 }
 
-// load reads the file that a call names.
+// load opens the file that a call names.
 func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
-	root, err := workspace.Open(call.Workspace)
-	if err != nil {
-		return source{}, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	rel, err := root.Rel(name)
+	err = files.Use(call.Scope, func(root *workspace.Root) error {
+		rel, err := root.Rel(name)
+		if err != nil {
+			return err
+		}
+		if s.file, err = root.Open(rel); err != nil {
+			return err
+		}
+		info, err := s.file.Stat()
+		if err == nil && info.Size() > p.maxFile {
+			err = workspace.ErrTooLarge
+		}
+		if err != nil {
+			return errors.Join(err, s.file.Close())
+		}
+		s.rel, s.size = filepath.ToSlash(rel), info.Size()
+		return nil
+	})
 	if err != nil {
 		return source{}, p.fileError(name, err)
 	}
-	file, err := root.Open(rel)
-	if err != nil {
-		return source{}, p.fileError(name, err)
-	}
-	info, err := file.Stat()
-	if err == nil && info.Size() > p.maxFile {
-		err = workspace.ErrTooLarge
-	}
-	if err != nil {
-		return source{}, p.fileError(name, errors.Join(err, file.Close()))
-	}
-	s = source{rel: filepath.ToSlash(rel), file: file, size: info.Size()}
 	if s.size == 0 {
 		s.close()
 		return source{}, toolgroups.Errorf(CodePDF, "'%s' is empty, not a PDF.", s.name())
@@ -104,22 +91,16 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 }
 
 func (p *PDF) fileError(name string, err error) error {
-	name = oneLine(name)
+	code := CodePDF
 	switch {
 	case errors.Is(err, workspace.ErrEmptyPath):
-		return toolgroups.Errorf(toolgroups.CodeInvalid, "'path' is empty. Give the path of a PDF file.")
-	case errors.Is(err, workspace.ErrOutside):
-		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' is outside the workspace. Use a path inside it.", name)
-	case errors.Is(err, fs.ErrPermission):
-		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' may not be read.", name)
+		code = toolgroups.CodeInvalid
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
+		code = toolgroups.CodeDenied
 	case errors.Is(err, fs.ErrNotExist):
-		return toolgroups.Errorf(CodeFileNotFound, "There is no file '%s' in the workspace.", name)
-	case errors.Is(err, workspace.ErrNotFile):
-		return toolgroups.Errorf(CodePDF, "'%s' is not a file.", name)
-	case errors.Is(err, workspace.ErrTooLarge):
-		return toolgroups.Errorf(CodePDF, "'%s' is larger than the limit of %d bytes.", name, p.maxFile)
+		code = CodeFileNotFound
 	}
-	return toolgroups.Errorf(CodePDF, "'%s' could not be read: %v.", name, err)
+	return toolgroups.Errorf(code, "%s", files.Explain(name, err, p.maxFile))
 }
 
 // read opens the document and runs f with it.
@@ -248,24 +229,11 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
 	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
-	if err := save(call, name, pic.png); err != nil {
-		return toolgroups.Result{}, err
+	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
+		return toolgroups.Result{}, p.fileError(name, err)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),
 		Files: []toolgroups.File{{Path: name, Caption: fmt.Sprintf("%s, page %d", s.name(), in.Page)}},
 	}, nil
-}
-
-// save writes a file that a tool has made.
-func save(call toolgroups.Call, name string, data []byte) (err error) {
-	root, err := workspace.OpenWithin(call.Workspace, call.Quota, call.Reserve)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := root.WriteFile(name, data, false); err != nil {
-		return toolgroups.Errorf(CodePDF, "'%s' could not be written: %v.", name, err)
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -26,7 +25,11 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 		if t.Claimed != nil {
 			t.Claimed.Owner, t.Claimed.Chat = owner, to
 		}
-		if err := s.place(ctx, t); err != nil {
+		if err := s.index(ctx, t); err != nil {
+			return err
+		}
+		// What the new owner has already counts.
+		if err := s.write(ctx, t, storage.Absent, due); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 		if err := s.kv.Delete(ctx, taskKey(from, t.ID), storage.Any); err != nil {
@@ -38,23 +41,6 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 		if err := s.kv.Delete(ctx, dueKey(due, from, t.ID), storage.Any); err != nil {
 			s.log.Warn("old time of a task stays in the index", "task", t.ID, "err", err)
 		}
-	}
-	return nil
-}
-
-// place writes a task that its owner may have already: that one counts then. The index
-// has its times first.
-func (s *Schedule) place(ctx context.Context, t Task) error {
-	data, err := json.Marshal(t)
-	if err != nil {
-		return fmt.Errorf("encode task %s: %w", t.ID, err)
-	}
-	if err := s.index(ctx, t); err != nil {
-		return err
-	}
-	_, err = s.kv.Put(ctx, taskKey(t.Owner, t.ID), data, storage.Absent)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("store task %s: %w", t.ID, err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 		for {
 			for _, err := range changes {
 				if err != nil {
-					s.log.Warn("changes of tasks can not be watched, looking every so often", "err", err)
+					s.log.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
 					break
 				}
 				select {
@@ -85,7 +85,7 @@ type clockwork struct {
 	zone    string
 }
 
-// turn does what is to be done now and returns how long there is nothing to do.
+// turn does what is due and returns how long nothing else is.
 func (c *clockwork) turn(ctx context.Context) time.Duration {
 	now, zone := c.s.now().Round(0), c.s.location().String()
 	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
@@ -108,7 +108,7 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 
 func (c *clockwork) trouble(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.s.log.Error("tasks can not be looked through, trying again", "err", err)
+		c.s.log.Error("tasks cannot be looked through, trying again", "err", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 			return time.Time{}, nil
 		}
 		if err != nil {
-			s.log.Error("task can not be run now, trying again", "key", entry.Key, "err", err)
+			s.log.Error("task cannot be run now, trying again", "key", entry.Key, "err", err)
 		}
 	}
 	return time.Time{}, nil
@@ -154,7 +154,7 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 			if !errors.Is(err, ErrRefused) && s.now().Sub(claim.At) < giveUpAfter {
 				return fmt.Errorf("submit: %w", err)
 			}
-			s.log.Error("run given up: it can not be submitted", "run", claim.Key, "err", err)
+			s.log.Error("run given up: it cannot be submitted", "run", claim.Key, "err", err)
 			fault = "it could not be started"
 		}
 		if err := s.release(ctx, owner, id, claim.Key, fault); err != nil {
@@ -194,7 +194,7 @@ var (
 	errClaimed = errors.New("schedule: claimed a moment ago")
 )
 
-// claim takes the run on for which a task stands in the index, and sets the next. It
+// claim takes on the run that a task stands in the index for, and sets the next. It
 // returns the claim that somebody has left, or nil where there is nothing to run.
 func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) {
 	switch {
@@ -263,7 +263,7 @@ func (s *Schedule) check(ctx context.Context) error {
 		}
 		var t Task
 		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task can not be read and is left alone", "key", entry.Key, "err", err)
+			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
 		if err := s.checkTask(ctx, t); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -69,18 +68,15 @@ func New(cfg Config) (*Schedule, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	m, errs := toolgroups.ParseManifest("scheduled_tasks", manifest, map[string]toolgroups.Handler{
+	var err error
+	s.group, err = toolgroups.GroupOf("scheduled_tasks", manifest, map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.Typed(s.create),
 		"list_scheduled_tasks":  toolgroups.Typed(s.list),
 		"run_scheduled_task":    toolgroups.Typed(s.runNow),
 		"update_scheduled_task": toolgroups.Typed(s.update),
 		"delete_scheduled_task": toolgroups.Typed(s.remove),
-	}, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("schedule: manifest: %w", errors.Join(errs...))
-	}
-	s.group = *m.Group
-	return s, nil
+	})
+	return s, err
 }
 
 // Group returns the five tools.

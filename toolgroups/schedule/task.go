@@ -138,7 +138,7 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 // maxConflicts bounds how often a change is tried again because of others.
 const maxConflicts = 20
 
-// errUnchanged is returned by the function given to change where nothing is to be written.
+// errUnchanged tells change to write nothing.
 var errUnchanged = errors.New("schedule: unchanged")
 
 // change reads a task, has f change it and writes it, again where somebody else was
@@ -211,7 +211,7 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 		}
 		var t Task
 		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task can not be read and is left alone", "key", entry.Key, "err", err)
+			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
 		all = append(all, t)

@@ -204,10 +204,10 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 		return toolgroups.Result{}, err
 	}
 	if err := s.submit(ctx, run); err != nil {
-		s.log.Error("run can not be submitted", "run", run.Key, "err", err)
+		s.log.Error("run cannot be submitted", "run", run.Key, "err", err)
 		undo := context.WithoutCancel(ctx)
 		if err := s.Settled(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
-			s.log.Error("run can not be recorded", "run", run.Key, "err", err)
+			s.log.Error("run cannot be recorded", "run", run.Key, "err", err)
 		}
 		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"oneclaw/internal/workspace"
 	"os"
 	"path"
 	"path/filepath"
@@ -194,22 +195,14 @@ func load(name string, info fs.FileInfo) (s Skill, err error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return Skill{}, withoutPath(err)
+		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err != nil {
-		return Skill{}, withoutPath(err)
+		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
 	}
 	return Parse(data)
-}
-
-// withoutPath keeps the host's folders from the model.
-func withoutPath(err error) error {
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("it can not be read: %w", pathErr.Err)
-	}
-	return err
 }
 
 // merge puts the folder's skills over the built-in ones.

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"strings"
 
 	"oneclaw/internal/runes"
@@ -22,12 +21,7 @@ var manifest []byte
 
 // Tool makes the core tool load_skill.
 func (l *Library) Tool() (toolgroups.Tool, error) {
-	handlers := map[string]toolgroups.Handler{"load_skill": toolgroups.Typed(l.load)}
-	m, errs := toolgroups.ParseManifest("load_skill", manifest, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Tool{}, fmt.Errorf("skills: %w", errors.Join(errs...))
-	}
-	return *m.Tool, nil
+	return toolgroups.ToolOf("load_skill", manifest, toolgroups.Typed(l.load))
 }
 
 // loadArgs are the arguments of load_skill.
@@ -46,7 +40,7 @@ func (l *Library) load(_ context.Context, _ toolgroups.Call, in loadArgs) (toolg
 		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", shown(name), l.names())
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
-			"The skill '%s' can not be used: %v. Go on without it and tell the user.", shown(name), err)
+			"The skill '%s' cannot be used: %v. Go on without it and tell the user.", shown(name), err)
 	}
 	return toolgroups.Result{Text: s.Text()}, nil
 }

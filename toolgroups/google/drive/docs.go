@@ -3,14 +3,14 @@ package drive
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"google.golang.org/api/docs/v1"
 
 	"oneclaw/toolgroups/google/service"
 )
 
-func docsGroup() service.Group {
+// Docs is the group of the tools for documents.
+func Docs() service.Group {
 	return service.Group{
 		Name:      "google_docs",
 		Scopes:    []string{docs.DocumentsScope},
@@ -28,18 +28,25 @@ func docsGroup() service.Group {
 	}
 }
 
+// docsArgs are the arguments of the tools; each takes those that its schema names.
 type docsArgs struct {
-	Document string `json:"document_id"`
+	Document string            `json:"document_id"`
+	Title    string            `json:"title"`
+	Text     string            `json:"text"`
+	Index    *int64            `json:"index"`
+	Start    int64             `json:"start_index"`
+	End      int64             `json:"end_index"`
+	Find     string            `json:"find_text"`
+	Replace  string            `json:"replace_text"`
+	Case     bool              `json:"match_case"`
+	Requests []json.RawMessage `json:"requests"`
 }
 
 func docsGet(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
 	return api.Documents.Get(in.Document).Context(ctx).Do()
 }
 
-func docsCreate(ctx context.Context, api *docs.Service, _ *service.Conn, in struct {
-	Title string `json:"title"`
-},
-) (any, error) {
+func docsCreate(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
 	// The styles of a new document are many and say nothing.
 	return api.Documents.Create(&docs.Document{Title: in.Title}).Context(ctx).
 		Fields("documentId", "title", "revisionId", "body").Do()
@@ -50,13 +57,7 @@ func docsUpdate[T any](ctx context.Context, api *docs.Service, c *service.Conn, 
 	return service.BatchUpdate(ctx, c, api.BasePath+"v1/documents/", "documentId", id, updates...)
 }
 
-type docsInsertArgs struct {
-	docsArgs
-	Text  string `json:"text"`
-	Index *int64 `json:"index"`
-}
-
-func docsInsertText(ctx context.Context, api *docs.Service, c *service.Conn, in docsInsertArgs) (any, error) {
+func docsInsertText(ctx context.Context, api *docs.Service, c *service.Conn, in docsArgs) (any, error) {
 	at := int64(1)
 	if in.Index != nil {
 		at = *in.Index
@@ -72,7 +73,7 @@ func docsInsertText(ctx context.Context, api *docs.Service, c *service.Conn, in 
 	})
 }
 
-func docsAppendText(ctx context.Context, api *docs.Service, c *service.Conn, in docsInsertArgs) (any, error) {
+func docsAppendText(ctx context.Context, api *docs.Service, c *service.Conn, in docsArgs) (any, error) {
 	if in.Text == "" {
 		return nil, service.Invalidf("'text' is empty")
 	}
@@ -81,22 +82,11 @@ func docsAppendText(ctx context.Context, api *docs.Service, c *service.Conn, in 
 	})
 }
 
-type docsBatchArgs struct {
-	docsArgs
-	Requests []json.RawMessage `json:"requests"`
-}
-
-func docsBatchUpdate(ctx context.Context, api *docs.Service, c *service.Conn, in docsBatchArgs) (any, error) {
+func docsBatchUpdate(ctx context.Context, api *docs.Service, c *service.Conn, in docsArgs) (any, error) {
 	return docsUpdate(ctx, api, c, in.Document, in.Requests...)
 }
 
-type docsRangeArgs struct {
-	docsArgs
-	Start int64 `json:"start_index"`
-	End   int64 `json:"end_index"`
-}
-
-func docsDeleteRange(ctx context.Context, api *docs.Service, c *service.Conn, in docsRangeArgs) (any, error) {
+func docsDeleteRange(ctx context.Context, api *docs.Service, c *service.Conn, in docsArgs) (any, error) {
 	if in.Start < 1 || in.End <= in.Start {
 		return nil, service.Invalidf("'start_index' must be at least 1 and 'end_index' greater than it")
 	}
@@ -105,46 +95,24 @@ func docsDeleteRange(ctx context.Context, api *docs.Service, c *service.Conn, in
 	})
 }
 
-type docsReplaceArgs struct {
-	docsArgs
-	Find    string `json:"find_text"`
-	Replace string `json:"replace_text"`
-	Case    bool   `json:"match_case"`
-}
-
-// docsReplaced is the result of docs_find_replace, with the count also where it is 0.
-type docsReplaced struct {
-	Document string             `json:"documentId"`
-	Replies  []docsReplacedOnce `json:"replies"`
-}
-
-type docsReplacedOnce struct {
-	All struct {
-		Count int64 `json:"occurrencesChanged"`
-	} `json:"replaceAllText"`
-}
-
-func docsFindReplace(ctx context.Context, api *docs.Service, c *service.Conn, in docsReplaceArgs) (any, error) {
+func docsFindReplace(ctx context.Context, api *docs.Service, _ *service.Conn, in docsArgs) (any, error) {
 	if in.Find == "" {
 		return nil, service.Invalidf("'find_text' is empty")
 	}
-	answer, err := docsUpdate(ctx, api, c, in.Document, docs.Request{
-		ReplaceAllText: &docs.ReplaceAllTextRequest{
-			ContainsText:    &docs.SubstringMatchCriteria{Text: in.Find, MatchCase: in.Case},
-			ReplaceText:     in.Replace,
-			ForceSendFields: []string{"ReplaceText"},
-		},
-	})
+	replace := &docs.Request{ReplaceAllText: &docs.ReplaceAllTextRequest{
+		ContainsText:    &docs.SubstringMatchCriteria{Text: in.Find, MatchCase: in.Case},
+		ReplaceText:     in.Replace,
+		ForceSendFields: []string{"ReplaceText"},
+	}}
+	answer, err := api.Documents.BatchUpdate(in.Document, &docs.BatchUpdateDocumentRequest{Requests: []*docs.Request{replace}}).
+		Context(ctx).Fields("documentId,replies").Do()
 	if err != nil {
 		return nil, err
 	}
-	raw, ok := answer.(json.RawMessage)
-	if !ok {
-		return answer, nil
+	for _, r := range answer.Replies {
+		if r.ReplaceAllText != nil {
+			r.ReplaceAllText.ForceSendFields = []string{"OccurrencesChanged"} // None is an answer too.
+		}
 	}
-	out := docsReplaced{Replies: []docsReplacedOnce{}}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	return out, nil
+	return answer, nil
 }

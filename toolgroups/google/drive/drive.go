@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -26,7 +27,8 @@ const (
 	driveRoot             = "root"
 )
 
-func driveGroup() service.Group {
+// Drive is the group of the tools for files.
+func Drive() service.Group {
 	return service.Group{
 		Name:      "google_drive",
 		Scopes:    []string{drive.DriveScope},
@@ -49,6 +51,24 @@ func driveGroup() service.Group {
 			"drivePermissions":     service.With(drive.NewService, drivePermissions),
 		},
 	}
+}
+
+// driveArgs are the arguments of the tools; each takes those that its schema names.
+type driveArgs struct {
+	File       string `json:"file_id"`
+	Query      string `json:"query"`
+	MaxResults int    `json:"max_results"`
+	Token      string `json:"page_token"`
+	Parent     string `json:"parent_id"`
+	NewParent  string `json:"new_parent_id"`
+	Name       string `json:"name"`
+	NewName    string `json:"new_name"`
+	MimeType   string `json:"mime_type"`
+	Upload     string `json:"file_path"`
+	Save       string `json:"save_path"`
+	Email      string `json:"email"`
+	Role       string `json:"role"`
+	Notify     *bool  `json:"send_notification"`
 }
 
 // driveFiles is the result of the lists.
@@ -75,14 +95,7 @@ func driveQuote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-type driveListArgs struct {
-	Query      string `json:"query"`
-	Parent     string `json:"parent_id"`
-	MaxResults int    `json:"max_results"`
-	Token      string `json:"page_token"`
-}
-
-func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveListArgs) (any, error) {
+func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	query := "trashed=false"
 	if in.Parent != "" {
 		query += " and " + driveQuote(in.Parent) + " in parents"
@@ -94,11 +107,6 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in
 	return driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 }
 
-type driveSearchArgs struct {
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
-}
-
 // driveShared is driveFiles without a token, for tools that take none. More says
 // that the maximum cut the list.
 type driveShared struct {
@@ -106,27 +114,24 @@ type driveShared struct {
 	More  bool          `json:"more,omitempty"`
 }
 
-func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
+func driveSearch(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
 		return nil, service.Invalidf("'query' is empty")
 	}
 	text := driveQuote(in.Query)
-	found, err := driveList(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", "",
-		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveFound(ctx, api, "(name contains "+text+" or fullText contains "+text+") and trashed=false", in)
+}
+
+func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
+	return driveFound(ctx, api, "sharedWithMe and trashed=false", in)
+}
+
+func driveFound(ctx context.Context, api *drive.Service, query string, in driveArgs) (any, error) {
+	found, err := driveList(ctx, api, query, "", service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
 	return driveShared{found.Files, found.Next != ""}, err
 }
 
-func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, in driveSearchArgs) (any, error) {
-	found, err := driveList(ctx, api, "sharedWithMe and trashed=false", "",
-		service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
-	return driveShared{found.Files, found.Next != ""}, err
-}
-
-type driveFileArgs struct {
-	File string `json:"file_id"`
-}
-
-func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	return driveMetadata(ctx, api, in.File)
 }
 
@@ -134,28 +139,17 @@ func driveMetadata(ctx context.Context, api *drive.Service, id string) (*drive.F
 	return api.Files.Get(id).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
 
-// driveQuota is the result of drive_get_storage_quota, bytes as texts. Without a
-// limit the account has none.
-type driveQuota struct {
-	Limit   int64 `json:"limit,omitempty,string"`
-	Usage   int64 `json:"usage,string"`
-	InDrive int64 `json:"usageInDrive,string"`
-	InTrash int64 `json:"usageInDriveTrash,string"`
-}
-
 func driveGetStorageQuota(ctx context.Context, api *drive.Service, _ *service.Conn, _ struct{}) (any, error) {
 	about, err := api.About.Get().Context(ctx).Fields("storageQuota").Do()
 	if err != nil {
 		return nil, err
 	}
-	var out driveQuota
-	if q := about.StorageQuota; q != nil {
-		out = driveQuota{q.Limit, q.Usage, q.UsageInDrive, q.UsageInDriveTrash}
-	}
-	return out, nil
+	quota := cmp.Or(about.StorageQuota, &drive.AboutStorageQuota{})
+	quota.ForceSendFields = []string{"Usage", "UsageInDrive", "UsageInDriveTrash"} // Without a limit the account has none.
+	return quota, nil
 }
 
-func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	call := api.Permissions.List(in.File).Context(ctx).SupportsAllDrives(true).
 		Fields(googleapi.Field("permissions("+drivePermissionFields+")"), "nextPageToken")
 	size := func(n int64) *drive.PermissionsListCall { return call.PageSize(min(n, drivePermissionsPage)) }

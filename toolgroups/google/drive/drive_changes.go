@@ -10,12 +10,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-type driveFolderArgs struct {
-	Name   string `json:"name"`
-	Parent string `json:"parent_id"`
-}
-
-func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFolderArgs) (any, error) {
+func driveCreateFolder(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	folder := &drive.File{Name: in.Name, MimeType: driveFolder, Parents: driveParents(in.Parent)}
 	return api.Files.Create(folder).Context(ctx).SupportsAllDrives(true).Fields(driveFields).Do()
 }
@@ -28,40 +23,19 @@ func driveParents(id string) []string {
 	return []string{id}
 }
 
-// driveTrashed is the result of drive_delete_file.
-type driveTrashed struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Trashed bool   `json:"trashed"`
-}
-
-func driveDeleteFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveFileArgs) (any, error) {
+func driveDeleteFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	// The method "delete" of the API would not go by way of the trash.
-	f, err := api.Files.Update(in.File, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
+	return api.Files.Update(in.File, &drive.File{Trashed: true}).Context(ctx).SupportsAllDrives(true).
 		Fields("id,name,trashed").Do()
-	if err != nil {
-		return nil, err
-	}
-	return driveTrashed{f.Id, f.Name, f.Trashed}, nil
 }
 
-type driveRenameArgs struct {
-	File string `json:"file_id"`
-	Name string `json:"new_name"`
-}
-
-func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveRenameArgs) (any, error) {
-	return api.Files.Update(in.File, &drive.File{Name: in.Name}).Context(ctx).SupportsAllDrives(true).
+func driveRenameFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
+	return api.Files.Update(in.File, &drive.File{Name: in.NewName}).Context(ctx).SupportsAllDrives(true).
 		Fields(driveFields).Do()
 }
 
-type driveMoveArgs struct {
-	File   string `json:"file_id"`
-	Parent string `json:"new_parent_id"`
-}
-
-func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveMoveArgs) (any, error) {
-	target := in.Parent
+func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
+	target := in.NewParent
 	if target == driveRoot {
 		// Parents are listed with their true ids, so the alias would not be recognised.
 		root, err := api.Files.Get(driveRoot).Context(ctx).Fields("id").Do()
@@ -86,14 +60,7 @@ func driveMoveFile(ctx context.Context, api *drive.Service, _ *service.Conn, in 
 	return call.Do()
 }
 
-type driveShareArgs struct {
-	File   string `json:"file_id"`
-	Email  string `json:"email"`
-	Role   string `json:"role"`
-	Notify *bool  `json:"send_notification"`
-}
-
-func driveShareFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveShareArgs) (any, error) {
+func driveShareFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	email := strings.TrimSpace(in.Email)
 	if !strings.Contains(email, "@") {
 		return nil, service.Invalidf("'email' must be an address, not %q", in.Email)
@@ -103,13 +70,7 @@ func driveShareFile(ctx context.Context, api *drive.Service, _ *service.Conn, in
 		SendNotificationEmail(in.Notify == nil || *in.Notify).Fields("id,type,role,emailAddress").Do()
 }
 
-type driveCopyArgs struct {
-	File   string `json:"file_id"`
-	Name   string `json:"name"`
-	Parent string `json:"parent_id"`
-}
-
-func driveCopy(ctx context.Context, api *drive.Service, _ *service.Conn, in driveCopyArgs) (any, error) {
+func driveCopy(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
 	return api.Files.Copy(in.File, &drive.File{Name: in.Name, Parents: driveParents(in.Parent)}).Context(ctx).
 		SupportsAllDrives(true).Fields(driveFields).Do()
 }

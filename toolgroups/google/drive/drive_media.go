@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"mime"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +16,7 @@ import (
 
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -30,19 +27,12 @@ const (
 	driveNative = "application/vnd.google-apps."
 )
 
-type driveUploadArgs struct {
-	Path     string `json:"file_path"`
-	Name     string `json:"name"`
-	MimeType string `json:"mime_type"`
-	Parent   string `json:"parent_id"`
-}
-
-func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveUploadArgs) (any, error) {
+func driveUpload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
 	kind := cmp.Or(strings.TrimSpace(in.MimeType), driveBinary)
 	if _, _, err := mime.ParseMediaType(kind); err != nil || !strings.Contains(kind, "/") {
 		return nil, service.Invalidf("'mime_type' must look like text/plain, not %q", in.MimeType)
 	}
-	data, base, err := c.Read(in.Path)
+	data, base, err := c.Read(in.Upload)
 	if err != nil {
 		return nil, err
 	}
@@ -62,45 +52,41 @@ type driveSaved struct {
 	Size int64  `json:"size"`
 }
 
-type driveDownloadArgs struct {
-	File string `json:"file_id"`
-	Path string `json:"save_path"`
+func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
+	return driveFetch(c, in.Save, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
 }
 
-func driveDownload(ctx context.Context, api *drive.Service, c *service.Conn, in driveDownloadArgs) (any, error) {
-	return driveFetch(c, in.Path, api.Files.Get(in.File).Context(ctx).SupportsAllDrives(true).Download)
-}
-
-type driveExportArgs struct {
-	File     string `json:"file_id"`
-	MimeType string `json:"mime_type"`
-	Path     string `json:"save_path"`
-}
-
-func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveExportArgs) (any, error) {
-	return driveFetch(c, in.Path, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
+func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in driveArgs) (any, error) {
+	return driveFetch(c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
 // driveFetch streams what a request answers into a file of the workspace. The path
 // is checked before anything is asked for.
-func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (out any, err error) {
-	file, err := createDriveFile(c, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.close()) }()
-	resp, err := download()
-	if err != nil {
-		return nil, driveFault(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	size, err := file.fill(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	saved := driveSaved{file.rel, size}
-	if size > service.MaxFile {
-		return saved, nil // More than a chat takes.
+func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
+	var saved driveSaved
+	err := files.Use(c.Scope, func(root *workspace.Root) error {
+		rel, err := root.Creatable(path)
+		if err != nil {
+			return service.FileFault(path, err)
+		}
+		resp, err := download()
+		if err != nil {
+			return driveFault(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		source := &driveSource{from: resp.Body}
+		saved.Size, err = root.WriteFrom(rel, source)
+		saved.Path = filepath.ToSlash(rel)
+		switch {
+		case source.err != nil:
+			return driveBroken(source.err)
+		case err != nil:
+			return service.FileFault(path, err)
+		}
+		return nil
+	})
+	if err != nil || saved.Size > service.MaxFile { // More than a chat takes.
+		return saved, err
 	}
 	return c.Deliver(saved, saved.Path)
 }
@@ -124,70 +110,6 @@ func driveFault(err error) error {
 	}
 	return err
 }
-
-// driveFile is a file of the workspace that appears when it is complete.
-type driveFile struct {
-	ws   *workspace.Root
-	root *os.Root
-	rel  string // with slashes, for the model
-	temp string
-}
-
-// createDriveFile checks a path and makes the folders above it.
-func createDriveFile(c *service.Conn, name string) (file *driveFile, err error) {
-	ws, err := workspace.OpenWithin(c.Workspace, c.Quota, c.Reserve)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ws.Close())
-		}
-	}()
-	rel, err := ws.Rel(name)
-	if err != nil {
-		return nil, service.FileError{Name: name, Err: err}
-	}
-	info, err := ws.Stat(rel)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return nil, service.FileError{Name: name, Err: workspace.ErrNotFile}
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, service.FileError{Name: name, Err: err}
-	}
-	root, err := os.OpenRoot(ws.Dir())
-	if err != nil {
-		return nil, fmt.Errorf("open the workspace: %w", err)
-	}
-	dir := filepath.Dir(rel)
-	if err := root.MkdirAll(dir, 0o700); err != nil {
-		return nil, errors.Join(service.FileError{Name: name, Err: err}, root.Close())
-	}
-	return &driveFile{ws: ws, root: root, rel: filepath.ToSlash(rel), temp: filepath.Join(dir, ".download-"+rand.Text())}, nil
-}
-
-// fill writes the file from a stream.
-func (f *driveFile) fill(from io.Reader) (size int64, err error) {
-	to, err := f.root.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return 0, service.FileError{Name: f.rel, Err: err}
-	}
-	source := &driveSource{from: from}
-	size, err = io.Copy(f.ws.Bound(to), source)
-	err = errors.Join(err, to.Close())
-	if err == nil {
-		if err = f.root.Rename(f.temp, filepath.FromSlash(f.rel)); err == nil {
-			return size, nil
-		}
-	}
-	err = errors.Join(err, f.root.Remove(f.temp))
-	if source.err != nil {
-		return 0, driveBroken(source.err)
-	}
-	return 0, service.FileError{Name: f.rel, Err: err}
-}
-
-func (f *driveFile) close() error { return errors.Join(f.root.Close(), f.ws.Close()) }
 
 // driveSource remembers that it was reading that failed, not writing.
 type driveSource struct {

@@ -23,7 +23,8 @@ const (
 	formsScaleHigh = 5
 )
 
-func formsGroup() service.Group {
+// Forms is the group of the tools for forms.
+func Forms() service.Group {
 	return service.Group{
 		Name:      "google_forms",
 		Scopes:    []string{forms.FormsBodyScope},
@@ -38,9 +39,18 @@ func formsGroup() service.Group {
 	}
 }
 
-type formsCreateArgs struct {
-	Title    string `json:"title"`
-	Document string `json:"document_title"`
+// formsArgs are the arguments of the tools; each takes those that its schema names.
+type formsArgs struct {
+	Form     string   `json:"form_id"`
+	Response string   `json:"response_id"`
+	Title    string   `json:"title"`
+	Document string   `json:"document_title"`
+	Type     string   `json:"type"`
+	Options  []string `json:"options"`
+	Required bool     `json:"required"`
+	Index    *int64   `json:"index"`
+	Size     int      `json:"page_size"`
+	Token    string   `json:"page_token"`
 }
 
 // formsCreated is the result of forms_create.
@@ -50,7 +60,7 @@ type formsCreated struct {
 	Title     string `json:"title"`
 }
 
-func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsCreateArgs) (any, error) {
+func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
 	}
@@ -67,15 +77,6 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	return out, nil
 }
 
-type formsAddArgs struct {
-	Form     string   `json:"form_id"`
-	Title    string   `json:"title"`
-	Type     string   `json:"type"`
-	Options  []string `json:"options"`
-	Required bool     `json:"required"`
-	Index    *int64   `json:"index"`
-}
-
 // formsAdded is the result of forms_add_question.
 type formsAdded struct {
 	Form     string `json:"formId"`
@@ -83,7 +84,7 @@ type formsAdded struct {
 	Question string `json:"questionId"`
 }
 
-func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsAddArgs) (any, error) {
+func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	question, err := in.question()
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, 
 }
 
 // position is where the question goes: Google knows no "last".
-func (in formsAddArgs) position(ctx context.Context, api *forms.Service) (int64, error) {
+func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, error) {
 	if in.Index != nil {
 		return *in.Index, nil
 	}
@@ -126,7 +127,7 @@ func (in formsAddArgs) position(ctx context.Context, api *forms.Service) (int64,
 
 // question checks the arguments and makes what Google calls the question, which is
 // the kind of answer.
-func (in formsAddArgs) question() (*forms.Question, error) {
+func (in formsArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
 	}
@@ -161,12 +162,6 @@ func (in formsAddArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-type formsResponsesArgs struct {
-	Form  string `json:"form_id"`
-	Size  int    `json:"page_size"`
-	Token string `json:"page_token"`
-}
-
 // formsResponses is the result of forms_list_responses. The total is known only
 // where nothing lies before or after the page.
 type formsResponses struct {
@@ -175,7 +170,7 @@ type formsResponses struct {
 	Total     *int                  `json:"totalSize,omitempty"`
 }
 
-func formsListResponses(ctx context.Context, api *forms.Service, _ *service.Conn, in formsResponsesArgs) (any, error) {
+func formsListResponses(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	call := api.Forms.Responses.List(in.Form).Context(ctx)
 	if in.Token != "" {
 		call.PageToken(in.Token)
@@ -191,11 +186,6 @@ func formsListResponses(ctx context.Context, api *forms.Service, _ *service.Conn
 	return out, err
 }
 
-type formsResponseArgs struct {
-	Form     string `json:"form_id"`
-	Response string `json:"response_id"`
-}
-
-func formsGetResponse(ctx context.Context, api *forms.Service, _ *service.Conn, in formsResponseArgs) (any, error) {
+func formsGetResponse(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	return api.Forms.Responses.Get(in.Form, in.Response).Context(ctx).Do()
 }

@@ -9,10 +9,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-type formsArgs struct {
-	Form string `json:"form_id"`
-}
-
 // formsView is the result of forms_get.
 type formsView struct {
 	Form        string      `json:"formId"`

@@ -17,7 +17,8 @@ const (
 	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
 )
 
-func sheetsGroup() service.Group {
+// Sheets is the group of the tools for spreadsheets.
+func Sheets() service.Group {
 	return service.Group{
 		Name:      "google_sheets",
 		Scopes:    []string{sheets.SpreadsheetsScope},
@@ -36,12 +37,14 @@ func sheetsGroup() service.Group {
 	}
 }
 
+// sheetArgs are the arguments of the tools; each takes those that its schema names.
 type sheetArgs struct {
 	ID     string            `json:"spreadsheet_id"`
 	Range  string            `json:"range"`
 	Values [][]any           `json:"values"`
 	Option string            `json:"value_input_option"`
 	Title  string            `json:"title"`
+	Titles []string          `json:"sheet_titles"`
 	Fields string            `json:"fields"`
 	Raw    []json.RawMessage `json:"requests"`
 }
@@ -103,49 +106,27 @@ func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *service.Conn
 	if len(in.Values) == 0 {
 		return nil, service.Invalidf("'values' is empty; sheets_clear_values empties cells")
 	}
-	v, err := api.Spreadsheets.Values.Update(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
-		ValueInputOption(cmp.Or(in.Option, "USER_ENTERED")).Do()
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Range   string `json:"updatedRange"`
-		Rows    int64  `json:"updatedRows"`
-		Columns int64  `json:"updatedColumns"`
-		Cells   int64  `json:"updatedCells"`
-	}{v.UpdatedRange, v.UpdatedRows, v.UpdatedColumns, v.UpdatedCells}, nil
+	return api.Spreadsheets.Values.Update(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+		ValueInputOption(cmp.Or(in.Option, "USER_ENTERED")).
+		Fields("updatedRange,updatedRows,updatedColumns,updatedCells").Do()
 }
 
 func sheetsAppendValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	if len(in.Values) == 0 {
 		return nil, service.Invalidf("'values' is empty")
 	}
-	v, err := api.Spreadsheets.Values.Append(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
-		ValueInputOption("USER_ENTERED").InsertDataOption("INSERT_ROWS").Do()
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Table   string                       `json:"tableRange"`
-		Updates *sheets.UpdateValuesResponse `json:"updates"`
-	}{v.TableRange, v.Updates}, nil
+	return api.Spreadsheets.Values.Append(in.ID, in.Range, &sheets.ValueRange{Values: in.Values}).Context(ctx).
+		ValueInputOption("USER_ENTERED").InsertDataOption("INSERT_ROWS").Fields("tableRange,updates").Do()
 }
 
 func sheetsClearValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	v, err := api.Spreadsheets.Values.Clear(in.ID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"clearedRange": v.ClearedRange}, nil
+	return api.Spreadsheets.Values.Clear(in.ID, in.Range, &sheets.ClearValuesRequest{}).Context(ctx).Fields("clearedRange").Do()
 }
 
 func sheetsAddSheet(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	add := &sheets.Request{AddSheet: &sheets.AddSheetRequest{Properties: &sheets.SheetProperties{Title: in.Title}}}
-	v, err := api.Spreadsheets.BatchUpdate(in.ID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"replies": v.Replies}, nil
+	return api.Spreadsheets.BatchUpdate(in.ID, &sheets.BatchUpdateSpreadsheetRequest{Requests: []*sheets.Request{add}}).
+		Context(ctx).Fields("replies").Do()
 }
 
 func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn, in sheetArgs) (any, error) {
@@ -156,13 +137,9 @@ func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, i
 	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, metadataFields))).Do()
 }
 
-func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in struct {
-	Title  string   `json:"title"`
-	Sheets []string `json:"sheet_titles"`
-},
-) (any, error) {
+func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	s := &sheets.Spreadsheet{Properties: &sheets.SpreadsheetProperties{Title: in.Title}}
-	for _, title := range in.Sheets {
+	for _, title := range in.Titles {
 		s.Sheets = append(s.Sheets, &sheets.Sheet{Properties: &sheets.SheetProperties{Title: title}})
 	}
 	return api.Spreadsheets.Create(s).Context(ctx).Do()

@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func slidesGroup() service.Group {
+// Slides is the group of the tools for presentations.
+func Slides() service.Group {
 	return service.Group{
 		Name:      "google_slides",
 		Scopes:    []string{slides.PresentationsScope},
@@ -27,18 +28,21 @@ func slidesGroup() service.Group {
 	}
 }
 
+// slidesArgs are the arguments of the tools; each takes those that its schema names.
 type slidesArgs struct {
-	Presentation string `json:"presentation_id"`
+	Presentation string            `json:"presentation_id"`
+	Title        string            `json:"title"`
+	Slide        string            `json:"slide_id"`
+	Layout       string            `json:"layout"`
+	Index        *int64            `json:"insertion_index"`
+	Requests     []json.RawMessage `json:"requests"`
 }
 
 func slidesGet(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
 	return api.Presentations.Get(in.Presentation).Context(ctx).Do()
 }
 
-func slidesCreate(ctx context.Context, api *slides.Service, _ *service.Conn, in struct {
-	Title string `json:"title"`
-},
-) (any, error) {
+func slidesCreate(ctx context.Context, api *slides.Service, _ *service.Conn, in slidesArgs) (any, error) {
 	// The masters and layouts of a new presentation are many and say nothing.
 	return api.Presentations.Create(&slides.Presentation{Title: in.Title}).Context(ctx).
 		Fields("presentationId", "title", "revisionId", "pageSize", "slides").Do()
@@ -49,13 +53,7 @@ func slidesUpdate[T any](ctx context.Context, api *slides.Service, c *service.Co
 	return service.BatchUpdate(ctx, c, api.BasePath+"v1/presentations/", "presentationId", id, updates...)
 }
 
-type slidesAddArgs struct {
-	slidesArgs
-	Layout string `json:"layout"`
-	Index  *int64 `json:"insertion_index"`
-}
-
-func slidesAddSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesAddArgs) (any, error) {
+func slidesAddSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesArgs) (any, error) {
 	add := &slides.CreateSlideRequest{}
 	if layout := strings.ToUpper(strings.TrimSpace(in.Layout)); layout != "" {
 		add.SlideLayoutReference = &slides.LayoutReference{PredefinedLayout: layout}
@@ -69,21 +67,11 @@ func slidesAddSlide(ctx context.Context, api *slides.Service, c *service.Conn, i
 	return slidesUpdate(ctx, api, c, in.Presentation, slides.Request{CreateSlide: add})
 }
 
-type slidesBatchArgs struct {
-	slidesArgs
-	Requests []json.RawMessage `json:"requests"`
-}
-
-func slidesBatchUpdate(ctx context.Context, api *slides.Service, c *service.Conn, in slidesBatchArgs) (any, error) {
+func slidesBatchUpdate(ctx context.Context, api *slides.Service, c *service.Conn, in slidesArgs) (any, error) {
 	return slidesUpdate(ctx, api, c, in.Presentation, in.Requests...)
 }
 
-type slidesDeleteArgs struct {
-	slidesArgs
-	Slide string `json:"slide_id"`
-}
-
-func slidesDeleteSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesDeleteArgs) (any, error) {
+func slidesDeleteSlide(ctx context.Context, api *slides.Service, c *service.Conn, in slidesArgs) (any, error) {
 	return slidesUpdate(ctx, api, c, in.Presentation, slides.Request{
 		DeleteObject: &slides.DeleteObjectRequest{ObjectId: in.Slide},
 	})

@@ -11,7 +11,8 @@ import (
 // me is the mailbox of the account.
 const me = "me"
 
-func gmailGroup() service.Group {
+// Gmail is the group of the tools for mail.
+func Gmail() service.Group {
 	return service.Group{
 		Name:      "google_gmail",
 		Scopes:    []string{gmail.GmailModifyScope},
@@ -23,11 +24,11 @@ func gmailGroup() service.Group {
 			"gmailReply":         service.With(gmail.NewService, gmailReply),
 			"gmailTrash":         service.With(gmail.NewService, gmailTrash),
 			"gmailUntrash":       service.With(gmail.NewService, gmailUntrash),
-			"gmailMarkRead":      service.With(gmail.NewService, gmailMarkRead),
-			"gmailMarkUnread":    service.With(gmail.NewService, gmailMarkUnread),
+			"gmailMarkRead":      service.With(gmail.NewService, gmailRelabel(nil, []string{"UNREAD"})),
+			"gmailMarkUnread":    service.With(gmail.NewService, gmailRelabel([]string{"UNREAD"}, nil)),
 			"gmailAddLabel":      service.With(gmail.NewService, gmailAddLabel),
 			"gmailRemoveLabel":   service.With(gmail.NewService, gmailRemoveLabel),
-			"gmailArchive":       service.With(gmail.NewService, gmailArchive),
+			"gmailArchive":       service.With(gmail.NewService, gmailRelabel(nil, []string{"INBOX"})),
 			"gmailListLabels":    service.With(gmail.NewService, gmailListLabels),
 			"gmailCreateLabel":   service.With(gmail.NewService, gmailCreateLabel),
 			"gmailCreateDraft":   service.With(gmail.NewService, gmailCreateDraft),
@@ -56,9 +57,27 @@ const (
 	defaultHistory = 50
 )
 
-type gmailQueryArgs struct {
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
+// gmailArgs are the arguments of the tools; each takes those that its schema names.
+type gmailArgs struct {
+	Message    string   `json:"message_id"`
+	Messages   []string `json:"message_ids"`
+	Thread     string   `json:"thread_id"`
+	Draft      string   `json:"draft_id"`
+	Attachment string   `json:"attachment_id"`
+	Save       string   `json:"save_path"`
+	Query      string   `json:"query"`
+	MaxResults int      `json:"max_results"`
+	Start      uint64   `json:"start_history_id,string"`
+	Label      string   `json:"label_id"`
+	Name       string   `json:"name"`
+	Add        []string `json:"add_labels"`
+	Remove     []string `json:"remove_labels"`
+	To         string   `json:"to"`
+	Cc         string   `json:"cc"`
+	Bcc        string   `json:"bcc"`
+	Subject    string   `json:"subject"`
+	Body       string   `json:"body"`
+	HTML       bool     `json:"html"`
 }
 
 // gmailHit is a message in the result of a search.
@@ -79,7 +98,7 @@ type gmailHits struct {
 	Total    int64      `json:"total"`
 }
 
-func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Messages.List(me).Context(ctx).Q(in.Query)
 	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
@@ -125,7 +144,7 @@ type gmailThreads struct {
 	Total   int64           `json:"total"`
 }
 
-func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailQueryArgs) (any, error) {
+func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Threads.List(me).Context(ctx).Q(in.Query)
 	limit := service.Bounded(in.MaxResults, defaultMail, maxMail)
@@ -140,12 +159,6 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return gmailThreads{found, total}, err
 }
 
-type gmailHistoryArgs struct {
-	Start      uint64 `json:"start_history_id,string"`
-	MaxResults int    `json:"max_results"`
-	Label      string `json:"label_id"`
-}
-
 // gmailChanges is the result of gmail_history.
 type gmailChanges struct {
 	History   []*gmail.History `json:"history"`
@@ -153,7 +166,7 @@ type gmailChanges struct {
 	Next      string           `json:"nextPageToken,omitempty"`
 }
 
-func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailHistoryArgs) (any, error) {
+func gmailHistory(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var newest uint64
 	call := api.Users.History.List(me).Context(ctx).StartHistoryId(in.Start)
 	if in.Label != "" {

@@ -29,13 +29,8 @@ func isGone(err error) bool {
 	return errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone)
 }
 
-type gmailTrashArgs struct {
-	ID  string   `json:"message_id"`
-	IDs []string `json:"message_ids"`
-}
-
-func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailTrashArgs) (any, error) {
-	ids := gmailIDs(append(slices.Clone(in.IDs), in.ID))
+func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	ids := gmailIDs(append(slices.Clone(in.Messages), in.Message))
 	switch len(ids) {
 	case 0:
 		return nil, service.Invalidf("give message_id or message_ids")
@@ -88,37 +83,27 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 	return out, nil
 }
 
-func gmailUntrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
-	return api.Users.Messages.Untrash(me, in.ID).Context(ctx).Do()
+func gmailUntrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	return api.Users.Messages.Untrash(me, in.Message).Context(ctx).Do()
 }
 
 func gmailModify(ctx context.Context, api *gmail.Service, id string, add, remove []string) (any, error) {
 	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-func gmailMarkRead(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
-	return gmailModify(ctx, api, in.ID, nil, []string{"UNREAD"})
+// gmailRelabel changes labels that are always the same.
+func gmailRelabel(add, remove []string) func(context.Context, *gmail.Service, *service.Conn, gmailArgs) (any, error) {
+	return func(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+		return gmailModify(ctx, api, in.Message, add, remove)
+	}
 }
 
-func gmailMarkUnread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
-	return gmailModify(ctx, api, in.ID, []string{"UNREAD"}, nil)
+func gmailAddLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
+	return gmailModifyLabels(ctx, api, c, gmailArgs{Message: in.Message, Add: []string{in.Label}})
 }
 
-func gmailArchive(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
-	return gmailModify(ctx, api, in.ID, nil, []string{"INBOX"})
-}
-
-type gmailLabelArgs struct {
-	Message string `json:"message_id"`
-	Label   string `json:"label_id"`
-}
-
-func gmailAddLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailLabelArgs) (any, error) {
-	return gmailModifyLabels(ctx, api, c, gmailModifyArgs{Message: in.Message, Add: []string{in.Label}})
-}
-
-func gmailRemoveLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailLabelArgs) (any, error) {
-	return gmailModifyLabels(ctx, api, c, gmailModifyArgs{Message: in.Message, Remove: []string{in.Label}})
+func gmailRemoveLabel(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
+	return gmailModifyLabels(ctx, api, c, gmailArgs{Message: in.Message, Remove: []string{in.Label}})
 }
 
 // gmailResolve turns names of labels into ids, asking Google only where there is a
@@ -147,32 +132,18 @@ func gmailResolve(ctx context.Context, api *gmail.Service, add, remove []string)
 
 func gmailListLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Labels.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"labels": service.OrEmpty(list.Labels)}, nil
+	return listed("labels", list, err, func(l *gmail.ListLabelsResponse) []*gmail.Label { return l.Labels })
 }
 
-func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
-	Name string `json:"name"`
-},
-) (any, error) {
+func gmailCreateLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	return api.Users.Labels.Create(me, &gmail.Label{Name: in.Name}).Context(ctx).Do()
 }
 
-func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailLabelArgs) (any, error) {
+func gmailDeleteLabel(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	return service.Done(), api.Users.Labels.Delete(me, in.Label).Context(ctx).Do()
 }
 
-type gmailModifyArgs struct {
-	Message  string   `json:"message_id"`
-	Messages []string `json:"message_ids"`
-	Thread   string   `json:"thread_id"`
-	Add      []string `json:"add_labels"`
-	Remove   []string `json:"remove_labels"`
-}
-
-func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailModifyArgs) (any, error) {
+func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	if in.Message == "" && in.Thread == "" {
 		return nil, service.Invalidf("give message_id or thread_id")
 	}
@@ -186,14 +157,14 @@ func gmailModifyLabels(ctx context.Context, api *gmail.Service, _ *service.Conn,
 	return api.Users.Threads.Modify(me, in.Thread, &gmail.ModifyThreadRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
 }
 
-func gmailResolved(ctx context.Context, api *gmail.Service, in gmailModifyArgs) (add, remove []string, err error) {
+func gmailResolved(ctx context.Context, api *gmail.Service, in gmailArgs) (add, remove []string, err error) {
 	if len(in.Add)+len(in.Remove) == 0 {
 		return nil, nil, service.Invalidf("give add_labels or remove_labels")
 	}
 	return gmailResolve(ctx, api, in.Add, in.Remove)
 }
 
-func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailModifyArgs) (any, error) {
+func gmailBatchModify(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	ids := gmailIDs(in.Messages)
 	if len(ids) == 0 {
 		return nil, service.Invalidf("'message_ids' is empty")

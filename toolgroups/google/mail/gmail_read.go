@@ -14,10 +14,6 @@ import (
 // gmailDepth bounds how deep the parts of a message are followed.
 const gmailDepth = 30
 
-type gmailMessageArgs struct {
-	ID string `json:"message_id"`
-}
-
 // gmailMessage is a message for the model.
 type gmailMessage struct {
 	ID          string            `json:"id"`
@@ -40,8 +36,8 @@ type gmailAttachment struct {
 	ID   string `json:"attachmentId"`
 }
 
-func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailMessageArgs) (any, error) {
-	m, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("full").Do()
+func gmailGetMessage(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	m, err := api.Users.Messages.Get(me, in.Message).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
@@ -142,18 +138,14 @@ func gmailHeader(p *gmail.MessagePart, name string) string {
 	return ""
 }
 
-type gmailThreadArgs struct {
-	ID string `json:"thread_id"`
-}
-
 // gmailThread is the result of gmail_get_thread.
 type gmailThread struct {
 	ID       string         `json:"id"`
 	Messages []gmailMessage `json:"messages"`
 }
 
-func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailThreadArgs) (any, error) {
-	thread, err := api.Users.Threads.Get(me, in.ID).Context(ctx).Format("full").Do()
+func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	thread, err := api.Users.Threads.Get(me, in.Thread).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
@@ -163,19 +155,13 @@ func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in
 	return gmailThread{thread.Id, messages}, err
 }
 
-type gmailAttachmentArgs struct {
-	Message    string `json:"message_id"`
-	Attachment string `json:"attachment_id"`
-	Path       string `json:"save_path"`
-}
-
 // savedFile is the result of tools that write what they fetched to a file.
 type savedFile struct {
 	Size  int    `json:"size"`
 	Saved string `json:"saved"`
 }
 
-func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailAttachmentArgs) (any, error) {
+func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
 	body, err := api.Users.Messages.Attachments.Get(me, in.Message, in.Attachment).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -184,7 +170,7 @@ func gmailGetAttachment(ctx context.Context, api *gmail.Service, c *service.Conn
 	if err != nil {
 		return nil, service.Wrap("decode the attachment", err)
 	}
-	rel, err := c.Save(in.Path, data)
+	rel, err := c.Save(in.Save, data)
 	if err != nil {
 		return nil, err
 	}

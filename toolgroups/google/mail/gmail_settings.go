@@ -10,7 +10,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func gmailSettingsGroup() service.Group {
+// Settings is the group of the tools for the settings of mail.
+func Settings() service.Group {
 	return service.Group{
 		Name:      "google_gmail_settings",
 		Scopes:    []string{gmail.GmailSettingsBasicScope},
@@ -34,19 +35,41 @@ func gmailSettingsGroup() service.Group {
 	}
 }
 
-// Zero values are left out by the library. What is read of these is shown whole.
-var (
-	vacationFields = []string{"EnableAutoReply", "ResponseSubject", "ResponseBodyHtml", "StartTime", "EndTime", "RestrictToDomain", "RestrictToContacts"}
-	imapFields     = []string{"Enabled", "AutoExpunge", "ExpungeBehavior", "MaxFolderSize"}
-)
+// wholeVacation, wholeImap and wholeForwarding show settings with their zero values, which
+// the library leaves out.
+func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
+	if err == nil {
+		v.ForceSendFields = []string{
+			"EnableAutoReply", "ResponseSubject", "ResponseBodyHtml", "StartTime", "EndTime", "RestrictToDomain", "RestrictToContacts",
+		}
+	}
+	return v, err
+}
 
-func gmailSettingsGetVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
+func wholeImap(s *gmail.ImapSettings, err error) (any, error) {
+	if err == nil {
+		s.ForceSendFields = []string{"Enabled", "AutoExpunge", "ExpungeBehavior", "MaxFolderSize"}
+	}
+	return s, err
+}
+
+func wholeForwarding(f *gmail.AutoForwarding, err error) (any, error) {
+	if err == nil {
+		f.ForceSendFields = []string{"Enabled", "EmailAddress", "Disposition"}
+	}
+	return f, err
+}
+
+// listed is a list under its name, never null.
+func listed[L, T any](name string, list *L, err error, of func(*L) []T) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.ForceSendFields = vacationFields
-	return v, nil
+	return map[string]any{name: service.OrEmpty(of(list))}, nil
+}
+
+func gmailSettingsGetVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
+	return wholeVacation(api.Users.Settings.GetVacation(me).Context(ctx).Do())
 }
 
 type vacationArgs struct {
@@ -81,12 +104,7 @@ func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *ser
 	set(&v.RestrictToDomain, in.Domain)
 	set(&v.RestrictToContacts, in.Contacts)
 	v.ForceSendFields = []string{"EnableAutoReply", "RestrictToDomain", "RestrictToContacts"}
-	out, err := api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	out.ForceSendFields = vacationFields
-	return out, nil
+	return wholeVacation(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
 }
 
 // set changes a value where a new one is given.
@@ -112,12 +130,7 @@ func millis(name string, text *string, old int64) (int64, error) {
 }
 
 func gmailSettingsGetImap(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	s, err := api.Users.Settings.GetImap(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	s.ForceSendFields = imapFields
-	return s, nil
+	return wholeImap(api.Users.Settings.GetImap(me).Context(ctx).Do())
 }
 
 type imapArgs struct {
@@ -137,20 +150,12 @@ func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service
 	set(&s.ExpungeBehavior, in.Behaviour)
 	set(&s.MaxFolderSize, in.MaxFolder)
 	s.ForceSendFields = []string{"Enabled", "AutoExpunge", "MaxFolderSize"}
-	out, err := api.Users.Settings.UpdateImap(me, s).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	out.ForceSendFields = imapFields
-	return out, nil
+	return wholeImap(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
 }
 
 func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Filters.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"filters": service.OrEmpty(list.Filter)}, nil
+	return listed("filters", list, err, func(l *gmail.ListFiltersResponse) []*gmail.Filter { return l.Filter })
 }
 
 type filterArgs struct {
@@ -184,27 +189,18 @@ func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *servi
 
 func gmailSettingsListForwardingAddresses(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.ForwardingAddresses.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"forwardingAddresses": service.OrEmpty(list.ForwardingAddresses)}, nil
+	return listed("forwardingAddresses", list, err, func(l *gmail.ListForwardingAddressesResponse) []*gmail.ForwardingAddress {
+		return l.ForwardingAddresses
+	})
 }
 
 func gmailSettingsGetAutoForwarding(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
-	f, err := api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	f.ForceSendFields = []string{"Enabled", "EmailAddress", "Disposition"}
-	return f, nil
+	return wholeForwarding(api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do())
 }
 
 func gmailSettingsListSendAs(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.SendAs.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"sendAs": service.OrEmpty(list.SendAs)}, nil
+	return listed("sendAs", list, err, func(l *gmail.ListSendAsResponse) []*gmail.SendAs { return l.SendAs })
 }
 
 func gmailSettingsGetLanguage(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
@@ -239,18 +235,10 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *ser
 		f.Disposition = "leaveInInbox"
 	}
 	f.ForceSendFields = []string{"Enabled"}
-	out, err := api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	out.ForceSendFields = []string{"Enabled"}
-	return out, nil
+	return wholeForwarding(api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do())
 }
 
 func gmailSettingsListDelegates(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
 	list, err := api.Users.Settings.Delegates.List(me).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"delegates": service.OrEmpty(list.Delegates)}, nil
+	return listed("delegates", list, err, func(l *gmail.ListDelegatesResponse) []*gmail.Delegate { return l.Delegates })
 }

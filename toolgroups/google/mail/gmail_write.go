@@ -20,27 +20,12 @@ import (
 // maxSubject bounds a subject in bytes; a line of a header has at most 998 (RFC 5322).
 const maxSubject = 900
 
-type gmailWriteArgs struct {
-	To      string `json:"to"`
-	Cc      string `json:"cc"`
-	Bcc     string `json:"bcc"`
-	Subject string `json:"subject"`
-	Body    string `json:"body"`
-	HTML    bool   `json:"html"`
-}
-
-// gmailSent is what is told of a message that was sent.
-type gmailSent struct {
-	ID       string `json:"id"`
-	ThreadID string `json:"threadId"`
-}
-
 // field is one line of a header.
 type field struct{ name, value string }
 
 // compose writes a message in ASCII (RFC 5322, RFC 2045, RFC 2047). Google adds who
 // it is from, the date and the id.
-func compose(in gmailWriteArgs, more ...field) (*gmail.Message, error) {
+func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	var fields []field
 	for _, f := range []field{{"To", in.To}, {"Cc", in.Cc}, {"Bcc", in.Bcc}} {
 		if strings.TrimSpace(f.value) == "" {
@@ -93,7 +78,7 @@ func addresses(list string) (string, error) {
 	return strings.Join(out, ",\r\n "), nil
 }
 
-func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailWriteArgs) (any, error) {
+func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	if strings.TrimSpace(in.To) == "" {
 		return nil, service.Invalidf("'to' is empty")
 	}
@@ -101,25 +86,11 @@ func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmai
 	if err != nil {
 		return nil, err
 	}
-	return gmailDispatch(ctx, api, m)
+	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
-func gmailDispatch(ctx context.Context, api *gmail.Service, m *gmail.Message) (any, error) {
-	sent, err := api.Users.Messages.Send(me, m).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return gmailSent{sent.Id, sent.ThreadId}, nil
-}
-
-type gmailReplyArgs struct {
-	ID   string `json:"message_id"`
-	Body string `json:"body"`
-	HTML bool   `json:"html"`
-}
-
-func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailReplyArgs) (any, error) {
-	old, err := api.Users.Messages.Get(me, in.ID).Context(ctx).Format("metadata").
+func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	old, err := api.Users.Messages.Get(me, in.Message).Context(ctx).Format("metadata").
 		MetadataHeaders("Subject", "From", "To", "Reply-To", "Message-ID", "References").Do()
 	if err != nil {
 		return nil, err
@@ -137,12 +108,12 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	if id := threadIDs(header("Message-ID")); id != "" {
 		thread = []field{{"In-Reply-To", id}, {"References", strings.TrimSpace(threadIDs(header("References")) + "\r\n " + id)}}
 	}
-	m, err := compose(gmailWriteArgs{To: to, Subject: subject, Body: in.Body, HTML: in.HTML}, thread...)
+	m, err := compose(gmailArgs{To: to, Subject: subject, Body: in.Body, HTML: in.HTML}, thread...)
 	if err != nil {
 		return nil, err
 	}
 	m.ThreadId = old.ThreadId
-	return gmailDispatch(ctx, api, m)
+	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
 // threadIDs are the ids in a field, one a line, without what else a sender may have
@@ -155,7 +126,7 @@ func threadIDs(value string) string {
 	return strings.Join(ids, "\r\n ")
 }
 
-func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailWriteArgs) (any, error) {
+func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	m, err := compose(in)
 	if err != nil {
 		return nil, err
@@ -163,11 +134,7 @@ func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Do()
 }
 
-type gmailListArgs struct {
-	MaxResults int `json:"max_results"`
-}
-
-func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailListArgs) (any, error) {
+func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	call := api.Users.Drafts.List(me).Context(ctx)
 	limit := service.Bounded(in.MaxResults, defaultMail, maxDrafts)
 	drafts, _, err := service.Collect(limit, call, call.MaxResults, func(page *gmail.ListDraftsResponse) ([]*gmail.Draft, string) {
@@ -176,12 +143,8 @@ func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, i
 	return map[string]any{"drafts": drafts}, err
 }
 
-type gmailDraftArgs struct {
-	ID string `json:"draft_id"`
-}
-
-func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
-	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.ID}).Context(ctx).Do()
+func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.Draft}).Context(ctx).Do()
 }
 
 // gmailDraft is the result of gmail_get_draft.
@@ -191,8 +154,8 @@ type gmailDraft struct {
 	MessageID string `json:"messageId"`
 }
 
-func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
-	d, err := api.Users.Drafts.Get(me, in.ID).Context(ctx).Format("full").Do()
+func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	d, err := api.Users.Drafts.Get(me, in.Draft).Context(ctx).Format("full").Do()
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +166,6 @@ func gmailGetDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in 
 	return gmailDraft{gmailMessage: m, ID: d.Id, MessageID: m.ID}, err
 }
 
-func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailDraftArgs) (any, error) {
-	return service.Done(), api.Users.Drafts.Delete(me, in.ID).Context(ctx).Do()
+func gmailDeleteDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	return service.Done(), api.Users.Drafts.Delete(me, in.Draft).Context(ctx).Do()
 }

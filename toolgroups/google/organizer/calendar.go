@@ -11,7 +11,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-func calendarGroup() service.Group {
+// Calendar is the group of the tools for calendars.
+func Calendar() service.Group {
 	return service.Group{
 		Name:      "google_calendar",
 		Scopes:    []string{calendar.CalendarScope},
@@ -53,19 +54,25 @@ func calendarListCalendars(ctx context.Context, api *calendar.Service, _ *servic
 	return map[string]any{"calendars": calendars}, err
 }
 
-// eventArgs name a calendar and, for most tools, an event in it.
-type eventArgs struct {
-	Calendar string `json:"calendar_id"`
-	Event    string `json:"event_id"`
-}
-
-type eventsArgs struct {
-	Calendar   string `json:"calendar_id"`
-	Event      string `json:"event_id"`
-	From       string `json:"time_min"`
-	To         string `json:"time_max"`
-	MaxResults int    `json:"max_results"`
-	Query      string `json:"query"`
+// calendarArgs are the arguments of the tools; each takes those that its schema names.
+type calendarArgs struct {
+	Calendar    string   `json:"calendar_id"`
+	Event       string   `json:"event_id"`
+	From        string   `json:"time_min"`
+	To          string   `json:"time_max"`
+	MaxResults  int      `json:"max_results"`
+	Query       string   `json:"query"`
+	Calendars   []string `json:"calendar_ids"`
+	Text        string   `json:"text"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description"`
+	Location    string   `json:"location"`
+	Start       string   `json:"start"`
+	End         string   `json:"end"`
+	Zone        string   `json:"timezone"`
+	Attendees   []string `json:"attendees"`
+	AllDay      bool     `json:"all_day"`
+	Response    string   `json:"response"`
 }
 
 // calendarEvents is the result of lists of events.
@@ -75,7 +82,7 @@ type calendarEvents struct {
 }
 
 // window reads the bounds of a list.
-func (in eventsArgs) window(c *service.Conn) (from, to string, err error) {
+func (in calendarArgs) window(c *service.Conn) (from, to string, err error) {
 	if from, err = bound(c, "time_min", in.From); err != nil {
 		return "", "", err
 	}
@@ -83,7 +90,7 @@ func (in eventsArgs) window(c *service.Conn) (from, to string, err error) {
 	return from, to, err
 }
 
-func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in eventsArgs) (any, error) {
+func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	from, to, err := in.window(c)
 	if err != nil {
 		return nil, err
@@ -115,7 +122,7 @@ func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
 
 // calendarSearchEvents finds what is ahead, and fills up with what is past, the
 // newest first.
-func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in eventsArgs) (any, error) {
+func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	limit := service.Bounded(in.MaxResults, defaultEvents, maxEvents)
 	id := cmp.Or(in.Calendar, "primary")
 	now := c.Now()
@@ -136,7 +143,7 @@ func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service
 	return calendarEvents{Events: events}, nil
 }
 
-func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Conn, in eventsArgs) (any, error) {
+func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	from, to, err := in.window(c)
 	if err != nil {
 		return nil, err
@@ -155,31 +162,20 @@ func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Co
 	}{events, next}, err
 }
 
-func calendarGetEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in eventArgs) (any, error) {
+func calendarGetEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	return api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
 }
 
-func calendarDeleteEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in eventArgs) (any, error) {
+func calendarDeleteEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	return service.Done(), api.Events.Delete(in.Calendar, in.Event).Context(ctx).SendUpdates("all").Do()
 }
 
-type quickArgs struct {
-	Calendar string `json:"calendar_id"`
-	Text     string `json:"text"`
-}
-
-func calendarQuickAdd(ctx context.Context, api *calendar.Service, _ *service.Conn, in quickArgs) (any, error) {
+func calendarQuickAdd(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	return api.Events.QuickAdd(in.Calendar, in.Text).Context(ctx).Do()
 }
 
-type freeBusyArgs struct {
-	From      string   `json:"time_min"`
-	To        string   `json:"time_max"`
-	Calendars []string `json:"calendar_ids"`
-}
-
-func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.Conn, in freeBusyArgs) (any, error) {
-	from, to, err := eventsArgs{From: in.From, To: in.To}.window(c)
+func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
+	from, to, err := in.window(c)
 	if err != nil {
 		return nil, err
 	}
@@ -201,30 +197,17 @@ func calendarGetFreeBusy(ctx context.Context, api *calendar.Service, c *service.
 	return map[string]any{"calendars": answer.Calendars}, nil
 }
 
-type newCalendarArgs struct {
-	Summary     string `json:"summary"`
-	Description string `json:"description"`
-	Zone        string `json:"timezone"`
-}
-
-func calendarCreateCalendar(ctx context.Context, api *calendar.Service, _ *service.Conn, in newCalendarArgs) (any, error) {
+func calendarCreateCalendar(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	if err := checkZone(in.Zone); err != nil {
 		return nil, err
 	}
 	return api.Calendars.Insert(&calendar.Calendar{Summary: in.Summary, Description: in.Description, TimeZone: in.Zone}).Context(ctx).Do()
 }
 
-func calendarDeleteCalendar(ctx context.Context, api *calendar.Service, _ *service.Conn, in eventArgs) (any, error) {
+func calendarDeleteCalendar(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	return service.Done(), api.Calendars.Delete(in.Calendar).Context(ctx).Do()
 }
 
 func calendarListColors(ctx context.Context, api *calendar.Service, _ *service.Conn, _ struct{}) (any, error) {
-	colors, err := api.Colors.Get().Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Calendar map[string]calendar.ColorDefinition `json:"calendar"`
-		Event    map[string]calendar.ColorDefinition `json:"event"`
-	}{colors.Calendar, colors.Event}, nil
+	return api.Colors.Get().Context(ctx).Fields("calendar,event").Do()
 }

@@ -88,19 +88,7 @@ func (t at) in(loc *time.Location) string {
 	return time.Date(y, m, d, h, min, s, 0, loc).Format(time.RFC3339)
 }
 
-type newEventArgs struct {
-	Calendar    string   `json:"calendar_id"`
-	Summary     string   `json:"summary"`
-	Description string   `json:"description"`
-	Location    string   `json:"location"`
-	Start       string   `json:"start"`
-	End         string   `json:"end"`
-	Zone        string   `json:"timezone"`
-	Attendees   []string `json:"attendees"`
-	AllDay      bool     `json:"all_day"`
-}
-
-func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in newEventArgs) (any, error) {
+func calendarCreateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	start, err := readTime("start", in.Start)
 	if err != nil {
 		return nil, err
@@ -164,14 +152,12 @@ func eventZone(ctx context.Context, api *calendar.Service, id, name string, time
 	return "", nil
 }
 
+// changeEventArgs tell apart what is emptied and what stays as it is.
 type changeEventArgs struct {
-	eventArgs
+	calendarArgs
 	Summary     *string `json:"summary"`
 	Description *string `json:"description"`
 	Location    *string `json:"location"`
-	Start       string  `json:"start"`
-	End         string  `json:"end"`
-	Zone        string  `json:"timezone"`
 }
 
 func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in changeEventArgs) (any, error) {
@@ -191,7 +177,7 @@ func calendarUpdateEvent(ctx context.Context, api *calendar.Service, _ *service.
 	return api.Events.Patch(in.Calendar, in.Event, patch).Context(ctx).SendUpdates("all").Do()
 }
 
-// replace gives a field of a patch a value that is to be sent even if it is empty.
+// replace sets a field of a patch and sends it even if it is empty.
 func replace(sent *[]string, name string, field, value *string) {
 	if value != nil {
 		*field = *value
@@ -262,13 +248,8 @@ func moved(start, oldStart, oldEnd at) at {
 	return end
 }
 
-type respondArgs struct {
-	eventArgs
-	Response string `json:"response"`
-}
-
 // calendarRespond answers as the guest that Google knows the account to be.
-func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn, in respondArgs) (any, error) {
+func calendarRespond(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
 	event, err := api.Events.Get(in.Calendar, in.Event).Context(ctx).Do()
 	if err != nil {
 		return nil, err

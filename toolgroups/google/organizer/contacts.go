@@ -28,7 +28,8 @@ const contactsFields = "names,emailAddresses,phoneNumbers,organizations,biograph
 // contactsName is the name of a contact, which becomes a path.
 var contactsName = regexp.MustCompile(`^people/[A-Za-z0-9_-]+$`)
 
-func contactsGroup() service.Group {
+// Contacts is the group of the tools for contacts.
+func Contacts() service.Group {
 	return service.Group{
 		Name:      "google_contacts",
 		Scopes:    []string{people.ContactsScope},
@@ -85,18 +86,27 @@ func newContacts(persons []*people.Person) []contact {
 	return out
 }
 
+// contactArgs are the arguments of the tools; each takes those that its schema names.
+type contactArgs struct {
+	Resource     string `json:"resource_name"`
+	Query        string `json:"query"`
+	MaxResults   int    `json:"max_results"`
+	Token        string `json:"page_token"`
+	GivenName    string `json:"given_name"`
+	FamilyName   string `json:"family_name"`
+	Email        string `json:"email"`
+	Phone        string `json:"phone"`
+	Organization string `json:"organization"`
+	JobTitle     string `json:"job_title"`
+}
+
 // contactsPage is the result of the lists.
 type contactsPage struct {
 	Contacts []contact `json:"contacts"`
 	Next     string    `json:"nextPageToken,omitempty"`
 }
 
-type contactsListArgs struct {
-	MaxResults int    `json:"max_results"`
-	Token      string `json:"page_token"`
-}
-
-func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactsListArgs) (any, error) {
+func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields)
 	if in.Token != "" {
 		call.PageToken(in.Token)
@@ -108,12 +118,7 @@ func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in 
 	return contactsPage{newContacts(persons), next}, err
 }
 
-type contactsSearchArgs struct {
-	Query      string `json:"query"`
-	MaxResults int    `json:"max_results"`
-}
-
-func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, in contactsSearchArgs) (any, error) {
+func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, in contactArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
 		return nil, service.Invalidf("'query' is empty")
 	}
@@ -148,7 +153,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 	return contactsPage{Contacts: newContacts(persons)}, nil
 }
 
-func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.Conn, in contactsSearchArgs) (any, error) {
+func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	if strings.TrimSpace(in.Query) == "" {
 		return nil, service.Invalidf("'query' is empty")
 	}
@@ -159,10 +164,6 @@ func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.
 		return page.People, page.NextPageToken
 	})
 	return contactsPage{Contacts: newContacts(persons)}, err
-}
-
-type contactArgs struct {
-	Resource string `json:"resource_name"`
 }
 
 // named returns the name of the contact for a path.

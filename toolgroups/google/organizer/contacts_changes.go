@@ -21,16 +21,7 @@ const (
 	contactsOwnType = "CONTACT"
 )
 
-type contactCreateArgs struct {
-	GivenName    string `json:"given_name"`
-	FamilyName   string `json:"family_name"`
-	Email        string `json:"email"`
-	Phone        string `json:"phone"`
-	Organization string `json:"organization"`
-	JobTitle     string `json:"job_title"`
-}
-
-func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactCreateArgs) (any, error) {
+func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
 	if in.Email != "" {
 		p.EmailAddresses = []*people.EmailAddress{{Value: in.Email, Type: "home"}}
@@ -48,6 +39,7 @@ func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(made), nil
 }
 
+// contactUpdateArgs tell apart what is emptied and what stays as it is.
 type contactUpdateArgs struct {
 	contactArgs
 	GivenName  *string `json:"given_name"`
@@ -77,7 +69,7 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return newContact(p), nil
 }
 
-// merge makes of a person what is to be sent: a field that changes is replaced as a
+// merge returns the part of a person to send: Google replaces a field that changes as a
 // whole, so the values beside the first are sent as well.
 func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string) {
 	patch := &people.Person{Etag: old.Etag}

@@ -17,7 +17,8 @@ const (
 	defaultTasks = 100
 )
 
-func tasksGroup() service.Group {
+// Tasks is the group of the tools for tasks.
+func Tasks() service.Group {
 	return service.Group{
 		Name:      "google_tasks",
 		Scopes:    []string{tasks.TasksScope},
@@ -44,16 +45,17 @@ func tasksListTasklists(ctx context.Context, api *tasks.Service, _ *service.Conn
 	return map[string]any{"tasklists": lists}, err
 }
 
-// taskArgs name a list and, for most tools, a task in it.
+// taskArgs are the arguments of the tools; each takes those that its schema names.
 type taskArgs struct {
-	List string `json:"tasklist_id"`
-	Task string `json:"task_id"`
-}
-
-type tasksListArgs struct {
 	List       string `json:"tasklist_id"`
+	Task       string `json:"task_id"`
 	Completed  bool   `json:"show_completed"`
 	MaxResults int    `json:"max_results"`
+	Title      string `json:"title"`
+	Notes      string `json:"notes"`
+	Status     string `json:"status"`
+	Due        string `json:"due"`
+	Parent     string `json:"parent"`
 }
 
 // taskItems is the result of tasks_list_tasks. More says that the maximum cut it.
@@ -62,7 +64,7 @@ type taskItems struct {
 	More  bool          `json:"more,omitempty"`
 }
 
-func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in tasksListArgs) (any, error) {
+func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
 	// Tasks that were finished in Google's own apps are hidden as well.
 	call := api.Tasks.List(in.List).Context(ctx).ShowCompleted(in.Completed).ShowHidden(in.Completed)
 	size := func(n int64) *tasks.TasksListCall { return call.MaxResults(min(n, tasksPage)) }
@@ -73,15 +75,7 @@ func tasksListTasks(ctx context.Context, api *tasks.Service, _ *service.Conn, in
 	return taskItems{items, next != ""}, err
 }
 
-type taskCreateArgs struct {
-	List   string `json:"tasklist_id"`
-	Title  string `json:"title"`
-	Notes  string `json:"notes"`
-	Due    string `json:"due"`
-	Parent string `json:"parent"`
-}
-
-func tasksCreateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskCreateArgs) (any, error) {
+func tasksCreateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
 	due, err := taskDay(in.Due)
 	if err != nil {
 		return nil, err
@@ -108,12 +102,12 @@ func taskDay(s string) (string, error) {
 	return s, nil
 }
 
+// taskUpdateArgs tell apart what is emptied and what stays as it is.
 type taskUpdateArgs struct {
 	taskArgs
-	Title  *string `json:"title"`
-	Notes  *string `json:"notes"`
-	Status string  `json:"status"`
-	Due    *string `json:"due"`
+	Title *string `json:"title"`
+	Notes *string `json:"notes"`
+	Due   *string `json:"due"`
 }
 
 func tasksUpdateTask(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskUpdateArgs) (any, error) {
@@ -144,10 +138,7 @@ func tasksDeleteTask(ctx context.Context, api *tasks.Service, _ *service.Conn, i
 	return service.Done(), api.Tasks.Delete(in.List, in.Task).Context(ctx).Do()
 }
 
-func tasksCreateTasklist(ctx context.Context, api *tasks.Service, _ *service.Conn, in struct {
-	Title string `json:"title"`
-},
-) (any, error) {
+func tasksCreateTasklist(ctx context.Context, api *tasks.Service, _ *service.Conn, in taskArgs) (any, error) {
 	return api.Tasklists.Insert(&tasks.TaskList{Title: in.Title}).Context(ctx).Do()
 }
 

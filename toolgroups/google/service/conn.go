@@ -35,16 +35,17 @@ func (c *Conn) result(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil
 	}
-	text, err := encode(out)
+	data, err := toolgroups.EncodeJSON(out)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
+	text := string(data)
 	n := utf8.RuneCountInString(text)
 	if n <= toolgroups.MaxText || c.Workspace == "" {
 		return toolgroups.Result{Text: text}, nil
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, []byte(text), "", " "); err != nil {
+	if err := json.Indent(&pretty, data, "", " "); err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
 	path, err := c.Save("google-results/"+c.Name+".json", pretty.Bytes())
@@ -53,15 +54,4 @@ func (c *Conn) result(out any) (toolgroups.Result, error) {
 	}
 	head := fmt.Sprintf("[The whole result has %d characters; read it in %s. Its beginning:]\n", n, path)
 	return toolgroups.Result{Text: head + text}, nil
-}
-
-// encode is json.Marshal without the escapes that only HTML needs.
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }

@@ -9,7 +9,7 @@
 // taken back; nothing for the rest) and function, the key in the operations below.
 // x.go, in the package of services that it belongs to, holds
 //
-//	func xGroup() service.Group {
+//	func X() service.Group {
 //		return service.Group{
 //			Name:      "google_x",
 //			Scopes:    []string{x.XScope},
@@ -23,7 +23,7 @@
 //
 //	func xListThings(ctx context.Context, api *x.Service, c *service.Conn, in xListArgs) (any, error)
 //
-// and is entered in Groups of that package. An operation gets a service that is
+// and is entered in groups of package google. An operation gets a service that is
 // authorised for the user, its arguments decoded and validated against the schema, and
 // returns what is encoded as the result: a type of the client library, a struct of the
 // contract's shape, or a [toolgroups.Result] where files are to be delivered to the

@@ -50,7 +50,6 @@ func (c *Conn) fault(err error) error {
 	var answer *googleapi.Error
 	var unreached *url.Error
 	var long *http.MaxBytesError
-	var file FileError
 	switch {
 	case IsFault(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
@@ -60,8 +59,6 @@ func (c *Conn) fault(err error) error {
 		return toolgroups.Errorf(toolgroups.CodeExecution, "The answer is larger than %d bytes. Ask for less at a time.", long.Limit)
 	case errors.As(err, &unreached):
 		return toolgroups.Errorf(CodeUnavailable, "Google could not be reached: %s. Try again later.", Plain(unreached.Err.Error()))
-	case errors.As(err, &file):
-		return file.fault()
 	}
 	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", Plain(err.Error()))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -79,15 +78,12 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
 		handlers[name] = op.handler(connect)
 	}
-	m, errs := toolgroups.ParseManifest(g.Name, data, handlers, toolgroups.ManifestOptions{})
-	if len(errs) > 0 {
-		return toolgroups.Group{}, errors.Join(errs...)
-	}
-	for i := range m.Group.Tools {
-		t := &m.Group.Tools[i]
+	group, err := toolgroups.GroupOf(g.Name, data, handlers)
+	for i := range group.Tools {
+		t := &group.Tools[i]
 		t.Run = named(required(t.Parameters), t.Run)
 	}
-	return *m.Group, nil
+	return group, err
 }
 
 // required are the parameters that name something, so that they must not be blank. An

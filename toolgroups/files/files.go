@@ -1,0 +1,112 @@
+// Package files is what families of tools share about the files of a call: they lie in
+// its workspace, an error about one is told to the model, and what is too long for a
+// result is kept in one.
+package files
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"oneclaw/internal/runes"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// Inline is how many characters of text a result holds; the rest of what dispatch
+	// lets through is for notices.
+	Inline = toolgroups.MaxText - 1_000
+	// maxLine bounds a text on one line, in characters.
+	maxLine = 200
+)
+
+// Use opens the workspace of a call, runs f with it and closes it.
+func Use(scope toolgroups.Scope, f func(*workspace.Root) error) (err error) {
+	root, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return f(root)
+}
+
+// Save writes a file and returns its path in the workspace, with slashes.
+func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err error) {
+	err = Use(scope, func(root *workspace.Root) error {
+		if rel, err = root.Rel(name); err != nil {
+			return err
+		}
+		return root.WriteFile(rel, data, false)
+	})
+	return filepath.ToSlash(rel), err
+}
+
+// Keep writes a file under a name that no other has, with the time in it, and returns
+// its path.
+func Keep(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
+	name := fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
+	return Save(scope, name, data)
+}
+
+// Shorten returns a text of at most limit characters, or as many as a result holds. One
+// that is longer ends with a paragraph, if one ends in its second half, and with a line
+// that names the file of the given kind in which the whole is kept.
+func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
+	if limit <= 0 || limit > toolgroups.MaxText {
+		limit = toolgroups.MaxText
+	}
+	if _, rest := runes.Split(text, limit); rest == "" {
+		return text
+	}
+	limit = min(limit, Inline)
+	first, _ := runes.Split(text, limit)
+	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
+		first = first[:end]
+	}
+	where := "the rest was not kept"
+	if name, err := Keep(scope, "tool-output/"+kind, ".txt", now, []byte(text)); err == nil {
+		where = "the whole is in the file " + name
+	} else if errors.Is(err, workspace.ErrFull) || errors.Is(err, workspace.ErrDiskFull) {
+		where += ": " + err.Error()
+	}
+	return fmt.Sprintf("%s\n\n[cut: the limit is %d of %d characters; %s]",
+		strings.TrimRight(first, "\n"), limit, len([]rune(text)), where)
+}
+
+// Explain says what is wrong with the file that the model named, which may have limit
+// bytes.
+func Explain(name string, err error, limit int64) string {
+	name = Line(name)
+	switch {
+	case errors.Is(err, workspace.ErrEmptyPath):
+		return "The 'path' is empty. Give the path of a file in the workspace."
+	case errors.Is(err, workspace.ErrOutside):
+		return fmt.Sprintf("'%s' is outside the workspace. Use a relative path inside it.", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("There is no file '%s' in the workspace.", name)
+	case errors.Is(err, workspace.ErrNotFile):
+		return fmt.Sprintf("'%s' is not a file, or a part of the path is one.", name)
+	case errors.Is(err, workspace.ErrTooLarge):
+		return fmt.Sprintf("'%s' is larger than the limit of %d bytes.", name, limit)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("'%s' may not be used.", name)
+	}
+	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
+}
+
+// Line makes a text safe for one line of a result.
+func Line(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	return runes.Clip(strings.Join(strings.Fields(text), " "), maxLine)
+}
