@@ -149,7 +149,7 @@ func (b *Bridge) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := b.jobs.Load(ctx, key)
-	if j != nil {
+	if j != nil && j.Holder == b.jobs.Holder {
 		b.stopNow(j)
 		b.lanes.Queue(j)
 	}
@@ -177,15 +177,20 @@ func (b *Bridge) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) e
 		return nil
 	}
 	edited.Message.Text = edit.Text
-	err := b.jobs.Put(ctx, &edited, edited.Rev)
+	err := b.jobs.Put(ctx, &edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := b.jobs.Load(ctx, edited.Key())
 		if jobs.IsDamaged(err) {
 			return nil // its own turn meets that
 		}
-		if known == nil || err != nil || known.Message.Text != edit.Text {
+		switch {
+		case known == nil || err != nil:
 			return err
+		case known.Holder != b.jobs.Holder:
+			return jobs.ErrLost // the platform gives it to who has it
+		case known.Message.Text != edit.Text:
+			return nil
 		}
 		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {

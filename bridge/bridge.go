@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -204,7 +205,7 @@ func New(cfg Config) (*Bridge, error) {
 		cfg:       cfg,
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
-		jobs:      jobs.Store{KV: cfg.Store},
+		jobs:      jobs.Store{Store: cfg.Store, Holder: rand.Text()},
 		cards:     cards.Store{KV: cfg.Store},
 		expiry:    newExpiry(),
 		toasts:    make(chan struct{}, maxToasts),

@@ -45,22 +45,37 @@ func (b *Bridge) carry(ctx context.Context, j *jobs.Job) {
 
 // ends reports whether a job that could not be carried on is over, or waits.
 func (b *Bridge) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
+	var ended error
 	switch cause := context.Cause(ctx); {
+	case errors.Is(err, jobs.ErrLost):
+		ended = err
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
-		return b.suspend(j) == nil
+		ended = b.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		return b.settle(j, jobs.StateCleared) == nil
+		ended = b.settle(j, jobs.StateCleared)
 	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
-		return b.cutOff(j, jobs.StateStopped) == nil
+		ended = b.cutOff(j, jobs.StateStopped)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
-		return b.cutOff(j, jobs.StateBarred) == nil
+		ended = b.cutOff(j, jobs.StateBarred)
 	case b.lanes.Work().Err() != nil:
 		return true
 	case b.mended(j, err):
 		return false
+	default:
+		b.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+		return false
 	}
-	b.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
-	return false
+	return ended == nil || b.lost(j, ended)
+}
+
+// lost reports whether a job is another process's now. Nothing more is done about it here.
+func (b *Bridge) lost(j *jobs.Job, err error) bool {
+	if !errors.Is(err, jobs.ErrLost) {
+		return false
+	}
+	b.log.Warn("another process has taken a job over", "job", j.Key())
+	b.lanes.Done(j.Key())
+	return true
 }
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
@@ -229,10 +244,15 @@ func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
 	j.State, j.Closed = state, b.cfg.Now()
 	var err error
 	if closing := b.kind(j).closing; closing != nil {
-		err = closing(ctx, j)
+		if err = b.jobs.Check(ctx, j); err == nil {
+			err = closing(ctx, j)
+		}
 	}
 	if err == nil {
 		err = b.jobs.Close(ctx, j)
+	}
+	if b.lost(j, err) {
+		return nil
 	}
 	if err != nil {
 		b.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)

@@ -24,7 +24,8 @@ const damagedNotice = "Something that I had stored for this chat can not be read
 func (b *Bridge) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat, more string) (bool, error) {
 	b.mending.Lock()
 	defer b.mending.Unlock()
-	if still, err := b.stillThere(ctx, d); !still || err != nil {
+	rev, still, err := b.stillThere(ctx, d)
+	if !still || err != nil {
 		return false, err
 	}
 	a := jobs.Aside{Key: d.Name(), Reason: "the record does not decode", Incident: jobs.NewIncident(), Data: d.Data}
@@ -43,42 +44,42 @@ func (b *Bridge) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 	if d.Pos > 0 {
 		return true, nil
 	}
-	return true, b.replace(ctx, d.Key)
+	return true, b.replace(ctx, d.Key, rev)
 }
 
-// stillThere reports whether a damaged record was not set aside yet.
-func (b *Bridge) stillThere(ctx context.Context, d *jobs.DamagedError) (bool, error) {
+// stillThere reports whether a damaged record was not set aside yet, and its revision.
+func (b *Bridge) stillThere(ctx context.Context, d *jobs.DamagedError) (storage.Revision, bool, error) {
 	key := d.Key
 	if d.Pos > 0 { // it stays where it is
 		key = jobs.AsideKey(d.Name())
 	}
 	entry, err := b.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
-		return d.Pos > 0, nil
+		return storage.Absent, d.Pos > 0, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for %s: %w", key, err)
+		return storage.Absent, false, fmt.Errorf("look for %s: %w", key, err)
 	}
-	return d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
+	return entry.Revision, d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
 }
 
 // replace takes a damaged record away. A receipt is replaced by an empty one, which still
 // stops duplicates; a session by one that nothing was said in, since nobody knows what was
 // cleared.
-func (b *Bridge) replace(ctx context.Context, key string) error {
+func (b *Bridge) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := jobs.MessageOf(key, jobs.ReceiptPrefix); ok {
-		return b.jobs.Close(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: b.cfg.Now()})
+		return b.jobs.Refuse(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: b.cfg.Now()}, rev)
 	}
 	if name, ok := strings.CutPrefix(key, sessions.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
-			s := sessions.Session{Chat: chat, Generation: 1, Rev: storage.Any}
+			s := sessions.Session{Chat: chat, Generation: 1, Rev: rev}
 			for ; b.begunLog(ctx, s.Log()); s.Generation++ {
 			}
 			_, err := s.Save(ctx, b.store)
 			return err
 		}
 	}
-	if err := b.store.Delete(ctx, key, storage.Any); err != nil {
+	if err := b.store.Delete(ctx, key, rev); err != nil {
 		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil
@@ -123,7 +124,7 @@ func (b *Bridge) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.Histo
 	for i := range notes {
 		notes[i].Time = b.cfg.Now()
 	}
-	if err := h.Append(ctx, notes...); err != nil {
+	if err := b.append(ctx, j, h, notes...); err != nil {
 		return "", false, err
 	}
 	return b.failed(j, errors.New("a record of this turn does not decode")), true, nil

@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/storage"
 )
 
 const (
@@ -85,7 +86,7 @@ func (b *Bridge) refuses(ctx context.Context, l *lanes.Lane, j *jobs.Job) (bool,
 		b.log.Warn("messages are refused: too many wait", "chat", l.Chat.String(), "whose", over.whose)
 	}
 	j.State, j.Closed = jobs.StateRefused, b.cfg.Now()
-	return true, b.jobs.Close(ctx, j)
+	return true, b.jobs.Refuse(ctx, j, storage.Absent)
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.

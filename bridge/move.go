@@ -45,7 +45,7 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 		return nil
 	}
 	known, err := b.jobs.Load(ctx, j.Key())
-	if known == nil || err != nil {
+	if known == nil || err != nil || known.Holder != b.jobs.Holder {
 		return err
 	}
 	b.lanes.Bar(endsOf(known))

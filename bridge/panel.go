@@ -273,5 +273,5 @@ func (b *Bridge) loadByHand(ctx context.Context, j *jobs.Job, scope toolgroups.S
 	if !j.Message.Direct {
 		messages[0].Sender = j.Message.UserName
 	}
-	return "", h.Append(context.WithoutCancel(ctx), messages...)
+	return "", b.append(context.WithoutCancel(ctx), j, h, messages...)
 }

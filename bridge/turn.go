@@ -191,7 +191,7 @@ func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	var persona Persona
 	if b.cfg.Persona != nil {
 		if persona, err = b.cfg.Persona(limited, scope); err != nil {
-			return b.failed(j, err), h.Append(context.WithoutCancel(ctx))
+			return b.failed(j, err), b.append(context.WithoutCancel(ctx), j, h)
 		}
 	}
 	turn := agent.Turn{
@@ -234,28 +234,41 @@ func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	return answer, nil
 }
 
+// append adds messages to the conversation of a job, as long as that is this process's.
+func (b *Bridge) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
+	return b.jobs.Hold(ctx, j, func() error {
+		_, err := h.AppendWith(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
+		return err
+	})
+}
+
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (b *Bridge) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
 	if !m.Final || !wording.Visible(m.Text) {
-		return h.Append(ctx, m)
+		return b.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	j.Files = b.made(ctx, h, j.Key())
 	j.Parts = b.sender.Parts(j, headed(j, m.Text))
 	b.sender.Begin(j)
-	record, err := j.Record()
-	if err == nil {
-		var rev storage.Revision
-		if rev, err = h.AppendWith(ctx, []storage.Op{record}, m); err == nil {
-			j.Rev = rev
-			return nil
+	err := b.jobs.Hold(ctx, j, func() error {
+		record, err := j.Record()
+		if err != nil {
+			return err
 		}
+		rev, err := h.AppendWith(ctx, []storage.Op{record}, m)
+		if err == nil {
+			j.Rev = rev
+		}
+		return err
+	})
+	if err != nil {
+		j.Parts = nil
 	}
-	j.Parts = nil
-	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrInvalid) {
-		return h.Append(ctx, m) // it may be the job, which is saved when it is delivered
+	if errors.Is(err, storage.ErrInvalid) {
+		return b.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
 	}
 	return err
 }
@@ -273,7 +286,7 @@ func (b *Bridge) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		return b.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
 	// The question stays on record: "try again" has to mean something.
-	if err := h.Append(context.WithoutCancel(ctx)); err != nil {
+	if err := b.append(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
 	return b.unanswered(ctx, j, scope, err)
@@ -296,7 +309,7 @@ func (b *Bridge) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History,
 		return "", err
 	}
 	text := b.failed(j, failure)
-	return text, h.Append(ctx, agent.Message{
+	return text, b.append(ctx, j, h, agent.Message{
 		Role: agent.RoleRefused, Time: b.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
 	})
 }
@@ -345,5 +358,5 @@ func (b *Bridge) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if len(notes) == 0 {
 		return nil
 	}
-	return h.Append(ctx, notes...)
+	return b.append(ctx, j, h, notes...)
 }
