@@ -15,9 +15,6 @@ import (
 	"oneclaw/storage"
 )
 
-// storeTimeout bounds a write that must happen although its job was interrupted.
-const storeTimeout = jobs.WriteTimeout
-
 // How long to wait before a job is tried again that could not be carried on, because
 // the store or the platform was out of order.
 const (
@@ -80,7 +77,7 @@ func (b *Bridge) lost(j *jobs.Job, err error) bool {
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
 func (b *Bridge) cutOff(j *jobs.Job, state jobs.State) error {
-	if err := b.stopTurn(j); err != nil {
+	if err := b.turns.StopTurn(b.lanes.Work(), j); err != nil {
 		return err
 	}
 	return b.settle(j, state)
@@ -128,7 +125,7 @@ func (b *Bridge) attempt(ctx context.Context, j *jobs.Job) error {
 	if err := b.deliverAny(ctx, j); err != nil {
 		return err
 	}
-	b.afterwards(ctx, j)
+	b.turns.Afterwards(ctx, j)
 	return nil
 }
 
@@ -137,7 +134,7 @@ func (b *Bridge) overtaken(ctx context.Context, k *kind, j *jobs.Job) error {
 	if !j.Found || k.lasting {
 		return nil
 	}
-	session, err := b.session(ctx, j)
+	session, err := sessions.Of(ctx, b.store, j)
 	if err != nil {
 		return err
 	}
@@ -151,7 +148,7 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 	if !errors.Is(err, storage.ErrInvalid) {
 		return err
 	}
-	j.Parts = b.sender.Render(j, b.cfg.Redact(headed(j, b.failed(j, err))))
+	j.Parts = b.sender.Render(j, b.cfg.Redact(headed(j, b.turns.Failed(j, err))))
 	return b.deliver(ctx, j)
 }
 
@@ -162,7 +159,7 @@ func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	if j.Card != "" {
-		if err := b.cardSent(ctx, j); err != nil {
+		if err := b.desk.Sent(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -205,21 +202,15 @@ func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	if j.Parts != nil {
 		return nil
 	}
-	kept, err := b.cards.Load(ctx, j.Card)
-	if err != nil {
-		return err
-	}
-	j.Parts = []jobs.SentPart{}
-	if kept != nil && kept.Shown() {
-		j.Parts, _ = b.renderCard(j, kept)
-	}
-	return nil
+	parts, err := b.desk.Parts(ctx, j)
+	j.Parts = parts
+	return err
 }
 
 func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
+			answer, err = b.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
 		}
 	}()
 	if j.Notice != "" {
@@ -232,14 +223,14 @@ func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer stri
 // about first.
 func (b *Bridge) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	if j.Knock {
-		return b.knock(ctx, j)
+		return b.people.Knock(ctx, j)
 	}
 	return b.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
 // settle closes a job without an answer.
 func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
 	var err error

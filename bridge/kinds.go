@@ -33,34 +33,32 @@ type kind struct {
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
 // its answer is known already, a notice.
 type kinds struct {
-	message, command, claim, notice kind
-	others                          map[chats.Kind]kind
+	message, command, open, notice kind
+	others                         map[chats.Kind]kind
 }
 
 func (b *Bridge) kindTable() kinds {
-	turn := kind{turn: true, explained: true, answer: b.answer, closing: b.voidApprovals}
+	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	command := kind{beside: true, command: true, lasting: true, answer: b.runCommand}
-	claim := command
-	claim.open = true
+	open := command
+	open.open = true
 	task := turn
 	task.lane, task.closing = "/task", b.closeTask
 	card := kind{lane: "/card", lasting: true, open: true}
 	refresh := card
-	refresh.run = b.cardStep(b.refresh)
-	expire := refresh
-	expire.beside, expire.run = true, b.cardStep(b.endCard)
-	press := expire
-	press.press, press.run = true, b.cardStep(b.pressed)
+	refresh.run = b.cardStep(b.desk.Refresh)
+	press := card
+	press.beside, press.press, press.run = true, true, b.cardStep(b.desk.Press)
 	return kinds{
-		message: turn, command: command, claim: claim,
-		notice: kind{open: true, explained: true, answer: b.notice, closing: b.voidApprovals},
+		message: turn, command: command, open: open,
+		notice: kind{open: true, explained: true, answer: b.notice, closing: b.gate.Void},
 		others: map[chats.Kind]kind{
 			jobs.KindTask:    task,
 			jobs.KindLoad:    {run: b.attemptLoad},
 			jobs.KindMove:    {lane: "/move", beside: true, lasting: true, open: true, run: b.attemptMove},
 			jobs.KindCard:    card,
 			jobs.KindRefresh: refresh,
-			jobs.KindExpire:  expire,
+			jobs.KindExpire:  refresh,
 			chats.KindPress:  press,
 		},
 	}
@@ -78,8 +76,8 @@ func (b *Bridge) kind(j *jobs.Job) *kind {
 	switch {
 	case !ok:
 		return &b.kinds.message
-	case c.Name == claimName:
-		return &b.kinds.claim
+	case c.Open:
+		return &b.kinds.open
 	}
 	return &b.kinds.command
 }

@@ -15,18 +15,6 @@ func (b *Bridge) measureAnswer(platform string, state jobs.State) {
 	b.cfg.Measure.Count(platform, what)
 }
 
-// measureDecision counts what a turn that waited found.
-func (b *Bridge) measureDecision(platform, choice string) {
-	switch choice {
-	case jobs.ChoiceAllow:
-		b.cfg.Measure.Count(platform, jobs.MeasuredAllowed)
-	case jobs.ChoiceDeny:
-		b.cfg.Measure.Count(platform, jobs.MeasuredDenied)
-	case jobs.ChoiceExpired:
-		b.cfg.Measure.Count(platform, jobs.MeasuredExpired)
-	}
-}
-
 // Load counts the open jobs.
 func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }
 

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
@@ -36,7 +37,7 @@ func cupboard(t *testing.T, n int) func(*bridge.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *bridge.Config) { c.Tools = func() *toolgroups.Registry { return reg } }
+	return func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } }
 }
 
 // armed answers with the groups that a turn has loaded.
@@ -78,7 +79,7 @@ func (r *rig) loadedIn(log string) []string {
 // beyond a restart.
 func TestC22PanelLoadsAGroup(t *testing.T) {
 	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
-		c.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
+		c.Hooks.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
 			return "Saved in " + scope.Chat + ".", nil
 		}
 	})
@@ -176,7 +177,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 
 // Whoever may not load a group has no button for it, and can not press that of another.
 func TestC16PanelLooksWhoPresses(t *testing.T) {
-	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = bridge.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
+	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	if got := labels(panel); len(got) != 9 || got[8] != "More ›" {

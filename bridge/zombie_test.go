@@ -140,7 +140,7 @@ func takenOver(t *testing.T, life *zombie, wakes string) {
 		goOn := make(chan struct{})
 		switch wakes {
 		case "in its turn":
-			r.cfg.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			r.cfg.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 				<-goOn
 				return think(ctx, turn)
 			})

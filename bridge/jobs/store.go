@@ -102,7 +102,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 	switch {
 	case err != nil:
 		return err
-	case known == nil || known.Holder != s.Holder:
+	case known == nil || known.Holder != s.Holder && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
 	j.Rev = known.Rev
@@ -122,7 +122,8 @@ func (s Store) take(ctx context.Context, j *Job) (bool, error) {
 		j.Holder = s.Holder
 		err := s.Put(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
-			return err == nil, err
+			// Where the disk is full, the first write that succeeds marks it.
+			return true, context.Cause(ctx)
 		}
 		// The other one is not dead.
 		known, err := s.Load(ctx, j.Key())

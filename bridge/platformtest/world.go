@@ -17,6 +17,8 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -58,8 +60,7 @@ func newWorld(t testing.TB, town Town) *world {
 	}
 	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, stop: func() {}}
 	w.cfg = bridge.Config{
-		Store: w.store, Agent: w, DataDir: t.TempDir(), DrainTimeout: -1,
-		Tools:  func() *toolgroups.Registry { return registry },
+		Store: w.store, Turns: turns.Settings{Agent: w, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	return w
@@ -78,7 +79,7 @@ func (w *world) start() {
 	w.t.Helper()
 	platform := w.town.Adapter()
 	w.cfg.Platforms = []chats.Platform{platform}
-	w.cfg.Access = bridge.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	w.cfg.Access = people.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,358 @@
+package turns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// maxResumes is how many restarts may find a turn begun before it is given up: a turn
+// that takes the program down would do so for ever.
+const maxResumes = 10
+
+// Answer runs the turn of a message, or goes on with it where its log stops.
+func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err error) {
+	session, err := sessions.Of(ctx, t.cfg.Store, j)
+	if err != nil {
+		return "", err
+	}
+	if err := session.Overtaken(j); err != nil {
+		return "", err
+	}
+	if err := t.awake(ctx, j); err != nil {
+		return "", err
+	}
+	j.Generation = session.Generation
+	h, err := t.Cache.Take(ctx, session.Log())
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if errors.Is(err, agent.ErrSuspended) {
+			t.Cache.Give(h, nil)
+			return
+		}
+		t.Cache.Give(h, err)
+	}()
+	text, done, err := t.mendHistory(ctx, j, h)
+	if done || err != nil {
+		return text, err
+	}
+	scope, err := t.cfg.House.Scope(j, session)
+	if err != nil {
+		return "", err
+	}
+	text, done, err = t.begin(ctx, j, h, scope)
+	if !done && err == nil {
+		text, err = t.run(ctx, j, h, scope)
+	}
+	if err == nil && j.Parts == nil {
+		// A turn that failed may have made files all the same; the log says it did.
+		j.Files = t.made(ctx, h, j.Key())
+	}
+	return text, err
+}
+
+// begin stages the message, if the log does not have it yet. Where the log has even
+// its answer, there is nothing left to run.
+func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, bool, error) {
+	again := j.Found || j.Begun
+	j.Begun = true
+	if again {
+		turn, err := h.Turn(ctx, j.Key())
+		if err != nil {
+			return "", false, err
+		}
+		if len(turn) > 0 {
+			text, done, err := t.continued(ctx, j, turn)
+			if !done {
+				h.Lead(turn)
+			}
+			return text, done, err
+		}
+	}
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
+			return "", false, err
+		}
+	}
+	files, notes := t.fetchFiles(ctx, j, scope)
+	if err := context.Cause(ctx); err != nil {
+		return "", false, err
+	}
+	message := t.question(j, notes)
+	message.Files = files
+	message.Recalled = t.recall(ctx, j, scope)
+	if _, err := sessions.Encode(message); err != nil {
+		return t.Failed(j, err), true, nil
+	}
+	h.Stage(message)
+	return "", false, nil
+}
+
+// List enters the conversation that a job begins into those of its owner.
+func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
+	entry := sessions.Conversation{
+		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
+		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
+	}
+	if jobs.IsTask(j) {
+		entry.Task, entry.Chat = j.Message.ID, j.Origin()
+	}
+	return entry.Enter(ctx, t.cfg.Store)
+}
+
+// continued looks at a turn that an earlier try or a former run of the program began: it
+// may have its answer already, or may have taken the program down too often.
+func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
+	if i := slices.IndexFunc(turn, func(m agent.Message) bool { return m.Final }); i >= 0 {
+		return turn[i].Text, true, nil
+	}
+	if !j.Found || j.Counted {
+		return "", false, nil
+	}
+	if j.Resumes >= maxResumes {
+		return t.Failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
+	}
+	j.Resumes++
+	j.Counted = true
+	return "", false, t.cfg.Jobs.Save(ctx, j)
+}
+
+// recall searches the memory for a message. A memory that can not be read is no reason
+// not to answer.
+func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
+	if t.cfg.Recall == nil {
+		return ""
+	}
+	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
+	if err != nil {
+		t.cfg.Log.Warn("memory can not be searched", "job", j.Key(), "err", err)
+	}
+	return found
+}
+
+// question is the message as the conversation keeps it.
+func (t *Runner) question(j *jobs.Job, notes []string) agent.Message {
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+	if !j.Message.Direct {
+		message.Sender = j.Message.UserName
+	}
+	for _, note := range append(slices.Clone(j.Message.Skipped), notes...) {
+		message.Text += "\n[not received: " + note + "]"
+	}
+	message.Text = strings.TrimSpace(message.Text)
+	return message
+}
+
+// title is what a list of conversations shows of one.
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return runes.Clip(line, 60)
+}
+
+// run has the agent answer and stores each message before the agent acts on it.
+func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
+	groups, err := sessions.LoadedGroups(ctx, t.cfg.Store, h.Log)
+	if err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	defer cancel()
+	var persona Persona
+	if t.cfg.Persona != nil {
+		if persona, err = t.cfg.Persona(limited, scope); err != nil {
+			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
+		}
+	}
+	turn := agent.Turn{
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
+		ReadFile: fileReader(scope.Workspace), Gate: t.gate(j, h), Redact: t.cfg.Redact,
+	}
+	if t.cfg.Observe != nil {
+		chat := j.Message.Chat
+		turn.Observe = func(e agent.Event) { t.cfg.Observe(chat, e) }
+	}
+	missing := t.watch(j, h, &turn)
+	answer := ""
+	for m, err := range t.cfg.Agent.Run(limited, turn) {
+		if err != nil {
+			return t.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
+		}
+		if m.Final {
+			m.Text = missing.admit(h, m.Text)
+			answer = m.Text
+		}
+		if m.Role == agent.RoleStarted {
+			m.Approved = j.ApprovedBy(m)
+		}
+		err = t.keep(context.WithoutCancel(ctx), j, h, m)
+		if errors.Is(err, storage.ErrInvalid) {
+			// The model is paid for already, and its next reply is as large.
+			return t.ended(ctx, j, h, scope, err)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && answer == "" {
+		return "", cause
+	}
+	if !wording.Visible(answer) {
+		return t.Failed(j, errors.New("the agent ended without an answer")), nil
+	}
+	return answer, nil
+}
+
+// errGate wraps what kept the gate from an answer: the turn is tried again.
+var errGate = errors.New("bridge: it cannot be found out whether a call may run")
+
+// gate decides about the calls of a turn.
+func (t *Runner) gate(j *jobs.Job, h *sessions.History) agent.Gate {
+	decide := t.cfg.House.Gate(j, h)
+	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+		d, err := decide(ctx, call, tool)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errGate, err)
+		}
+		return d, err
+	}
+}
+
+// keep stores a message of a turn. The answer and the record that its first part is being
+// sent are one write: a platform that is in order is asked next.
+func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
+	if !m.Final || !wording.Visible(m.Text) {
+		return t.append(ctx, j, h, m)
+	}
+	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
+	defer cancel()
+	t.cfg.House.Prepare(j, m.Text, t.made(ctx, h, j.Key()))
+	err := t.cfg.Jobs.Hold(ctx, j, func() error {
+		record, err := j.Record()
+		if err != nil {
+			return err
+		}
+		rev, err := h.AppendWith(ctx, []storage.Op{record}, m)
+		if err == nil {
+			j.Rev = rev
+		}
+		return err
+	})
+	if err != nil {
+		j.Parts = nil
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
+	}
+	return err
+}
+
+// append adds messages to the conversation of a job, as long as that is this process's.
+func (t *Runner) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
+	return t.cfg.Jobs.Hold(ctx, j, func() error {
+		_, err := h.AppendWith(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
+		return err
+	})
+}
+
+// ended is what becomes of a turn that the agent ended with an error: it goes on later,
+// or that is its answer.
+func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, err error) (string, error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) {
+		return "", err
+	}
+	if refused(err) {
+		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
+	}
+	// The question stays on record: "try again" has to mean something.
+	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
+		return "", err
+	}
+	return t.unanswered(ctx, j, scope, err)
+}
+
+// refused reports whether what is asked is what failed, so that it would fail again with
+// the next message: a provider does not take it, or the answer is too large to keep. An
+// unknown model or address is no such thing.
+func refused(err error) bool {
+	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
+		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
+	}
+	return errors.Is(err, storage.ErrInvalid)
+}
+
+// leaveOut takes a turn that failed out of what the model is shown. It stays on record.
+func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (string, error) {
+	turn, err := h.Turn(ctx, j.Key())
+	if err != nil {
+		return "", err
+	}
+	text := t.Failed(j, failure)
+	return text, t.append(ctx, j, h, agent.Message{
+		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
+	})
+}
+
+// StopTurn tells the conversation that a turn was stopped, so that the model does not
+// go on with it.
+func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
+	defer cancel()
+	err := t.recordStop(ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+		return nil
+	}
+	if err != nil {
+		t.cfg.Log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
+	}
+	return err
+}
+
+func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
+	if j.Generation == 0 && !j.Found {
+		return nil // never begun
+	}
+	session, err := sessions.Of(ctx, t.cfg.Store, j)
+	if err != nil {
+		return err
+	}
+	session.Generation = cmp.Or(j.Generation, session.Generation)
+	h, err := t.Cache.Take(ctx, session.Log())
+	if err != nil {
+		return err
+	}
+	defer func() { t.Cache.Give(h, err) }()
+	turn, err := h.Turn(ctx, j.Key())
+	if err != nil || len(turn) == 0 && j.Generation == 0 {
+		return err // what a restart found may not have been begun either
+	}
+	if len(turn) == 0 {
+		h.Stage(t.question(j, nil))
+	}
+	notes := agent.Stop(h.View())
+	for i := range notes {
+		notes[i].Time = t.cfg.Now()
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	return t.append(ctx, j, h, notes...)
+}
