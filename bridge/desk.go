@@ -16,17 +16,17 @@ import (
 func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 	return cards.New(cards.Config{
 		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: b.sender,
-		Check: b.check,
-		Role:  b.role, Scope: b.scopeOf, Over: b.release,
+		Check: func(m chats.Message) error { return b.intake.check(m) },
+		Role:  b.role, Scope: b.scopeOf, Over: b.carrier.release,
 		Mend: func(ctx context.Context, err error) error {
 			d, is := errors.AsType[*jobs.DamagedError](err)
 			if !is {
 				return err
 			}
-			_, err = b.mend(ctx, d, chats.Chat{}, "")
+			_, err = b.keeper.mend(ctx, d, chats.Chat{}, "")
 			return err
 		},
-		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
+		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: b.cfg.Now,
 	})
 }
 
@@ -36,10 +36,8 @@ func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 //
 // Post waits until Run has found what a former run left open.
 func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards.Card) error {
-	select {
-	case <-b.resumed:
-	case <-ctx.Done():
-		return fmt.Errorf("post card: %w", context.Cause(ctx))
+	if err := b.ready(ctx); err != nil {
+		return fmt.Errorf("post card: %w", err)
 	}
 	_, err := b.desk.Post(ctx, key, to, card)
 	return err
@@ -51,7 +49,7 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 		if err := step(ctx, j); err != nil {
 			return err
 		}
-		b.closeLater(j, jobs.StateDone)
+		b.carrier.closeLater(j, jobs.StateDone)
 		return nil
 	}
 }
@@ -65,17 +63,17 @@ func (b *Bridge) permitted(j *jobs.Job, h *sessions.History) agent.Gate {
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ b *Bridge }
 
-func (d deskJobs) Number() int64 { return d.b.nextSeq() }
+func (d deskJobs) Number() int64 { return d.b.intake.number() }
 
 func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 
-func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
+func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
 
 // Find sets a job aside that does not decode, and returns what stands for it then.
 func (d deskJobs) Find(ctx context.Context, key string) (*jobs.Job, error) {
 	j, err := d.b.jobs.Find(ctx, key)
 	if damaged, is := errors.AsType[*jobs.DamagedError](err); is {
-		if _, err := d.b.mend(ctx, damaged, chats.Chat{}, ""); err != nil {
+		if _, err := d.b.keeper.mend(ctx, damaged, chats.Chat{}, ""); err != nil {
 			return nil, err
 		}
 		return d.b.jobs.Find(ctx, key)
