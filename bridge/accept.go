@@ -190,7 +190,7 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := in.jobs.Load(ctx, key)
-	if j != nil {
+	if j != nil && j.Holder == in.jobs.Holder {
 		in.stops.now(j)
 		in.lanes.Queue(j)
 	}
@@ -224,15 +224,20 @@ func (in *intake) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) 
 		return nil
 	}
 	edited.Message.Text = edit.Text
-	err := in.jobs.Put(ctx, &edited, edited.Rev)
+	err := in.jobs.Put(ctx, &edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := in.jobs.Load(ctx, edited.Key())
 		if jobs.IsDamaged(err) {
 			return nil // its own turn meets that
 		}
-		if known == nil || err != nil || known.Message.Text != edit.Text {
+		switch {
+		case known == nil || err != nil:
 			return err
+		case known.Holder != in.jobs.Holder:
+			return jobs.ErrLost // the platform gives it to who has it
+		case known.Message.Text != edit.Text:
+			return nil
 		}
 		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {

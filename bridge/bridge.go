@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,7 +69,7 @@ func New(cfg Config) (*Bridge, error) {
 		cfg:       cfg,
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
-		jobs:      jobs.Store{KV: cfg.Store},
+		jobs:      jobs.Store{Store: cfg.Store, Holder: rand.Text()},
 		begun:     cfg.Now(),
 		platforms: make(map[string]chats.Platform),
 		resumed:   make(chan struct{}),

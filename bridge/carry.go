@@ -69,22 +69,37 @@ func (c *carrier) carry(ctx context.Context, j *jobs.Job) {
 
 // ends reports whether a job that could not be carried on is over, or waits.
 func (c *carrier) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
+	var ended error
 	switch cause := context.Cause(ctx); {
+	case errors.Is(err, jobs.ErrLost):
+		ended = err
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
-		return c.suspend(j) == nil
+		ended = c.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
-		return c.settle(j, jobs.StateCleared) == nil
+		ended = c.settle(j, jobs.StateCleared)
 	case errors.Is(err, sessions.ErrStopped) || errors.Is(cause, sessions.ErrStopped):
-		return c.cutOff(j, jobs.StateStopped) == nil
+		ended = c.cutOff(j, jobs.StateStopped)
 	case errors.Is(err, errBarred) || errors.Is(cause, errBarred):
-		return c.cutOff(j, jobs.StateBarred) == nil
+		ended = c.cutOff(j, jobs.StateBarred)
 	case c.lanes.Work().Err() != nil:
 		return true
 	case c.mended(j, err):
 		return false
+	default:
+		c.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
+		return false
 	}
-	c.log.Error("job cannot be carried on, trying again", "job", j.Key(), "wait", wait, "err", err)
-	return false
+	return ended == nil || c.lost(j, ended)
+}
+
+// lost reports whether a job is another process's now. Nothing more is done about it here.
+func (c *carrier) lost(j *jobs.Job, err error) bool {
+	if !errors.Is(err, jobs.ErrLost) {
+		return false
+	}
+	c.log.Warn("another process has taken a job over", "job", j.Key())
+	c.lanes.Done(j.Key())
+	return true
 }
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
@@ -247,10 +262,15 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	j.State, j.Closed = state, c.now()
 	var err error
 	if closing := c.kinds.of(j).closing; closing != nil {
-		err = closing(ctx, j)
+		if err = c.jobs.Check(ctx, j); err == nil {
+			err = closing(ctx, j)
+		}
 	}
 	if err == nil {
 		err = c.jobs.Close(ctx, j)
+	}
+	if c.lost(j, err) {
+		return nil
 	}
 	if err != nil {
 		c.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)

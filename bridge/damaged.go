@@ -42,7 +42,8 @@ type keeper struct {
 func (k *keeper) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat, more string) (bool, error) {
 	k.mending.Lock()
 	defer k.mending.Unlock()
-	if still, err := k.stillThere(ctx, d); !still || err != nil {
+	rev, still, err := k.stillThere(ctx, d)
+	if !still || err != nil {
 		return false, err
 	}
 	a := jobs.Aside{Key: d.Name(), Reason: "the record does not decode", Incident: jobs.NewIncident(), Data: d.Data}
@@ -61,42 +62,42 @@ func (k *keeper) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 	if d.Pos > 0 {
 		return true, nil
 	}
-	return true, k.replace(ctx, d.Key)
+	return true, k.replace(ctx, d.Key, rev)
 }
 
-// stillThere reports whether a damaged record was not set aside yet.
-func (k *keeper) stillThere(ctx context.Context, d *jobs.DamagedError) (bool, error) {
+// stillThere reports whether a damaged record was not set aside yet, and its revision.
+func (k *keeper) stillThere(ctx context.Context, d *jobs.DamagedError) (storage.Revision, bool, error) {
 	key := d.Key
 	if d.Pos > 0 { // it stays where it is
 		key = jobs.AsideKey(d.Name())
 	}
 	entry, err := k.store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
-		return d.Pos > 0, nil
+		return storage.Absent, d.Pos > 0, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for %s: %w", key, err)
+		return storage.Absent, false, fmt.Errorf("look for %s: %w", key, err)
 	}
-	return d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
+	return entry.Revision, d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
 }
 
 // replace takes a damaged record away. A receipt is replaced by an empty one, which still
 // stops duplicates; a session by one that nothing was said in, since nobody knows what was
 // cleared.
-func (k *keeper) replace(ctx context.Context, key string) error {
+func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := jobs.MessageOf(key, jobs.ReceiptPrefix); ok {
-		return k.jobs.Close(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: k.now()})
+		return k.jobs.Refuse(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: k.now()}, rev)
 	}
 	if name, ok := strings.CutPrefix(key, sessions.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {
-			s := sessions.Session{Chat: chat, Generation: 1, Rev: storage.Any}
+			s := sessions.Session{Chat: chat, Generation: 1, Rev: rev}
 			for ; k.begunLog(ctx, s.Log()); s.Generation++ {
 			}
 			_, err := s.Save(ctx, k.store)
 			return err
 		}
 	}
-	if err := k.store.Delete(ctx, key, storage.Any); err != nil {
+	if err := k.store.Delete(ctx, key, rev); err != nil {
 		return fmt.Errorf("remove %s: %w", key, err)
 	}
 	return nil

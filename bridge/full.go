@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/internal/cache"
+	"oneclaw/storage"
 )
 
 const (
@@ -85,7 +86,7 @@ func (in *intake) refuses(ctx context.Context, l *lanes.Lane, j *jobs.Job) (bool
 		in.log.Warn("messages are refused: too many wait", "chat", l.Chat.String(), "whose", over.whose)
 	}
 	j.State, j.Closed = jobs.StateRefused, in.now()
-	return true, in.jobs.Close(ctx, j)
+	return true, in.jobs.Refuse(ctx, j, storage.Absent)
 }
 
 // stopUnanswered makes a /stop take effect to which there is no room for a reply.

@@ -53,7 +53,7 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 		return nil
 	}
 	known, err := m.jobs.Load(ctx, j.Key())
-	if known == nil || err != nil {
+	if known == nil || err != nil || known.Holder != m.jobs.Holder {
 		return err
 	}
 	m.lanes.Bar(endsOf(known))

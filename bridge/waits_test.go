@@ -37,7 +37,9 @@ func (w *waits) Put(ctx context.Context, key string, value []byte, rev storage.R
 func (w *waits) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
 	var names []string
 	for _, op := range ops {
-		names = append(names, op.Key+op.Log)
+		if op.Kind != storage.KindCheck { // writes nothing
+			names = append(names, op.Key+op.Log)
+		}
 	}
 	w.note(names...)
 	return w.Store.Write(ctx, ops...)

@@ -116,6 +116,9 @@ type Job struct {
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 
+	// Holder is the mark of the process that works on it; see [Store].
+	Holder string `json:"holder,omitempty"`
+
 	Rev storage.Revision `json:"-"`
 	// Found is set where a restart found the job: its turn may have begun.
 	Found bool `json:"-"`

@@ -5,45 +5,55 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"oneclaw/storage"
 )
 
+// takeWrites bounds the jobs that are taken over at the same time; the engine joins them
+// into few disk writes.
+const takeWrites = 128
+
 // WriteTimeout bounds a write that must happen although its job was interrupted.
 const WriteTimeout = 30 * time.Second
 
-// Store keeps jobs in a KV: open ones and receipts under prefixes of their own.
-type Store struct{ KV storage.KV }
+// ErrLost says that a job belongs to another process now, or is closed. Whoever worked on
+// it stops without another word: what it would write is another's to write.
+var ErrLost = errors.New("jobs: another process has taken the job over")
+
+// Store keeps jobs: open ones and receipts under prefixes of their own. What it writes
+// holds only while a job belongs to its holder, so that a process which was taken for dead
+// changes nothing any more.
+type Store struct {
+	Store storage.Store
+	// Holder is the mark of this process. No other has the same.
+	Holder string
+}
 
 // Add writes a new job. It reports false, and writes nothing, where the event is known.
 func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
-	if known, err := s.Closed(ctx, j.Key()); known || err != nil {
+	j.Holder, j.Rev = s.Holder, storage.Absent
+	op, err := j.Record()
+	if err != nil {
 		return false, err
 	}
-	err := s.Put(ctx, j, storage.Absent)
+	rev, err := s.Store.Write(ctx, op, storage.Check(ReceiptPrefix+j.Key(), storage.Absent))
 	if errors.Is(err, storage.ErrConflict) {
 		return false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("store job %s: %w", j.Key(), err)
 	}
-	// Between the look and the write the first delivery may have been closed.
-	known, err := s.Closed(ctx, j.Key())
-	if known && err == nil {
-		err = s.remove(ctx, j)
-	}
-	return !known && err == nil, err
+	j.Rev = rev
+	return true, nil
 }
 
-// Save writes a job that this process works on. A conflict means that an earlier write
-// happened although it reported an error: an open job has one owner.
+// Save writes a job that this process works on.
 func (s Store) Save(ctx context.Context, j *Job) error {
-	err := s.Put(ctx, j, j.Rev)
-	if errors.Is(err, storage.ErrConflict) {
-		return s.Put(ctx, j, storage.Any)
-	}
-	return err
+	return s.Hold(ctx, j, func() error { return s.Put(ctx, j) })
 }
 
 // SaveAlways is Save where the write must happen although ctx may have ended.
@@ -53,13 +63,13 @@ func (s Store) SaveAlways(ctx context.Context, j *Job) error {
 	return s.Save(ctx, j)
 }
 
-// Put writes a job over a revision.
-func (s Store) Put(ctx context.Context, j *Job, rev storage.Revision) error {
-	data, err := json.Marshal(j)
+// Put writes a job over its revision.
+func (s Store) Put(ctx context.Context, j *Job) error {
+	op, err := j.Record()
 	if err != nil {
-		return fmt.Errorf("encode job %s: %w", j.Key(), err)
+		return err
 	}
-	rev, err = s.KV.Put(ctx, OpenPrefix+j.Key(), data, rev)
+	rev, err := s.Store.Put(ctx, op.Key, op.Value, op.Rev)
 	if err != nil {
 		return fmt.Errorf("store job %s: %w", j.Key(), err)
 	}
@@ -67,29 +77,113 @@ func (s Store) Put(ctx context.Context, j *Job, rev storage.Revision) error {
 	return nil
 }
 
-func (s Store) remove(ctx context.Context, j *Job) error {
-	if err := s.KV.Delete(ctx, OpenPrefix+j.Key(), storage.Any); err != nil {
-		return fmt.Errorf("remove job %s: %w", j.Key(), err)
+// Hold makes a write that is about the revision of a job. Where that is a conflict because
+// an earlier write happened although it reported an error, it is made again; where the job
+// belongs to another process or is gone, the error is [ErrLost].
+func (s Store) Hold(ctx context.Context, j *Job, write func() error) error {
+	for {
+		was := j.Rev
+		err := write()
+		if !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+		if lost := s.Check(ctx, j); lost != nil {
+			return lost
+		}
+		if j.Rev == was {
+			return err // it is about something else
+		}
+	}
+}
+
+// Check returns nil where a job belongs to this process, with its present revision.
+func (s Store) Check(ctx context.Context, j *Job) error {
+	known, err := s.Load(ctx, j.Key())
+	switch {
+	case err != nil:
+		return err
+	case known == nil || known.Holder != s.Holder && known.Rev != j.Rev:
+		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
+	}
+	j.Rev = known.Rev
+	return nil
+}
+
+// take makes a job that another process has left this one's, as it is on disk by then. It
+// reports false where it is closed.
+func (s Store) take(ctx context.Context, j *Job) (bool, error) {
+	if closed, err := s.Closed(ctx, j.Key()); err != nil {
+		return false, err
+	} else if closed {
+		// A former build wrote the receipt first and could end before it removed the job.
+		return false, s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
+	}
+	for {
+		j.Holder = s.Holder
+		err := s.Put(ctx, j)
+		if !errors.Is(err, storage.ErrConflict) {
+			// Where the disk is full, the first write that succeeds marks it.
+			return true, context.Cause(ctx)
+		}
+		// The other one is not dead.
+		known, err := s.Load(ctx, j.Key())
+		if known == nil || err != nil {
+			return false, err
+		}
+		*j = *known
+	}
+}
+
+// Close puts a receipt in the place of a job.
+func (s Store) Close(ctx context.Context, j *Job) error {
+	receipt, err := s.receipt(j, storage.Absent)
+	if err != nil {
+		return err
+	}
+	err = s.Hold(ctx, j, func() error {
+		_, err := s.Store.Write(ctx, receipt, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+		return err
+	})
+	if errors.Is(err, ErrLost) && s.closed(ctx, j) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("close job %s: %w", j.Key(), err)
 	}
 	return nil
 }
 
-// Close writes the receipt, and only then removes the open job: a crash in between
-// leaves both, and the receipt counts.
-func (s Store) Close(ctx context.Context, j *Job) error {
-	data, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("encode receipt %s: %w", j.Key(), err)
+// closed reports whether this process has closed a job: the write that did reported an
+// error.
+func (s Store) closed(ctx context.Context, j *Job) bool {
+	known, err := s.read(ctx, ReceiptPrefix+j.Key())
+	return err == nil && known != nil && known.Holder == s.Holder
+}
+
+// Refuse writes the receipt of a message that never becomes a job, over a revision of one.
+func (s Store) Refuse(ctx context.Context, j *Job, rev storage.Revision) error {
+	j.Holder = s.Holder
+	receipt, err := s.receipt(j, rev)
+	if err == nil {
+		_, err = s.Store.Write(ctx, receipt)
 	}
-	if _, err := s.KV.Put(ctx, ReceiptPrefix+j.Key(), data, storage.Any); err != nil {
+	if err != nil {
 		return fmt.Errorf("store receipt %s: %w", j.Key(), err)
 	}
-	return s.remove(ctx, j)
+	return nil
+}
+
+func (s Store) receipt(j *Job, rev storage.Revision) (storage.Op, error) {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return storage.Op{}, fmt.Errorf("encode receipt %s: %w", j.Key(), err)
+	}
+	return storage.Put(ReceiptPrefix+j.Key(), data, rev), nil
 }
 
 // Closed reports whether there is a receipt under a key.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
-	_, err := s.KV.Get(ctx, ReceiptPrefix+key)
+	_, err := s.Store.Get(ctx, ReceiptPrefix+key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
@@ -99,49 +193,37 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// Open returns the jobs that a former run of the program left open, and the records that
-// do not decode.
+// Open takes over the jobs that a former run of the program left open, and returns them
+// with the records that do not decode.
 func (s Store) Open(ctx context.Context) (found []*Job, broken []error, err error) {
-	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: OpenPrefix}) {
+	var group errgroup.Group
+	group.SetLimit(takeWrites)
+	var mu sync.Mutex
+	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix}) {
 		if err != nil {
-			return nil, nil, fmt.Errorf("list open jobs: %w", err)
+			return nil, nil, errors.Join(fmt.Errorf("list open jobs: %w", err), group.Wait())
 		}
-		j := &Job{}
-		if err := Decode(entry, j); err != nil {
+		j, err := decode(entry)
+		if err != nil {
 			broken = append(broken, err)
 			continue
 		}
-		j.Rev, j.Found = entry.Revision, true
-		known, err := s.Closed(ctx, j.Key())
-		if err != nil {
-			return nil, nil, err
-		}
-		if !known {
-			found = append(found, j)
-			continue
-		}
-		if err := s.remove(ctx, j); err != nil {
-			return nil, nil, err
-		}
+		group.Go(func() error {
+			taken, err := s.take(ctx, j)
+			mu.Lock()
+			defer mu.Unlock()
+			if taken {
+				found = append(found, j)
+			}
+			return err
+		})
 	}
-	return found, broken, nil
+	return found, broken, group.Wait()
 }
 
 // Load returns an open job; nil where there is none.
 func (s Store) Load(ctx context.Context, key string) (*Job, error) {
-	entry, err := s.KV.Get(ctx, OpenPrefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read job %s: %w", key, err)
-	}
-	j := &Job{}
-	if err := Decode(entry, j); err != nil {
-		return nil, err
-	}
-	j.Rev, j.Found = entry.Revision, true
-	return j, nil
+	return s.read(ctx, OpenPrefix+key)
 }
 
 // Find returns a job, open or closed; nil where there is none.
@@ -150,14 +232,22 @@ func (s Store) Find(ctx context.Context, key string) (*Job, error) {
 	if j != nil || err != nil {
 		return j, err
 	}
-	entry, err := s.KV.Get(ctx, ReceiptPrefix+key)
+	return s.read(ctx, ReceiptPrefix+key)
+}
+
+func (s Store) read(ctx context.Context, key string) (*Job, error) {
+	entry, err := s.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read receipt %s: %w", key, err)
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	j = &Job{}
+	return decode(entry)
+}
+
+func decode(entry storage.Entry) (*Job, error) {
+	j := &Job{Rev: entry.Revision, Found: true}
 	if err := Decode(entry, j); err != nil {
 		return nil, err
 	}
@@ -168,7 +258,7 @@ func (s Store) Find(ctx context.Context, key string) (*Job, error) {
 // was written when the clock was wrong: it counts from now on.
 func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedError) error) (int, error) {
 	removed := 0
-	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
+	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list receipts: %w", err)
 		}
@@ -189,12 +279,20 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 			}
 			continue
 		}
-		if err := s.KV.Delete(ctx, entry.Key, storage.Any); err != nil {
-			return removed, fmt.Errorf("remove receipt: %w", err)
+		if err := s.remove(ctx, entry.Key, entry.Revision); err != nil {
+			return removed, err
 		}
 		removed++
 	}
 	return removed, nil
+}
+
+// remove removes a record, unless it has changed meanwhile.
+func (s Store) remove(ctx context.Context, key string, rev storage.Revision) error {
+	if err := s.Store.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove %s: %w", key, err)
+	}
+	return nil
 }
 
 func (s Store) redate(ctx context.Context, j *Job, now time.Time, entry storage.Entry) error {
@@ -203,7 +301,7 @@ func (s Store) redate(ctx context.Context, j *Job, now time.Time, entry storage.
 	if err != nil {
 		return fmt.Errorf("encode receipt: %w", err)
 	}
-	_, err = s.KV.Put(ctx, entry.Key, data, entry.Revision)
+	_, err = s.Store.Put(ctx, entry.Key, data, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("store receipt: %w", err)
 	}

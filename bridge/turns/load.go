@@ -38,7 +38,7 @@ func (t *Runner) Load(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 	if !j.Message.Direct {
 		messages[0].Sender = j.Message.UserName
 	}
-	return "", h.Append(context.WithoutCancel(ctx), messages...)
+	return "", t.append(context.WithoutCancel(ctx), j, h, messages...)
 }
 
 // Round is what the next request of a conversation would offer, and the groups that it has

@@ -28,7 +28,7 @@ func (t *Runner) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.Histo
 	for i := range notes {
 		notes[i].Time = t.cfg.Now()
 	}
-	if err := h.Append(ctx, notes...); err != nil {
+	if err := t.append(ctx, j, h, notes...); err != nil {
 		return "", false, err
 	}
 	return t.Failed(j, errors.New("a record of this turn does not decode")), true, nil

@@ -174,7 +174,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	var persona Persona
 	if t.cfg.Persona != nil {
 		if persona, err = t.cfg.Persona(limited, scope); err != nil {
-			return t.Failed(j, err), h.Append(context.WithoutCancel(ctx))
+			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
 		}
 	}
 	turn := agent.Turn{
@@ -236,24 +236,37 @@ func (t *Runner) gate(j *jobs.Job, h *sessions.History) agent.Gate {
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
 	if !m.Final || !wording.Visible(m.Text) {
-		return h.Append(ctx, m)
+		return t.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
 	defer cancel()
 	t.cfg.House.Prepare(j, m.Text, t.made(ctx, h, j.Key()))
-	record, err := j.Record()
-	if err == nil {
-		var rev storage.Revision
-		if rev, err = h.AppendWith(ctx, []storage.Op{record}, m); err == nil {
-			j.Rev = rev
-			return nil
+	err := t.cfg.Jobs.Hold(ctx, j, func() error {
+		record, err := j.Record()
+		if err != nil {
+			return err
 		}
+		rev, err := h.AppendWith(ctx, []storage.Op{record}, m)
+		if err == nil {
+			j.Rev = rev
+		}
+		return err
+	})
+	if err != nil {
+		j.Parts = nil
 	}
-	j.Parts = nil
-	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrInvalid) {
-		return h.Append(ctx, m) // it may be the job, which is saved when it is delivered
+	if errors.Is(err, storage.ErrInvalid) {
+		return t.append(ctx, j, h, m) // it may be the job, which is saved when it is delivered
 	}
 	return err
+}
+
+// append adds messages to the conversation of a job, as long as that is this process's.
+func (t *Runner) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
+	return t.cfg.Jobs.Hold(ctx, j, func() error {
+		_, err := h.AppendWith(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
+		return err
+	})
 }
 
 // ended is what becomes of a turn that the agent ended with an error: it goes on later,
@@ -269,7 +282,7 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
 	// The question stays on record: "try again" has to mean something.
-	if err := h.Append(context.WithoutCancel(ctx)); err != nil {
+	if err := t.append(context.WithoutCancel(ctx), j, h); err != nil {
 		return "", err
 	}
 	return t.unanswered(ctx, j, scope, err)
@@ -292,7 +305,7 @@ func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History,
 		return "", err
 	}
 	text := t.Failed(j, failure)
-	return text, h.Append(ctx, agent.Message{
+	return text, t.append(ctx, j, h, agent.Message{
 		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
 	})
 }
@@ -341,5 +354,5 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if len(notes) == 0 {
 		return nil
 	}
-	return h.Append(ctx, notes...)
+	return t.append(ctx, j, h, notes...)
 }
