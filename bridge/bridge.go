@@ -186,14 +186,14 @@ func New(cfg Config) (*Bridge, error) {
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.desk = b.newDesk()
 	b.gate = approval.New(approval.Config{
-		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.roleOf, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.roleOf, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
 		Lane: func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
 	})
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns,
 		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
 		House: turns.House{
-			Scope: b.scope, Gate: b.permitted, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Gate: b.gate.Of, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.mend(ctx, d, chat, "")
 			},

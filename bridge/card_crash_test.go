@@ -108,7 +108,7 @@ func liveCard(t *testing.T, life *mortal, fate fate) {
 	if n := keys(t, store, "job/open/"); n != 0 || keys(t, store, "card/") != 1 {
 		t.Errorf("%d jobs are open, %d cards are there", n, keys(t, store, "card/"))
 	}
-	if n := len(v.seen()) - before; n > max(1, len(fate.presses)) {
+	if n := len(v.seen()) - before; n > len(fate.presses)+1 { // once more if the end of a card meets its sending
 		t.Errorf("the second life asked the handler %d times", n)
 	}
 }

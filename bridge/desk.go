@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
@@ -29,14 +28,6 @@ func (b *Bridge) newDesk() *cards.Desk {
 			return nil
 		},
 		Role: b.role, Scope: b.scopeNow, Over: b.release,
-		Mend: func(ctx context.Context, err error) error {
-			d, is := errors.AsType[*jobs.DamagedError](err)
-			if !is {
-				return err
-			}
-			_, err = b.mend(ctx, d, chats.Chat{}, "")
-			return err
-		},
 		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
 	})
 }
@@ -76,12 +67,6 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 	}
 }
 
-// permitted decides about the calls of a turn: whether its user may still make them, then
-// whether somebody has to approve them.
-func (b *Bridge) permitted(j *jobs.Job, h *sessions.History) agent.Gate {
-	return b.gate.Of(j, h, b.permit(j.Message))
-}
-
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ b *Bridge }
 
@@ -90,18 +75,6 @@ func (d deskJobs) Number() int64 { return d.b.nextSeq() }
 func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
-
-// Find sets a job aside that does not decode, and returns what stands for it then.
-func (d deskJobs) Find(ctx context.Context, key string) (*jobs.Job, error) {
-	j, err := d.b.jobs.Find(ctx, key)
-	if damaged, is := errors.AsType[*jobs.DamagedError](err); is {
-		if _, err := d.b.mend(ctx, damaged, chats.Chat{}, ""); err != nil {
-			return nil, err
-		}
-		return d.b.jobs.Find(ctx, key)
-	}
-	return j, err
-}
 
 func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }
 

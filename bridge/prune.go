@@ -63,15 +63,16 @@ func (b *Bridge) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (b *Bridge) pruneOnce(ctx context.Context) error {
 	now := b.cfg.Now()
-	receipts, err := b.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error {
+	mend := func(d *jobs.DamagedError) error {
 		_, err := b.mend(ctx, d, chats.Chat{}, "")
 		return err
-	})
+	}
+	receipts, err := b.jobs.Prune(ctx, now, mend)
 	tasks, tasksErr := b.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, b.people.prune(ctx, now), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), mend), tasksErr, b.people.prune(ctx, now), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

@@ -57,16 +57,6 @@ const (
 	Deny  Rule = "deny"
 )
 
-// Desk keeps the cards. *[cards.Desk] is one.
-type Desk interface {
-	// Post sends a card, once under each key, and returns its token.
-	Post(ctx context.Context, key string, to chats.Chat, card cards.Card) (token string, err error)
-	// Get returns a card; nil where there is none.
-	Get(ctx context.Context, token string) (*cards.Kept, error)
-	// Void closes a card, with a note that says why.
-	Void(ctx context.Context, token, note string) error
-}
-
 // Config is what a [Gate] is made of.
 type Config struct {
 	// Policy says whether a call needs approval, with the arguments that the tool would be
@@ -74,7 +64,9 @@ type Config struct {
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
-	Desk    Desk
+	Desk    *cards.Desk
+	// Permit decides whether the sender of a message may use tools at all.
+	Permit func(m chats.Message) agent.Gate
 	// Role is what a user of a platform may do now.
 	Role func(platform, user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
@@ -91,15 +83,16 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// Of returns what decides about the calls of a turn: first permit, whether its user may
-// still make them, then whether somebody has to approve them.
-func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gate {
+// Of returns what decides about the calls of a turn: first whether its user may still make
+// them, then whether somebody has to approve them.
+func (g *Gate) Of(j *jobs.Job, h *sessions.History) agent.Gate {
+	permit := g.cfg.Permit(j.Message)
 	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 		d, err := permit(ctx, call, tool)
-		if err == nil && d.Verdict == agent.Allow && g.cfg.Policy != nil {
-			d, err = g.decide(ctx, j, h, call, tool)
+		if err != nil || d.Verdict != agent.Allow || g.cfg.Policy == nil {
+			return d, err
 		}
-		return d, err
+		return g.decide(ctx, j, h, call, tool)
 	}
 }
 
@@ -212,16 +205,16 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
 	case r.Decision.Choice != jobs.ChoiceAllow:
 		return deny("%s said no", who(r.Decision))
-	case !r.mayAllow(r.Decision.By, g.roleNow(r.Decision.By)) || !strict.mayAllow(r.Decision.By, g.roleNow(r.Decision.By)):
+	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", who(r.Decision))
 	}
 	return agent.Decision{}, nil
 }
 
-// roleNow is what a user (platform:id) may do now.
-func (g *Gate) roleNow(user string) toolgroups.Role {
-	platform, id, _ := strings.Cut(user, ":")
-	return g.cfg.Role(platform, id)
+// mayAllow reports whether who decided about a request may do so now.
+func (g *Gate) mayAllow(r request) bool {
+	platform, id, _ := strings.Cut(r.Decision.By, ":")
+	return r.mayAllow(r.Decision.By, g.cfg.Role(platform, id))
 }
 
 // Decided reports whether one of the decisions that a job waits for is there.
