@@ -138,17 +138,18 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 // compose makes the parts of an answer: a text with its files, or a card.
 func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	if k.answer != nil {
+		j.Card = "" // of an earlier try
 		stop := b.showTyping(ctx, j.Address())
 		answer, err := b.respond(ctx, k, j)
 		stop()
 		if err != nil {
 			return err
 		}
-		if j.Parts == nil && answer == "" {
-			j.Parts = []jobs.SentPart{} // a card answers
-		} else if j.Parts == nil {
+		if j.Card == "" && j.Parts == nil {
 			j.Parts = b.partsOf(j, answer)
 		}
+	}
+	if j.Parts != nil {
 		return nil
 	}
 	parts, err := b.desk.Parts(ctx, j)

@@ -111,16 +111,22 @@ func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (
 	}
 }
 
-// Answer posts a card that answers a job, once for each job. Where the platform has no
-// buttons, it returns the text of the card.
+// Answer makes a card the answer of a job. Where the platform has no buttons, it returns
+// the text of the card.
 func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, error) {
-	to := j.Address()
-	card.ReplyTo = to.ReplyTo
-	_, err := d.Post(ctx, "answer/"+j.Key(), to.Chat, card)
+	kept, err := d.keep(j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
-	return "", err
+	if err == nil {
+		err = d.put(ctx, kept, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	d.await(kept)
+	j.Card = kept.Token
+	return "", nil
 }
 
 // keep makes the record of a card.
