@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/people"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -50,11 +51,11 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 // check refuses what no platform should hand over.
 func (b *Bridge) check(m chats.Message) error {
 	if b.platforms[m.Chat.Platform] == nil {
-		return fmt.Errorf("accept: no platform is named %q", m.Chat.Platform)
+		return fmt.Errorf("%w: no platform is named %q", jobs.ErrInvalid, m.Chat.Platform)
 	}
 	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
 		if id == "" || strings.ContainsAny(id, "/: \n") {
-			return fmt.Errorf("accept: %s message %q of user %q in chat %q: bad id", m.Chat.Platform, m.ID, m.User, m.Chat.ID)
+			return fmt.Errorf("%w: %s message %q of user %q in chat %q: bad id", jobs.ErrInvalid, m.Chat.Platform, m.ID, m.User, m.Chat.ID)
 		}
 	}
 	return nil
@@ -78,6 +79,7 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 	if m.Kind == chats.KindEdit {
 		return b.amend(ctx, l, m)
 	}
+	m = people.AsClaim(m) // a code is nothing for the model
 	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	if b.kind(j).press {
 		beside := b.laneOf(j)
@@ -90,9 +92,6 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 	if b.role(m) == toolgroups.RoleStranger {
 		return b.acceptStranger(ctx, j)
 	}
-	if code, claims := claimOf(m); claims {
-		m, j.Message = code, code // the code is nothing for the model
-	}
 	if refused, err := b.refuses(ctx, l, j); refused || err != nil {
 		return err
 	}
@@ -102,6 +101,20 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 		b.hint(ctx, l, j)
 	}
 	return err
+}
+
+// acceptStranger takes a message that makes no turn: to claim the bot, or to be told how to
+// be let in.
+func (b *Bridge) acceptStranger(ctx context.Context, j *jobs.Job) error {
+	heard, err := b.people.Hear(ctx, j)
+	if !heard || err != nil {
+		return err
+	}
+	if err := b.enqueue(ctx, j); err != nil {
+		b.people.Forget(j.Message)
+		return err
+	}
+	return nil
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.

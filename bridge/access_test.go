@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -41,7 +42,7 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 	u := &unclaimed{now: &clock{}}
 	closed := func(c *bridge.Config) {
 		// Its ends are orderly, so that nothing is sent twice.
-		c.Access, c.Now, c.Limits.DrainTimeout = bridge.Access{}, u.now.Now, time.Minute
+		c.Access, c.Now, c.Limits.DrainTimeout = people.Access{}, u.now.Now, time.Minute
 	}
 	u.rig = newRig(t, echo, append([]func(*bridge.Config){closed}, change...)...)
 	u.offer()
@@ -50,7 +51,7 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 
 func (u *unclaimed) offer() {
 	u.t.Helper()
-	claim, err := bridge.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now(), false)
+	claim, err := people.NewClaim(u.t.Context(), u.cfg.Store, u.now.Now(), false)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestTheRightCodeMakesTheOwner(t *testing.T) {
 			wantText(t, u.say(from("1", "4", "/whoami"), 5), "You are my owner.")
 			u.accept(from("2", "5", "/claim "+u.code))
 			wantText(t, u.untilTold("2", 1)[0], "only talk to people")
-			if _, err := bridge.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, bridge.ErrOwned) {
+			if _, err := people.NewClaim(t.Context(), u.cfg.Store, u.now.Now(), false); !errors.Is(err, people.ErrOwned) {
 				t.Errorf("a bot with an owner can be claimed: %v", err)
 			}
 			if _, err := u.cfg.Store.Get(t.Context(), "claim"); err == nil {
@@ -103,7 +104,7 @@ func TestTheCodeIsNotStored(t *testing.T) {
 
 func TestAClaimEnds(t *testing.T) {
 	tests := map[string]func(u *unclaimed){
-		"with its time":    func(u *unclaimed) { u.now.advance(bridge.ClaimAge) },
+		"with its time":    func(u *unclaimed) { u.now.advance(people.ClaimAge) },
 		"with another one": func(u *unclaimed) { code := u.code; u.offer(); u.code = code },
 		"seen in a group": func(u *unclaimed) {
 			wantText(u.t, u.say(group("g1", "1", "/claim "+u.code), 1), "does not count any more")
@@ -127,59 +128,64 @@ func TestAClaimEnds(t *testing.T) {
 	}
 }
 
-func TestC16GuessesAreCounted(t *testing.T) {
+// Whoever sends wrong codes is told so once, however many they send, and the right code
+// counts at any time.
+func TestC16GuessesAreAnsweredOnce(t *testing.T) {
 	u := newUnclaimed(t)
-	n := 0
-	guess := func(user string) string {
-		n++
-		return u.say(from(user, fmt.Sprint(n), "/claim wrong"), n)
+	wantText(t, u.say(from("1", "hello", "hello"), 1), "open the link that my log shows")
+	wantText(t, u.say(from("1", "0", "/claim wrong"), 2), "not the code")
+	for n := range 20 {
+		u.accept(from("1", fmt.Sprint("g", n), "/claim wrong"))
 	}
-	for range 5 {
-		wantText(t, guess("1"), "not the code")
+	if n := u.taken(); n != 2 {
+		t.Errorf("%d messages of a stranger are answered", n)
 	}
-	// After five the user is told once that it is over, then nothing.
-	wantText(t, guess("1"), "does not count")
-	u.accept(from("1", "more", "/claim "+u.code), from("1", "and more", "/claim wrong"))
-	u.offer()
-	wantText(t, u.say(from("1", "again", "/claim "+u.code), n+1), "Welcome")
+	u.accept(from("2", "1", "/claim "+u.code[1:]), from("2", "2", "/claim "+u.code[:25]+"1"))
+	wantText(t, u.untilTold("2", 1)[0], "not the code")
+	wantText(t, u.say(from("1", "right", "/claim "+u.code), 4), "Welcome")
+	if n := len(u.told("2")); n != 1 {
+		t.Errorf("user 2 was told %q", u.told("2"))
+	}
 }
 
-// Strangers with wrong codes keep nobody from claiming the bot who has the right one.
+// Strangers with wrong codes, each with many and more than are answered, keep nobody from
+// claiming the bot who has the right one: neither another nor one of themselves.
 func TestAttack14WrongCodesVoidNoClaim(t *testing.T) {
-	u := newUnclaimed(t)
-	n := 0
-	guess := func(user int, code string) string {
-		n++
-		return u.say(from(fmt.Sprint(user), fmt.Sprint("g", n), "/claim "+code), n)
+	for _, winner := range []string{"1", "299", "300"} {
+		t.Run(winner, func(t *testing.T) {
+			u := newUnclaimed(t)
+			var wrong []chats.Message
+			for user := range 300 {
+				for n := range 10 {
+					wrong = append(wrong, from(fmt.Sprint(user), fmt.Sprint("g", n), "/claim wrong"))
+				}
+			}
+			u.accept(wrong...)
+			const answered = 200
+			for _, s := range u.platform.wait(t, answered) {
+				wantText(t, s.text, "not the code")
+			}
+			wantText(t, u.say(from(winner, "right", "/claim "+u.code), answered+1), "Welcome")
+			if owned, err := people.Owned(t.Context(), u.cfg.Store); !owned || err != nil {
+				t.Errorf("owned: %t, %v", owned, err)
+			}
+			if n := u.taken(); n != answered+1 {
+				t.Errorf("%d messages of strangers are answered", n)
+			}
+		})
 	}
-	for user := range 12 {
-		for range 5 {
-			wantText(t, guess(user, "wrong"), "not the code")
-		}
-	}
-	// So many are counted; more are told once that their code does not count.
-	var more []chats.Message
-	for user := 12; user < 200; user++ {
-		more = append(more, from(fmt.Sprint(user), "m", "/claim wrong"))
-	}
-	u.accept(more...)
-	n += len(more)
-	u.platform.wait(t, n)
-	wantText(t, guess(200, "wrong"), "does not count")
-	u.accept(from("200", "again", "/claim wrong"))
-	wantText(t, guess(201, u.code), "Welcome")
 }
 
 func TestOfTwoWhoClaimOneWins(t *testing.T) {
 	u := newUnclaimed(t)
-	const people = 8
+	const rivals = 8
 	var all sync.WaitGroup
-	for n := range people {
+	for n := range rivals {
 		all.Go(func() { u.accept(from(fmt.Sprint(n), "1", "/claim "+u.code)) })
 	}
 	all.Wait()
 	won := 0
-	for n := range people {
+	for n := range rivals {
 		if strings.Contains(u.untilTold(fmt.Sprint(n), 1)[0], "Welcome") {
 			won++
 		}
@@ -258,7 +264,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 			rt.Fatalf("a turn for %s", user)
 		default:
 		}
-		if owned, err := bridge.Owned(t.Context(), u.cfg.Store); owned || err != nil {
+		if owned, err := people.Owned(t.Context(), u.cfg.Store); owned || err != nil {
 			rt.Fatalf("owned: %t, %v", owned, err)
 		}
 	})
@@ -298,8 +304,8 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 	wantText(t, say("3", "/people admin fake:4"), "Only my owner")
 	wantText(t, say("1", "/people admin fake:5"), "administrator now")
 	wantText(t, say("3", "/people remove fake:5"), "Only my owner")
-	wantText(t, say("3", "/people remove fake:1"), "can not be removed")
-	wantText(t, say("1", "/people remove fake:1"), "can not be removed")
+	wantText(t, say("3", "/people remove fake:1"), "cannot be removed")
+	wantText(t, say("1", "/people remove fake:1"), "cannot be removed")
 	wantText(t, say("3", "/people remove fake:4"), "may not talk to me any more")
 	wantText(t, say("4", "hello"), "only talk to people")
 	wantText(t, say("1", "/people remove nobody"), "do not know")

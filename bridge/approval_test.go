@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -221,7 +222,7 @@ func TestC17ApprovalSurvivesRestarts(t *testing.T) {
 
 func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 	shared := func(c *bridge.Config) {
-		c.Access = bridge.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
+		c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
 		c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
@@ -316,17 +317,17 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 // Between the press and the call somebody may lose the right: it is looked up again.
 func TestC16WhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 	for name, tc := range map[string]struct {
-		access bridge.Access
+		access people.Access
 		want   string
 	}{
-		"still an administrator": {bridge.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
-		"not any more":           {bridge.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
-		"a stranger now":         {bridge.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"still an administrator": {people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
+		"not any more":           {people.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"a stranger now":         {people.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{}
 			r := w.guarded(t, func(c *bridge.Config) {
-				c.Access = bridge.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
+				c.Access = people.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
 			})
 			r.accept(group("1", "1", "run a"))
 			r.platform.wait(t, 1)
@@ -348,7 +349,7 @@ func TestC16NothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
 	r.accept(group("1", "1", "run a"))
 	card := r.platform.wait(t, 1)[0]
 	r.stop()
-	r.cfg.Access = bridge.Access{Admins: []string{"fake:9"}}
+	r.cfg.Access = people.Access{Admins: []string{"fake:9"}}
 	r.start()
 	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "⏹ **Over.**") })
 	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
@@ -626,7 +627,7 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 func TestC16RemovedWhileACallWaits(t *testing.T) {
 	w := &workshop{}
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.Access = bridge.Access{Admins: []string{"fake:9"}}
+		c.Access = people.Access{Admins: []string{"fake:9"}}
 	})
 	admin := direct("0", "/people add fake:2")
 	admin.Chat.ID, admin.User = "9", "9"

@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -27,7 +28,7 @@ func BenchmarkMessage(b *testing.B) {
 	p := newPlatform()
 	bot, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry }},
-		Platforms: []chats.Platform{p}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
+		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/panel"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -32,7 +35,7 @@ type Config struct {
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
-	Access Access
+	Access people.Access
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
@@ -135,6 +138,7 @@ type Bridge struct {
 	commands  []jobs.Command
 	names     *regexp.Regexp // of the commands, in texts
 	turns     *turns.Runner
+	panel     panel.Panel
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
 
@@ -151,8 +155,7 @@ type Bridge struct {
 	told    map[chats.Chat]time.Time // that their messages waited, and when
 	full    map[string]time.Time     // who was told that too much waits, and when
 
-	people    people
-	strangers strangers
+	people *people.Desk
 }
 
 // New checks the configuration and returns a bridge that is ready to run.
@@ -162,9 +165,6 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
 		return nil, errors.New("bridge: a data directory is needed")
-	}
-	if err := cfg.Access.Validate(); err != nil {
-		return nil, err
 	}
 	cfg = cfg.complete()
 	b := &Bridge{
@@ -179,16 +179,21 @@ func New(cfg Config) (*Bridge, error) {
 		resumed:   make(chan struct{}),
 		told:      make(map[chats.Chat]time.Time),
 		full:      make(map[string]time.Time),
-		people:    people{kv: cfg.Store, byID: make(map[string]person)},
-		strangers: strangers{told: make(map[string]told)},
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
-	b.desk = b.newDesk()
-	b.gate = approval.New(approval.Config{
-		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.roleOf, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
-		Lane: func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
+	handlers := make(map[string]cards.Handler)
+	b.desk = b.newDesk(handlers)
+	var err error
+	b.people, err = people.New(people.Config{
+		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
+		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
+		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
+	if err != nil {
+		return nil, err
+	}
+	b.gate = b.newGate()
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns,
 		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
@@ -200,6 +205,12 @@ func New(cfg Config) (*Bridge, error) {
 		},
 	})
 	b.kinds = b.kindTable()
+	b.panel = panel.Panel{
+		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
+	}
+	maps.Copy(handlers, cfg.Cards)
+	maps.Copy(handlers, b.people.Handlers())
+	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
 	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
 	for _, p := range cfg.Platforms {
@@ -246,7 +257,7 @@ func (cfg Config) complete() Config {
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	err := b.people.load(ctx, b.log)
+	err := b.people.Load(ctx)
 	if err == nil {
 		err = b.loadMoves(ctx)
 	}

@@ -11,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -45,7 +46,7 @@ func TestD03NobodyIsLetInByDefault(t *testing.T) {
 		t.Error("a stranger reached the agent")
 		return func(func(agent.Message, error) bool) {}
 	}
-	r := newRig(t, asked, func(c *bridge.Config) { c.Access = bridge.Access{Allow: []string{"fake:2", "other:*"}} })
+	r := newRig(t, asked, func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"fake:2", "other:*"}} })
 	r.accept(direct("1", "let me in"), direct("2", "/clear"), direct("3", "please"))
 	other := direct("4", "hello")
 	other.User = "3"

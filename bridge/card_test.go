@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -128,7 +129,7 @@ func TestC17CardIsPressedOnce(t *testing.T) {
 
 func TestC16CardRefusesForgedPresses(t *testing.T) {
 	v := &voter{}
-	r := newRig(t, echo, voting(v, func(c *bridge.Config) { c.Access = bridge.Access{Allow: []string{"fake:1"}} }))
+	r := newRig(t, echo, voting(v, func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"fake:1"}} }))
 	r.post("a", chatOne, vote())
 	r.post("b", chatOne, vote())
 	all := r.platform.wait(t, 2)
@@ -358,7 +359,7 @@ func TestCardsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: posted", name)
 		}
 	}
-	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, bridge.ErrUnwelcome) {
+	if err := r.bridge.Post(t.Context(), "a", chats.Chat{Platform: "other", ID: "1"}, vote()); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("other platform: %v", err)
 	}
 }

@@ -178,7 +178,7 @@ func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer stri
 // about first.
 func (b *Bridge) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	if j.Knock {
-		return b.knock(ctx, j)
+		return b.people.Knock(ctx, j)
 	}
 	return b.spelled(j.Message.Chat.Platform, j.Notice), nil
 }

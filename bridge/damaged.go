@@ -35,7 +35,7 @@ func (b *Bridge) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 	}
 	if b.platforms[chat.Platform] != nil && chat.ID != "" {
 		_, err := b.desk.Post(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
-		if err != nil && !errors.Is(err, ErrUnwelcome) {
+		if err != nil && !errors.Is(err, jobs.ErrInvalid) {
 			return false, err
 		}
 	}

@@ -4,31 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
-	"oneclaw/toolgroups"
 )
 
-// newDesk makes the desk, with the bridge's own handlers beside the others.
-func (b *Bridge) newDesk() *cards.Desk {
-	handlers := map[string]cards.Handler{cardAdmit: b.admit, cardPeople: b.peoplePressed, cardTools: b.pressTools}
-	maps.Copy(handlers, b.cfg.Cards)
-	handlers[approval.Kind] = approval.Handler(b.cfg.Now)
+// newDesk makes the desk of the cards. The handlers are filled in by those who have them.
+func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 	return cards.New(cards.Config{
 		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: deskSender{b},
-		Check: func(m chats.Message) error {
-			if err := b.check(m); err != nil {
-				return fmt.Errorf("%w: %w", ErrUnwelcome, err)
-			}
-			return nil
-		},
-		Role: b.role, Scope: b.scopeNow, Over: b.release,
+		Check: b.check,
+		Role:  b.role, Scope: b.scopeOf, Over: b.release,
 		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
+	})
+}
+
+// newGate makes the gate of the calls, which asks with cards.
+func (b *Bridge) newGate() *approval.Gate {
+	return approval.New(approval.Config{
+		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.people.Role,
+		Lane:    func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
+		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
 	})
 }
 
@@ -45,15 +43,6 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards
 	}
 	_, err := b.desk.Post(ctx, key, to, card)
 	return err
-}
-
-// scopeNow says on whose behalf the sender of a message acts in the present conversation.
-func (b *Bridge) scopeNow(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
-	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
-	if err != nil {
-		return toolgroups.Scope{}, err
-	}
-	return b.scope(j, session)
 }
 
 // cardStep makes the run of a job that has no answer to deliver.

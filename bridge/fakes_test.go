@@ -20,6 +20,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -251,7 +252,7 @@ func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
 	p := newPlatform()
 	r := &rig{t: t, platform: p, cfg: bridge.Config{
 		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Turns: turns.Settings{Agent: think, Tools: func() *toolgroups.Registry { return reg }},
-		Platforms: []chats.Platform{p}, Access: bridge.Access{Allow: []string{"*"}},
+		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}},
 		DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 	for _, c := range change {

@@ -33,15 +33,15 @@ type kind struct {
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
 // its answer is known already, a notice.
 type kinds struct {
-	message, command, claim, notice kind
-	others                          map[chats.Kind]kind
+	message, command, open, notice kind
+	others                         map[chats.Kind]kind
 }
 
 func (b *Bridge) kindTable() kinds {
 	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	command := kind{beside: true, command: true, lasting: true, answer: b.runCommand}
-	claim := command
-	claim.open = true
+	open := command
+	open.open = true
 	task := turn
 	task.lane, task.closing = "/task", b.closeTask
 	card := kind{lane: "/card", lasting: true, open: true}
@@ -50,7 +50,7 @@ func (b *Bridge) kindTable() kinds {
 	press := card
 	press.beside, press.press, press.run = true, true, b.cardStep(b.desk.Press)
 	return kinds{
-		message: turn, command: command, claim: claim,
+		message: turn, command: command, open: open,
 		notice: kind{open: true, explained: true, answer: b.notice, closing: b.gate.Void},
 		others: map[chats.Kind]kind{
 			jobs.KindTask:    task,
@@ -76,8 +76,8 @@ func (b *Bridge) kind(j *jobs.Job) *kind {
 	switch {
 	case !ok:
 		return &b.kinds.message
-	case c.Name == claimName:
-		return &b.kinds.claim
+	case c.Open:
+		return &b.kinds.open
 	}
 	return &b.kinds.command
 }

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
@@ -176,7 +177,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 
 // Whoever may not load a group has no button for it, and can not press that of another.
 func TestC16PanelLooksWhoPresses(t *testing.T) {
-	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = bridge.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
+	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	if got := labels(panel); len(got) != 9 || got[8] != "More ›" {

@@ -72,7 +72,7 @@ func (b *Bridge) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), mend), tasksErr, b.people.prune(ctx, now), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), mend), tasksErr, b.people.Prune(ctx), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

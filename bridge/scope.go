@@ -50,3 +50,12 @@ func (b *Bridge) prepare(j *jobs.Job, answer string, files []toolgroups.File) {
 		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
 	}
 }
+
+// scopeOf is the scope of a job in the present conversation of its chat.
+func (b *Bridge) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
+	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
+	if err != nil {
+		return toolgroups.Scope{}, err
+	}
+	return b.scope(j, session)
+}

@@ -51,10 +51,6 @@ type TaskResult struct {
 	State jobs.State
 }
 
-// ErrUnwelcome is returned by [Bridge.Submit] for what it will never take: a chat of no
-// platform, a bad id.
-var ErrUnwelcome = errors.New("bridge: not a task that can be answered")
-
 // ErrBusy is returned by [Bridge.Submit] where too many tasks of the chat wait.
 var ErrBusy = errors.New("bridge: too many tasks wait in this chat")
 
@@ -72,7 +68,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
+		return fmt.Errorf("submit: %w", err)
 	}
 	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	l := b.laneOf(j)
@@ -84,7 +80,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	added, err := b.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
-		return fmt.Errorf("%w: %w", ErrUnwelcome, err)
+		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
 	}
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)

@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/toolgroups"
 )
@@ -199,7 +200,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	told := newResults()
 	r := newRig(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
-	r.cfg.Access = bridge.Access{Allow: []string{"fake:2"}}
+	r.cfg.Access = people.Access{Allow: []string{"fake:2"}}
 	r.start()
 	r.submit(task("a.1", "News", "tell me"))
 	if result := told.next(t); result.State != jobs.StateBarred || result.MessageID != "" || result.Session != "" {
@@ -216,7 +217,7 @@ func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 	nowhere, badKey, nobody := task("a.1", "", ""), task("a/1", "", ""), task("a.1", "", "")
 	nowhere.Chat.Platform, nobody.User = "none", ""
 	for name, s := range map[string]bridge.Submission{"platform": nowhere, "key": badKey, "user": nobody} {
-		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, bridge.ErrUnwelcome) {
+		if err := r.bridge.Submit(t.Context(), s); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

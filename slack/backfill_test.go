@@ -20,6 +20,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turns"
+	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -300,7 +301,7 @@ func (f *fixture) bridged(a turns.Agent) {
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: a, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
-		Access: bridge.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Access: people.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turns"
+	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -64,7 +65,7 @@ func serve(t *testing.T, p chats.Platform, s *sender) {
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: s, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{p},
-		Access: bridge.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turns"
+	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -87,7 +88,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: echo{}, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
-		Access: bridge.Access{Allow: []string{"telegram:*"}},
+		Access: people.Access{Allow: []string{"telegram:*"}},
 		Limits: bridge.Limits{DrainTimeout: -1, StaleAfter: -1, MaxWaitingMember: 1000},
 	})
 	if err != nil {

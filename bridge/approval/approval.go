@@ -67,8 +67,8 @@ type Config struct {
 	Desk    *cards.Desk
 	// Permit decides whether the sender of a message may use tools at all.
 	Permit func(m chats.Message) agent.Gate
-	// Role is what a user of a platform may do now.
-	Role func(platform, user string) toolgroups.Role
+	// Role is what a user, platform:id, may do now.
+	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
 	Lane    func(j *jobs.Job) chats.Chat
 	Measure jobs.Meter
@@ -213,8 +213,7 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 
 // mayAllow reports whether who decided about a request may do so now.
 func (g *Gate) mayAllow(r request) bool {
-	platform, id, _ := strings.Cut(r.Decision.By, ":")
-	return r.mayAllow(r.Decision.By, g.cfg.Role(platform, id))
+	return r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By))
 }
 
 // Decided reports whether one of the decisions that a job waits for is there.

@@ -311,11 +311,14 @@ func (e *SendError) Error() string { return "send: " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
+// By is who wrote a message, as platform:id.
+func (m Message) By() string { return m.Chat.Platform + ":" + m.User }
+
 // Owner is whose memory, files and history a message may reach: the user's in a
 // direct chat, the chat's (all its threads) in a shared one.
 func (m Message) Owner() string {
 	if m.Direct {
-		return m.Chat.Platform + ":" + m.User
+		return m.By()
 	}
 	return Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String()
 }

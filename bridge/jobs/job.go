@@ -5,6 +5,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,6 +144,10 @@ type Job struct {
 	Files []toolgroups.File `json:"-"`
 }
 
+// ErrInvalid is returned for what can never become a job: a chat of no platform, a bad id,
+// a text that is too large.
+var ErrInvalid = errors.New("jobs: nothing that can be answered")
+
 // ReceiptAge is how long closed jobs are kept (a week): a platform that delivers a
 // message again later than that would be answered again.
 const ReceiptAge = 7 * 24 * time.Hour
@@ -176,7 +181,7 @@ func KeyOf(m chats.Message) string {
 }
 
 // By is whose it is, as platform:id.
-func (j *Job) By() string { return j.Message.Chat.Platform + ":" + j.Message.User }
+func (j *Job) By() string { return j.Message.By() }
 
 // Address is where the answer goes.
 func (j *Job) Address() chats.Address {

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -78,7 +79,7 @@ func (w *world) start() {
 	w.t.Helper()
 	platform := w.town.Adapter()
 	w.cfg.Platforms = []chats.Platform{platform}
-	w.cfg.Access = bridge.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
+	w.cfg.Access = people.Access{Allow: []string{platform.Name() + ":" + w.town.Member, platform.Name() + ":" + w.town.Admin}}
 	b, err := bridge.New(w.cfg)
 	if err != nil {
 		w.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/storage"
 )
 
@@ -19,8 +19,8 @@ import (
 const linkPatience = 15 * time.Second
 
 // access are the lists of the settings.
-func (c Config) access() bridge.Access {
-	return bridge.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
+func (c Config) access() people.Access {
+	return people.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
 }
 
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
@@ -29,14 +29,14 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	if !cfg.access().Empty() {
 		return
 	}
-	owned, err := bridge.Owned(ctx, kv)
+	owned, err := people.Owned(ctx, kv)
 	if owned {
 		return
 	}
 	link := claimLink(ctx, cfg, log)
-	var claim bridge.Claim
+	var claim people.Claim
 	if err == nil {
-		claim, err = bridge.NewClaim(ctx, kv, cfg.outside.now(), false)
+		claim, err = people.NewClaim(ctx, kv, cfg.outside.now(), false)
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
@@ -46,9 +46,9 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 			attrs = append([]any{"link", link(claim.Code)}, attrs...)
 		}
 		log.Info("nobody may talk to the bot yet: open the link, or send it the code in a direct chat, and it is yours (or set ONECLAW_ALLOW)", attrs...)
-	case errors.Is(err, bridge.ErrOffered):
+	case errors.Is(err, people.ErrOffered):
 		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
-	case errors.Is(err, bridge.ErrOwned):
+	case errors.Is(err, people.ErrOwned):
 	case ctx.Err() == nil:
 		log.Error("nobody may talk to the bot yet, and it can not be claimed: set ONECLAW_ALLOW", "err", err)
 	}
@@ -104,18 +104,18 @@ func newClaim(cmd *cobra.Command, cfg Config) error {
 }
 
 // storeClaim makes a claim in the data directory of a bot that does not run.
-func storeClaim(ctx context.Context, cfg Config) (claim bridge.Claim, err error) {
+func storeClaim(ctx context.Context, cfg Config) (claim people.Claim, err error) {
 	store, err := openStore(cfg, newLogger(io.Discard, cfg))
 	if err != nil {
 		return claim, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	claim, err = bridge.NewClaim(ctx, store, cfg.outside.now(), true)
+	claim, err = people.NewClaim(ctx, store, cfg.outside.now(), true)
 	return claim, claimRefusal(err)
 }
 
 func claimRefusal(err error) error {
-	if errors.Is(err, bridge.ErrOwned) {
+	if errors.Is(err, people.ErrOwned) {
 		return errors.New("the bot has an owner; /people in a chat with the bot shows who, and ONECLAW_ADMINS names administrators without it")
 	}
 	return err

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 )
@@ -32,7 +32,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 	mux := http.NewServeMux()
 	mux.Handle("POST /backup", store.Backups(log))
 	mux.HandleFunc("POST /claim", func(w http.ResponseWriter, r *http.Request) {
-		claim, err := bridge.NewClaim(r.Context(), store, now(), true)
+		claim, err := people.NewClaim(r.Context(), store, now(), true)
 		if err != nil {
 			http.Error(w, claimRefusal(err).Error(), http.StatusConflict)
 			return
@@ -51,7 +51,7 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 }
 
 // askForClaim has a running bot make a claim; false where none runs.
-func askForClaim(ctx context.Context, dir string) (claim bridge.Claim, running bool, err error) {
+func askForClaim(ctx context.Context, dir string) (claim people.Claim, running bool, err error) {
 	running, err = control.Order(ctx, dir, "claim", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})

@@ -12,7 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/workspace"
@@ -113,7 +113,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	}
 	owned := false
 	err := database.Look(d.cfg.DataDir, func(store storage.Store) (err error) {
-		owned, err = bridge.Owned(ctx, store)
+		owned, err = people.Owned(ctx, store)
 		return err
 	})
 	switch {

@@ -20,6 +20,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/turns"
+	"oneclaw/bridge/people"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -207,7 +208,7 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*brid
 	}
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: answering, Tools: func() *toolgroups.Registry { return registry }},
-		Platforms: []chats.Platform{page}, Access: bridge.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
+		Platforms: []chats.Platform{page}, Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (b *bot) submit(ctx context.Context, run schedule.Run) error {
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
 		Direct: run.Direct, Title: run.Title, Text: run.Prompt,
 	})
-	if errors.Is(err, bridge.ErrUnwelcome) {
+	if errors.Is(err, jobs.ErrInvalid) {
 		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
 	}
 	return err

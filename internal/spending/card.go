@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/budget"
 	"oneclaw/storage"
@@ -151,7 +152,7 @@ func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p plea)
 		}
 		err = d.Bridge().Post(ctx, p.once(), chat, card)
 		switch {
-		case errors.Is(err, cards.ErrNoButtons), errors.Is(err, bridge.ErrUnwelcome):
+		case errors.Is(err, cards.ErrNoButtons), errors.Is(err, jobs.ErrInvalid):
 			continue
 		case err != nil:
 			return cards.Result{}, err

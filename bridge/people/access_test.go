@@ -1,9 +1,9 @@
-package bridge_test
+package people_test
 
 import (
 	"testing"
 
-	"oneclaw/bridge"
+	"oneclaw/bridge/people"
 	"oneclaw/toolgroups"
 )
 
@@ -20,7 +20,7 @@ func TestOutsidersAreLetInByNameAlone(t *testing.T) {
 		{"slack:U1@T0OTHER", "U1", toolgroups.RoleStranger},
 		{"slack:U1@T0OTHER", "U1@T0THIRD", toolgroups.RoleStranger},
 	} {
-		access := bridge.Access{Allow: []string{tt.allow}}
+		access := people.Access{Allow: []string{tt.allow}}
 		if err := access.Validate(); err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,4 @@
-package bridge
+package people
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // nobody in.
 //
 // Each entry is platform:id for one user, platform:* for everybody on a platform, or
-// * for everybody; those from another workspace (see [Message.User]) are not among them.
+// * for everybody; those from another workspace (see [chats.Message.User]) are not among them.
 type Access struct {
 	// Allow lists who may talk to the bot.
 	Allow []string

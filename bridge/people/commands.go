@@ -1,0 +1,187 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// Commands are what people can ask of the desk.
+func (d *Desk) Commands() []jobs.Command {
+	return []jobs.Command{
+		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Run: d.whoami},
+		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove (administrators)"}, Run: d.people},
+		{CommandInfo: chats.CommandInfo{Name: claimName, Description: "Make me yours"}, Hidden: true, Open: true, Run: d.claimBot},
+	}
+}
+
+func (d *Desk) whoami(_ context.Context, j *jobs.Job, _ string) (string, error) {
+	can := "You may talk to me."
+	switch d.Role(j.By()) {
+	case toolgroups.RoleOwner:
+		can = "You are my owner."
+	case toolgroups.RoleAdmin:
+		can = "You are one of my administrators."
+	}
+	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.By(), can, j.Message.Chat), nil
+}
+
+const cardPeople = "people"
+
+const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:123` lets somebody in, " +
+	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
+	"/whoami tells everybody their own id."
+
+// people lists who may talk to the bot, and changes that.
+func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, error) {
+	role := d.Role(j.By())
+	if role < toolgroups.RoleAdmin {
+		return "Sorry, /people is for my administrators.", nil
+	}
+	if !j.Message.Direct {
+		return "Who may talk to me is nothing for a shared chat: ask me in a direct one.", nil
+	}
+	verb, user, _ := strings.Cut(strings.Join(strings.Fields(args), " "), " ")
+	switch {
+	case verb == "":
+		text, choices := d.list(role)
+		return d.cfg.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
+	case user == "" || strings.Contains(user, " "):
+		return peopleUsage, nil
+	case verb == "add":
+		return d.add(ctx, j.By(), role, user, isUser)
+	case verb == "admin":
+		return d.add(ctx, j.By(), role, user, isAdmin)
+	case verb == "remove":
+		one, refusal, err := d.remove(ctx, j.By(), role, user)
+		if err != nil || refusal != "" {
+			return refusal, err
+		}
+		return one.title() + " may not talk to me any more. What was running for them is stopped.", nil
+	}
+	return peopleUsage, nil
+}
+
+// pressed removes somebody whose button was pressed in the list.
+func (d *Desk) pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
+	if press.Expired {
+		return cards.Result{}, nil
+	}
+	if press.Role < toolgroups.RoleAdmin {
+		return cards.Result{Toast: "Sorry, this is for my administrators."}, nil
+	}
+	_, refusal, err := d.remove(ctx, press.User, press.Role, press.Choice)
+	if err != nil {
+		return cards.Result{}, err
+	}
+	text, choices := d.list(press.Role)
+	return cards.Result{Toast: cmp.Or(refusal, "Removed."), Text: text, Choices: choices, Close: len(choices) == 0}, nil
+}
+
+// maxListed bounds the list of people: it is one message.
+const maxListed = 30
+
+// list returns the list, with a button for each person whom this role can remove.
+func (d *Desk) list(role toolgroups.Role) (string, [][]cards.Choice) {
+	var lines []string
+	var choices [][]cards.Choice
+	for n, p := range d.register.all(func(p person) bool { return p.Standing.role() > toolgroups.RoleStranger }) {
+		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006")))
+		if n < maxListed && role > p.Standing.role() {
+			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), cards.MaxLabel)
+			choices = append(choices, []cards.Choice{{Label: label, Value: p.User, Style: chats.StyleDanger}})
+		}
+	}
+	for _, entry := range d.cfg.Access.Admins {
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isAdmin))
+	}
+	for _, entry := range d.cfg.Access.Allow {
+		lines = append(lines, fmt.Sprintf("- `%s` – %s, in my settings", entry, isUser))
+	}
+	if more := len(lines) - maxListed; more > 0 {
+		lines = append(lines[:maxListed], fmt.Sprintf("- … and %d more", more))
+	}
+	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
+}
+
+// remove takes back what was given to somebody in a chat. It holds at once: what they asked
+// for and is not answered yet is not answered any more. It returns why not, in plain words,
+// where they can still talk to the bot.
+func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user string) (one person, refusal string, err error) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	one = d.register.find(user)
+	known, inSettings := one.User != "", d.configured(user) > toolgroups.RoleStranger
+	switch {
+	case !known && !inSettings:
+		return one, "I do not know them. /people lists who may talk to me.", nil
+	case one.Standing == isOwner:
+		return one, "My owner cannot be removed.", nil
+	case role <= one.Standing.role():
+		return one, "Only my owner can remove an administrator.", nil
+	}
+	if known {
+		if err := d.register.bar(ctx, one, by, d.cfg.Now()); err != nil {
+			return one, "", err
+		}
+		d.log.Info("person removed", "user", user, "by", by)
+	}
+	if inSettings {
+		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
+	}
+	d.cfg.Expel(user)
+	return one, "", nil
+}
+
+// add gives a standing to somebody who was named by their id.
+func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user string, as standing) (string, error) {
+	if refusal := d.unnamed(user); refusal != "" {
+		return refusal, nil
+	}
+	if as == isAdmin && role < toolgroups.RoleOwner {
+		return "Only my owner can make an administrator.", nil
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	one := d.register.find(user)
+	if d.Role(user) >= as.role() {
+		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
+	}
+	if one.Standing == hasAsked {
+		if err := d.cfg.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
+			return "", err
+		}
+	} else {
+		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
+	}
+	if err := d.letIn(ctx, one, as, by); err != nil {
+		return "", err
+	}
+	if as == isAdmin {
+		return one.title() + " is an administrator now.", nil
+	}
+	return one.title() + " may talk to me now.", nil
+}
+
+// unnamed says why a text is no id of one person; empty where it is one.
+func (d *Desk) unnamed(user string) string {
+	chat, err := chats.ParseChat(user)
+	platform := d.cfg.Platforms[chat.Platform]
+	namer, names := platform.(chats.UserNamer)
+	switch {
+	case err != nil || chat.Thread != "" || platform == nil:
+		return "Name a person by platform and id, such as `telegram:123`. /whoami tells everybody their own."
+	case strings.Contains(chat.ID, "*"):
+		return fmt.Sprintf("`%s` names nobody: I let people in one by one. Only my settings (ONECLAW_ALLOW) can let everybody in.", user)
+	case names && !namer.NamesUser(chat.ID):
+		return fmt.Sprintf("Nobody there can have the id `%s`. /whoami tells everybody their own.", user)
+	}
+	return ""
+}

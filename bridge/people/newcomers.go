@@ -1,0 +1,181 @@
+package people
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// Bounds of the cards about newcomers.
+const (
+	// askedAge is how long the owner has to decide about somebody.
+	askedAge = 7 * 24 * time.Hour
+	// refusedAge is how long the owner is not asked again about somebody who was refused
+	// or removed.
+	refusedAge = 30 * 24 * time.Hour
+	// maxAsked bounds the cards that are open.
+	maxAsked = 20
+	// maxSaid bounds what a card shows of what they wrote.
+	maxSaid = 120
+)
+
+// The kind of the card about a newcomer, and its choices.
+const (
+	cardAdmit    = "admit"
+	choiceAdmit  = "admit"
+	choiceRefuse = "refuse"
+)
+
+// newcomer is who a card is about.
+type newcomer struct {
+	User  string    `json:"user"`
+	Title string    `json:"title"`
+	Since time.Time `json:"since"`
+}
+
+// Knock asks the owner about a stranger who has written, and returns what the stranger is
+// told. It bears repeating: the owner is asked once.
+func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	m, now := j.Message, d.cfg.Now()
+	owner, owned := d.register.owner()
+	one := d.register.find(m.By())
+	if one.over(now) {
+		one = person{}
+	}
+	switch {
+	case one.Standing.role() > toolgroups.RoleStranger:
+		return welcome, nil
+	case !owned || one.Standing == isRefused:
+		return j.Notice, nil
+	case one.Standing != hasAsked:
+		if err := d.makeRoom(ctx, now); err != nil {
+			return "", err
+		}
+		one = writer(m, hasAsked, now)
+		one.Until = now.Add(askedAge)
+		if err := d.register.put(ctx, one); err != nil {
+			return "", err
+		}
+	}
+	err := d.ask(ctx, owner, one, m.Text)
+	if errors.Is(err, cards.ErrNoButtons) || errors.Is(err, jobs.ErrInvalid) {
+		d.log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
+		return j.Notice, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, I tell you here. (You are `%s`.)", one.User), nil
+}
+
+// makeRoom ends the oldest cards about newcomers where as many are open as may be: who
+// asked last is most likely still there, and strangers must not keep others from being
+// asked about.
+func (d *Desk) makeRoom(ctx context.Context, now time.Time) error {
+	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
+	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
+		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
+		if err := d.cfg.Void(ctx, oldest.Card, note); err != nil {
+			return err
+		}
+		if err := d.register.remove(ctx, oldest.User); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask posts the card about a newcomer, once.
+func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
+	said := "They sent something that is no text."
+	if text = wording.OneLine(text, maxSaid); text != "" {
+		said = "They wrote: " + wording.Code(text)
+	}
+	data, err := json.Marshal(newcomer{one.User, one.title(), one.Since})
+	if err != nil {
+		return fmt.Errorf("encode newcomer: %w", err)
+	}
+	token, err := d.cfg.Post(ctx, admitKey(one), owner.Chat, cards.Card{
+		Kind: cardAdmit, Data: data, Expires: one.Until,
+		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
+		Choices: [][]cards.Choice{{
+			{Label: "Let in", Value: choiceAdmit, Style: chats.StylePrimary},
+			{Label: "Refuse", Value: choiceRefuse, Style: chats.StyleDanger},
+		}},
+	})
+	if err != nil || token == one.Card {
+		return err
+	}
+	one.Card = token
+	return d.register.put(ctx, one)
+}
+
+func admitKey(one person) string {
+	return fmt.Sprintf("admit/%s/%d", one.User, one.Since.UnixNano())
+}
+
+// decide does what the owner has pressed on the card about a newcomer.
+func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, error) {
+	var who newcomer
+	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
+		return cards.Result{}, fmt.Errorf("decode newcomer: %w", err)
+	}
+	if !press.Expired && press.Role < toolgroups.RoleOwner {
+		return cards.Result{Toast: "Only my owner decides about this."}, nil
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	one := d.register.find(who.User)
+	known := one.Since.Equal(who.Since)
+	switch {
+	case press.Expired:
+		result := cards.Result{Text: "Nobody has decided about " + who.Title + ". When they write again, I ask again."}
+		if !known || one.Standing != hasAsked {
+			return result, nil
+		}
+		return result, d.register.remove(ctx, one.User)
+	case !known:
+		return cards.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
+	case press.Choice == choiceAdmit:
+		return cards.Result{Close: true, Toast: "They may talk to me now.", Text: one.title() + " may talk to me now. /people changes that."},
+			d.letIn(ctx, one, isUser, press.User)
+	case one.Standing.role() > toolgroups.RoleStranger:
+		return cards.Result{Toast: "They were let in already; /people changes that."}, nil
+	}
+	d.log.Info("person refused", "user", one.User, "by", press.User)
+	return cards.Result{
+		Close: true, Toast: "They are not told.",
+		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
+			one.title(), int(refusedAge.Hours()/24), one.User),
+	}, d.register.bar(ctx, one, press.User, d.cfg.Now())
+}
+
+const welcome = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
+
+// letIn gives somebody a standing and tells them, if they have asked for it; the same
+// decision made again tells them no second time.
+func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) error {
+	one.Standing, one.By, one.Until = as, by, time.Time{}
+	if err := d.register.put(ctx, one); err != nil {
+		return err
+	}
+	d.log.Info("person let in", "user", one.User, "standing", string(as), "by", by)
+	if one.Card == "" {
+		return nil
+	}
+	_, err := d.cfg.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
+	if errors.Is(err, jobs.ErrInvalid) {
+		return nil // nobody is there to be told
+	}
+	return err
+}
