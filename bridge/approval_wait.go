@@ -13,7 +13,7 @@ import (
 // a goroutine.
 func (b *Bridge) suspend(j *jobs.Job) error {
 	j.State = jobs.StateWaiting
-	err := b.saveAlways(j)
+	err := b.jobs.SaveAlways(b.lanes.Work(), j)
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen
@@ -25,7 +25,7 @@ func (b *Bridge) suspend(j *jobs.Job) error {
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
 func (b *Bridge) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
-	ctx, cancel := context.WithTimeout(b.lanes.Work(), jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(b.lanes.Work(), jobs.WriteTimeout)
 	defer cancel()
 	if moved, err := b.gate.Decided(ctx, h.Cards); moved || err != nil {
 		b.lanes.Free(l.Chat, h.Key())

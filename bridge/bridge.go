@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/panel"
@@ -134,7 +135,7 @@ type Bridge struct {
 	desk      *cards.Desk
 	gate      *approval.Gate
 	platforms map[string]chats.Platform
-	breakers  map[string]*breaker // one for each platform
+	sender    *delivery.Sender
 	commands  []jobs.Command
 	names     *regexp.Regexp // of the commands, in texts
 	turns     *turns.Runner
@@ -144,8 +145,6 @@ type Bridge struct {
 
 	lanes *lanes.Lanes
 	kinds kinds
-	// sends bounds the sends that are made at the same time.
-	sends chan struct{}
 
 	// mending is held while a damaged record is set aside.
 	mending sync.Mutex
@@ -172,26 +171,42 @@ func New(cfg Config) (*Bridge, error) {
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
 		jobs:      jobs.Store{KV: cfg.Store},
-		sends:     make(chan struct{}, cfg.Limits.MaxTurns),
-		platforms: make(map[string]chats.Platform),
-		breakers:  make(map[string]*breaker),
 		begun:     cfg.Now(),
+		platforms: make(map[string]chats.Platform),
 		resumed:   make(chan struct{}),
 		told:      make(map[chats.Chat]time.Time),
 		full:      make(map[string]time.Time),
 	}
+	for _, p := range cfg.Platforms {
+		if _, twice := b.platforms[p.Name()]; twice {
+			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
+		}
+		b.platforms[p.Name()] = p
+	}
+	if err := b.furnish(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// furnish makes the rooms, each of those below it.
+func (b *Bridge) furnish() (err error) {
+	cfg := b.cfg
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
+	b.sender = delivery.New(delivery.Config{
+		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+	})
 	handlers := make(map[string]cards.Handler)
 	b.desk = b.newDesk(handlers)
-	var err error
 	b.people, err = people.New(people.Config{
 		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
 		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.gate = b.newGate()
 	b.turns = turns.New(turns.Config{
@@ -213,13 +228,7 @@ func New(cfg Config) (*Bridge, error) {
 	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
 	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
-	for _, p := range cfg.Platforms {
-		if _, twice := b.platforms[p.Name()]; twice {
-			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
-		}
-		b.platforms[p.Name()], b.breakers[p.Name()] = p, newBreaker(p, b.log)
-	}
-	return b, nil
+	return nil
 }
 
 // complete fills in the defaults.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -131,22 +133,55 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 	if !errors.Is(err, storage.ErrInvalid) {
 		return err
 	}
-	j.Parts = b.render(j, headed(j, b.turns.Failed(j, err)))
+	j.Parts = b.sender.Render(j, b.cfg.Redact(headed(j, b.turns.Failed(j, err))))
 	return b.deliver(ctx, j)
+}
+
+// deliver sends what has not been sent, and closes the job. An error means that it has to
+// go on later; the job then says where.
+func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
+	if err := b.sender.Deliver(b.lanes.Work(), ctx, j); err != nil {
+		return err
+	}
+	if j.Card != "" {
+		if err := b.desk.Sent(ctx, j); err != nil {
+			return err
+		}
+	}
+	state := jobs.StateDone
+	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
+		state = jobs.StateFailed
+	}
+	b.measureAnswer(j.Message.Chat.Platform, state)
+	b.closeLater(j, state)
+	return nil
+}
+
+// closeLater writes the receipt while the next message of the chat is already being
+// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// cut off, and it is sent again with its mark.
+func (b *Bridge) closeLater(j *jobs.Job, state jobs.State) {
+	b.lanes.Go(func() {
+		for wait := minRetry; b.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
+			if retry.Wait(b.lanes.Work(), wait) != nil {
+				return
+			}
+		}
+	})
 }
 
 // compose makes the parts of an answer: a text with its files, or a card.
 func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	if k.answer != nil {
 		j.Card = "" // of an earlier try
-		stop := b.showTyping(ctx, j.Address())
+		stop := b.sender.ShowTyping(ctx, j.Address())
 		answer, err := b.respond(ctx, k, j)
 		stop()
 		if err != nil {
 			return err
 		}
 		if j.Card == "" && j.Parts == nil {
-			j.Parts = b.partsOf(j, answer)
+			j.Parts = b.sender.Parts(j, headed(j, answer))
 		}
 	}
 	if j.Parts != nil {
@@ -155,11 +190,6 @@ func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	parts, err := b.desk.Parts(ctx, j)
 	j.Parts = parts
 	return err
-}
-
-// partsOf makes the parts of an answer in words and of its files.
-func (b *Bridge) partsOf(j *jobs.Job, answer string) []jobs.SentPart {
-	return append(b.answerParts(j, headed(j, answer)), b.fileParts(j)...)
 }
 
 func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
@@ -185,7 +215,7 @@ func (b *Bridge) notice(ctx context.Context, j *jobs.Job) (string, error) {
 
 // settle closes a job without an answer.
 func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
 	var err error

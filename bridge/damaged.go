@@ -110,7 +110,7 @@ func (b *Bridge) mended(j *jobs.Job, err error) bool {
 	if !is {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
 	if slices.Contains(j.Damaged, d.Name()) {
 		j.Notice = b.turns.Failed(j, err)

@@ -14,7 +14,7 @@ import (
 // newDesk makes the desk of the cards. The handlers are filled in by those who have them.
 func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 	return cards.New(cards.Config{
-		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: deskSender{b},
+		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: b.sender,
 		Check: b.check,
 		Role:  b.role, Scope: b.scopeOf, Over: b.release,
 		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
@@ -66,60 +66,3 @@ func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
 
 func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }
-
-// deskSender brings cards to the chats.
-type deskSender struct{ b *Bridge }
-
-func (d deskSender) Render(j *jobs.Job, text string) []jobs.SentPart {
-	return d.b.renderMasked(j, text)
-}
-
-func (d deskSender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []string, parts []jobs.SentPart) error {
-	editor, ok := d.b.platforms[chat.Platform].(chats.Editor)
-	if !ok {
-		return nil
-	}
-	for i := range parts {
-		err := d.b.editPart(ctx, j, editor, chats.Address{Chat: chat}, ids[i], parts[i].Part)
-		if errors.Is(err, errOverdue) {
-			return d.b.asideJob(j, jobs.NewIncident())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// editPart tries until the message is edited or can not be. While the platform is out of
-// order it waits, and ends with [errOverdue] after a day. Doing it again does no harm.
-func (b *Bridge) editPart(ctx context.Context, j *jobs.Job, editor chats.Editor, to chats.Address, id string, part chats.Part) error {
-	if id == "" {
-		return nil // its sending was lost
-	}
-	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
-		probe, err := b.pass(ctx, j)
-		if err != nil {
-			return err
-		}
-		call, cancel := context.WithTimeout(ctx, sendTimeout)
-		err = editor.Edit(call, to, id, part)
-		cancel()
-		var failure *chats.SendError
-		if err != nil && !errors.As(err, &failure) {
-			failure = &chats.SendError{Outcome: chats.Unknown, Err: err}
-			err = failure
-		}
-		b.breakers[to.Chat.Platform].report(probe, err)
-		if err == nil {
-			return nil
-		}
-		if failure.Outcome == chats.Refused {
-			b.log.Warn("a card could not be edited", "chat", to.Chat.String(), "err", err)
-			return nil
-		}
-		if err := b.waitAgain(ctx, j, failure, max(wait, failure.RetryAfter)); err != nil {
-			return err
-		}
-	}
-}

@@ -87,15 +87,6 @@ func (b *Bridge) attemptMove(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// redirect sends what is being delivered to another chat from now on, if its own moves.
-func (b *Bridge) redirect(j *jobs.Job, to *chats.Address) {
-	chat := j.Message.Chat.Whole()
-	if home := b.lanes.Forward(chat); home != chat && j.MovedTo != home.ID {
-		j.MovedTo = home.ID
-		*to = j.Address()
-	}
-}
-
 // loadMoves reads which chats have moved.
 func (b *Bridge) loadMoves(ctx context.Context) error {
 	over := make(map[chats.Chat]chats.Chat)

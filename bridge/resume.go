@@ -43,7 +43,7 @@ func (b *Bridge) resume(ctx context.Context) error {
 			j.Waited = late
 			b.tell(j.Message.Chat)
 		}
-		b.stillHeld(j)
+		b.sender.Resume(j)
 		b.lanes.Queue(j)
 	}
 	if len(open) > 0 {

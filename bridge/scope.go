@@ -45,10 +45,8 @@ func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scop
 // sent from now on, if the platform is in order: it is asked next.
 func (b *Bridge) prepare(j *jobs.Job, answer string, files []toolgroups.File) {
 	j.Files = files
-	j.Parts = b.partsOf(j, answer)
-	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
-	}
+	j.Parts = b.sender.Parts(j, headed(j, answer))
+	b.sender.Begin(j)
 }
 
 // scopeOf is the scope of a job in the present conversation of its chat.
