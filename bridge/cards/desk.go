@@ -101,13 +101,11 @@ func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (
 		if err != nil {
 			return "", err
 		}
-		if err = d.put(ctx, kept, d.job(kept, m)); err == nil {
-			d.await(kept)
-			return kept.Token, nil
+		if err = d.put(ctx, kept, d.job(kept, m)); errors.Is(err, storage.ErrConflict) {
+			continue
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return "", fmt.Errorf("post card to %s: %w", to, err)
-		}
+		d.await(kept) // after an error too: the write may have happened
+		return kept.Token, err
 	}
 }
 
@@ -118,15 +116,12 @@ func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, erro
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
-	if err == nil {
-		err = d.put(ctx, kept, nil)
-	}
 	if err != nil {
 		return "", err
 	}
+	j.Card, err = kept.Token, d.put(ctx, kept, nil)
 	d.await(kept)
-	j.Card = kept.Token
-	return "", nil
+	return "", err
 }
 
 // keep makes the record of a card.

@@ -210,7 +210,8 @@ func (d *Desk) Refresh(ctx context.Context, j *jobs.Job) error {
 	parts = parts[lead:]
 	ids := kept.IDs
 	if len(parts) != len(ids) {
-		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
+		n := min(1, len(parts))
+		parts, ids = parts[len(parts)-n:], ids[len(ids)-n:]
 	}
 	return d.cfg.Sender.Edit(ctx, j, kept.Chat, ids, parts)
 }
