@@ -14,9 +14,9 @@ import (
 func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 	return cards.New(cards.Config{
 		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: b.sender,
-		Check: b.check,
-		Role:  b.role, Scope: b.scopeOf, Over: b.release,
-		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.spelled, Log: b.log, Now: b.cfg.Now,
+		Check: func(m chats.Message) error { return b.intake.check(m) },
+		Role:  b.role, Scope: b.scopeOf, Over: b.carrier.release,
+		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: b.cfg.Now,
 	})
 }
 
@@ -24,7 +24,7 @@ func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 func (b *Bridge) newGate() *approval.Gate {
 	return approval.New(approval.Config{
 		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.people.Role,
-		Lane:    func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
+		Lane:    func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
 		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
 	})
 }
@@ -35,10 +35,8 @@ func (b *Bridge) newGate() *approval.Gate {
 //
 // Post waits until Run has found what a former run left open.
 func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards.Card) error {
-	select {
-	case <-b.resumed:
-	case <-ctx.Done():
-		return fmt.Errorf("post card: %w", context.Cause(ctx))
+	if err := b.ready(ctx); err != nil {
+		return fmt.Errorf("post card: %w", err)
 	}
 	_, err := b.desk.Post(ctx, key, to, card)
 	return err
@@ -50,7 +48,7 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 		if err := step(ctx, j); err != nil {
 			return err
 		}
-		b.closeLater(j, jobs.StateDone)
+		b.carrier.closeLater(j, jobs.StateDone)
 		return nil
 	}
 }
@@ -58,10 +56,10 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ b *Bridge }
 
-func (d deskJobs) Number() int64 { return d.b.nextSeq() }
+func (d deskJobs) Number() int64 { return d.b.intake.number() }
 
 func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 
-func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.adopt(ctx, key) }
+func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
 
 func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }

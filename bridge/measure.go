@@ -2,18 +2,8 @@ package bridge
 
 import (
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 )
-
-// measureAnswer counts an answer that is closed with a state.
-func (b *Bridge) measureAnswer(platform string, state jobs.State) {
-	what := jobs.MeasuredDelivered
-	if state == jobs.StateFailed {
-		what = jobs.MeasuredFailed
-	}
-	b.cfg.Measure.Count(platform, what)
-}
 
 // Load counts the open jobs.
 func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }

@@ -6,7 +6,6 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
 )
 
@@ -19,16 +18,6 @@ func (b *Bridge) AdminChats() []chats.Chat { return b.people.AdminChats() }
 
 // errBarred cancels the turn of a removed user.
 var errBarred = errors.New("bridge: its user was removed")
-
-// barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted.
-func (b *Bridge) barred(j *jobs.Job) bool {
-	if b.role(j.Message) > toolgroups.RoleStranger {
-		return false
-	}
-	b.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.By())
-	return true
-}
 
 // permit is the gate of a turn: a tool runs only while the sender may still use it,
 // whatever they could do when the turn began.
