@@ -100,6 +100,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
 }
 
+// decide asks the policy about a call, and a person where the policy says so.
 func (g *Gate) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
@@ -170,8 +171,8 @@ var measured = map[string]jobs.Measured{
 	jobs.ChoiceAllow: jobs.MeasuredAllowed, jobs.ChoiceDeny: jobs.MeasuredDenied, jobs.ChoiceExpired: jobs.MeasuredExpired,
 }
 
-// decided is what has come of a request. Who decided is looked up again: they may have
-// lost the right since.
+// decided returns what has come of a request. It looks up again what whoever decided may do:
+// they may have lost the right since.
 func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Desk.Get(ctx, a.Card)
 	if err != nil {
@@ -211,7 +212,7 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 	return agent.Decision{}, nil
 }
 
-// mayAllow reports whether who decided about a request may do so now.
+// mayAllow reports whether whoever decided about a request may still do so.
 func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By))
 }

@@ -49,7 +49,7 @@ type Config struct {
 	Sender   Sender
 	// Check refuses a message of no platform, and one with ids that none has.
 	Check func(m chats.Message) error
-	// Role is what the sender of a message may do now.
+	// Role returns what the sender of a message may do now.
 	Role func(m chats.Message) toolgroups.Role
 	// Scope says on whose behalf the handler of a press acts.
 	Scope func(ctx context.Context, press *jobs.Job) (toolgroups.Scope, error)
@@ -151,7 +151,7 @@ const (
 	posted            = jobs.KindCard
 )
 
-// message is that of the job which shows the present version of a card.
+// message makes the message of the job that shows the present version of a card.
 func (d *Desk) message(kept *Kept, kind chats.Kind) chats.Message {
 	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
 }
