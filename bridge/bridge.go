@@ -108,15 +108,12 @@ func (b *Bridge) furnish() (err error) {
 	if err != nil {
 		return err
 	}
-	b.gate = approval.New(approval.Config{
-		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
-		Lane: func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
-	})
+	b.gate = b.newGate()
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns,
 		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
 		House: turns.House{
-			Scope: b.scope, Gate: b.permitted, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Gate: b.gate.Of, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},
@@ -125,9 +122,9 @@ func (b *Bridge) furnish() (err error) {
 	b.panel = panel.Panel{
 		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
 	}
-	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
-	maps.Copy(handlers, b.people.Handlers())
 	maps.Copy(handlers, cfg.Cards)
+	maps.Copy(handlers, b.people.Handlers())
+	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
 	b.staff()
 	return nil
 }

@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -21,32 +22,22 @@ func (p mortalEditor) Edit(ctx context.Context, to chats.Address, id string, par
 	return err
 }
 
-// TestC17ACardOutlivesAnyKill kills the bridge at every step of a card that is pressed, that
-// expires, or that changes and is pressed then: the message shows what became of it in the
-// end, and a press is decided once.
-func TestC17ACardOutlivesAnyKill(t *testing.T) {
-	for name, fate := range map[string]fate{
-		"is pressed": {[]string{"Yes"}, "fake:1 chose yes"},
-		"changes":    {[]string{"Later", "No"}, "fake:1 chose no"},
-		"expires":    {nil, "nobody voted"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
-				synctest.Test(t, func(t *testing.T) { liveCard(t, life, fate) })
-			})
-		})
-	}
-}
-
 // fate is which buttons of a card are pressed, and what its message shows in the end.
 type fate struct {
+	name    string
 	presses []string
 	shown   string
 }
 
-func liveCard(t *testing.T, life *mortal, fate fate) {
-	t.Helper()
-	v := &voter{decide: func(p cards.Press) (cards.Result, error) {
+var fates = []fate{
+	{"is pressed", []string{"Yes"}, "fake:1 chose yes"},
+	{"changes", []string{"Later", "No"}, "fake:1 chose no"},
+	{"expires", nil, "nobody voted"},
+}
+
+// fated handles the presses of such cards.
+func fated() *voter {
+	return &voter{decide: func(p cards.Press) (cards.Result, error) {
 		switch p.Choice {
 		case "":
 			return cards.Result{Text: "nobody voted"}, nil
@@ -55,45 +46,44 @@ func liveCard(t *testing.T, life *mortal, fate fate) {
 		}
 		return cards.Result{Text: p.User + " chose " + p.Choice, Close: true}, nil
 	}}
-	r := newRig(t, echo, voting(v))
-	r.stop()
-	store, shown := r.cfg.Store, r.platform
-	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalEditor{mortalPlatform{shown, life}}}
-	r.start()
-	act := func() {
-		card := vote()
-		card.Expires = time.Now().Add(time.Hour)
-		_ = r.bridge.Post(t.Context(), "k", chatOne, card) // dead, maybe
-		pass(t, 5)
-		for _, label := range fate.presses {
-			all := shown.in("1")
-			if len(all) == 0 {
-				continue
-			}
-			last := all[len(all)-1]
-			for _, b := range slices.Concat(last.buttons...) {
+}
+
+// meet posts a card and presses its buttons, as often as a platform delivers a press.
+func (f fate) meet(r *rig, times int) {
+	card := vote()
+	card.Expires = time.Now().Add(time.Hour)
+	for range times {
+		_ = r.bridge.Post(r.t.Context(), "k", chatOne, card) // dead, maybe
+	}
+	pass(r.t, 5)
+	for _, label := range f.presses {
+		all := r.platform.in("1")
+		if len(all) == 0 {
+			continue
+		}
+		last := all[len(all)-1]
+		for _, b := range slices.Concat(last.buttons...) {
+			for range times {
 				if b.Label == label {
-					_ = r.bridge.Accept(t.Context(), pressOn(last, label, "1", b.Data))
+					_ = r.bridge.Accept(r.t.Context(), pressOn(last, label, "1", b.Data))
 				}
 			}
-			pass(t, 60)
 		}
-		if fate.presses == nil {
-			pass(t, 2*3600)
-		}
+		pass(r.t, 60)
 	}
-	act()
-	r.stop()
-	before := len(v.seen()) // what is dead asks again and again
-	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
-	r.start()
-	act()
-	r.stop()
-	all := shown.in("1")
-	if len(all) == 0 && fate.presses == nil {
+	if f.presses == nil {
+		pass(r.t, 2*3600)
+	}
+}
+
+// check looks at what the chat shows and the store has in the end.
+func (f fate) check(t *testing.T, p *platform, store storage.Store) {
+	t.Helper()
+	all := p.in("1")
+	if len(all) == 0 && f.presses == nil {
 		return // its time was over before it could be sent
 	}
-	if len(all) == 0 || all[len(all)-1].text != fate.shown || all[len(all)-1].buttons != nil {
+	if len(all) == 0 || all[len(all)-1].text != f.shown || all[len(all)-1].buttons != nil {
 		t.Errorf("shown are %+v", all)
 	}
 	for entry, err := range store.List(t.Context(), storage.Range{Prefix: "card/"}) {
@@ -101,14 +91,66 @@ func liveCard(t *testing.T, life *mortal, fate fate) {
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &kept)
 		}
-		if err != nil || kept.Open() || kept.Text != fate.shown {
+		if err != nil || kept.Open() || kept.Text != f.shown {
 			t.Errorf("the store has %s (%v)", entry.Value, err)
 		}
 	}
-	if n := keys(t, store, "job/open/"); n != 0 || keys(t, store, "card/") != 1 {
-		t.Errorf("%d jobs are open, %d cards are there", n, keys(t, store, "card/"))
+	if open, there := keys(t, store, "job/open/"), keys(t, store, "card/"); open != 0 || there != 1 {
+		t.Errorf("%d jobs are open, %d cards are there", open, there)
 	}
-	if n := len(v.seen()) - before; n > max(1, len(fate.presses)) {
+}
+
+// TestC17ACardOutlivesAnyKill kills the bridge at every step of a card that is pressed, that
+// expires, or that changes and is pressed then: the message shows what became of it in the
+// end, and a press is decided once.
+func TestC17ACardOutlivesAnyKill(t *testing.T) {
+	for _, f := range fates {
+		t.Run(f.name, func(t *testing.T) {
+			diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
+				synctest.Test(t, func(t *testing.T) { liveCard(t, life, f) })
+			})
+		})
+	}
+}
+
+func liveCard(t *testing.T, life *mortal, f fate) {
+	t.Helper()
+	v := fated()
+	r := newRig(t, echo, voting(v))
+	r.stop()
+	store, shown := r.cfg.Store, r.platform
+	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalEditor{mortalPlatform{shown, life}}}
+	r.start()
+	f.meet(r, 1)
+	r.stop()
+	before := len(v.seen()) // what is dead asks again and again
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
+	r.start()
+	f.meet(r, 1)
+	r.stop()
+	f.check(t, shown, store)
+	if n := len(v.seen()) - before; n > len(f.presses)+1 { // once more if the end of a card meets its sending
 		t.Errorf("the second life asked the handler %d times", n)
+	}
+}
+
+// TestC17ACardOutlivesAFailedWrite lets the store fail once, after the write or before it, at
+// every write of such cards: nothing waits for a restart.
+func TestC17ACardOutlivesAFailedWrite(t *testing.T) {
+	for _, f := range fates {
+		for fails := 1; fails <= 20; fails++ {
+			t.Run(fmt.Sprint(f.name, " step ", fails), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newRig(t, echo, voting(fated()))
+					r.stop()
+					store := r.cfg.Store
+					r.cfg.Store = flakyStore{Store: store, flaw: &flaw{fails: fails}}
+					r.start()
+					f.meet(r, 2)
+					r.stop()
+					f.check(t, r.platform, store)
+				})
+			})
+		}
 	}
 }

@@ -375,7 +375,7 @@ func TestCardHandlerThatPanics(t *testing.T) {
 	}
 }
 
-// A card of which a part was refused can not be decided: somebody would decide about
+// A card of which a part was refused cannot be decided: somebody would decide about
 // what they have not seen.
 func TestC17CardThatCouldNotBeShownWhole(t *testing.T) {
 	v := &voter{}
@@ -435,7 +435,7 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 	}
 }
 
-// A handler that can not end its card, such as one whose data is damaged, does not keep
+// A handler that cannot end its card, such as one whose data is damaged, does not keep
 // other cards of the chat from being pressed.
 func TestC17CardWhoseEndFailsEachTime(t *testing.T) {
 	v, c := &voter{}, &clock{}

@@ -2,14 +2,12 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
 )
 
 // newDesk makes the desk of the cards. The handlers are filled in by those who have them.
@@ -18,15 +16,16 @@ func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: b.sender,
 		Check: func(m chats.Message) error { return b.intake.check(m) },
 		Role:  b.role, Scope: b.scopeOf, Over: b.carrier.release,
-		Mend: func(ctx context.Context, err error) error {
-			d, is := errors.AsType[*jobs.DamagedError](err)
-			if !is {
-				return err
-			}
-			_, err = b.keeper.mend(ctx, d, chats.Chat{}, "")
-			return err
-		},
 		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: b.cfg.Now,
+	})
+}
+
+// newGate makes the gate of the calls, which asks with cards.
+func (b *Bridge) newGate() *approval.Gate {
+	return approval.New(approval.Config{
+		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.people.Role,
+		Lane:    func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
+		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
 	})
 }
 
@@ -54,12 +53,6 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 	}
 }
 
-// permitted decides about the calls of a turn: whether its user may still make them, then
-// whether somebody has to approve them.
-func (b *Bridge) permitted(j *jobs.Job, h *sessions.History) agent.Gate {
-	return b.gate.Of(j, h, b.permit(j.Message))
-}
-
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ b *Bridge }
 
@@ -68,17 +61,5 @@ func (d deskJobs) Number() int64 { return d.b.intake.number() }
 func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
-
-// Find sets a job aside that does not decode, and returns what stands for it then.
-func (d deskJobs) Find(ctx context.Context, key string) (*jobs.Job, error) {
-	j, err := d.b.jobs.Find(ctx, key)
-	if damaged, is := errors.AsType[*jobs.DamagedError](err); is {
-		if _, err := d.b.keeper.mend(ctx, damaged, chats.Chat{}, ""); err != nil {
-			return nil, err
-		}
-		return d.b.jobs.Find(ctx, key)
-	}
-	return j, err
-}
 
 func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }

@@ -63,15 +63,16 @@ func (k *keeper) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (k *keeper) pruneOnce(ctx context.Context) error {
 	now := k.now()
-	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error {
+	mend := func(d *jobs.DamagedError) error {
 		_, err := k.mend(ctx, d, chats.Chat{}, "")
 		return err
-	})
+	}
+	receipts, err := k.jobs.Prune(ctx, now, mend)
 	tasks, tasksErr := k.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), mend), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

@@ -57,16 +57,6 @@ const (
 	Deny  Rule = "deny"
 )
 
-// Desk keeps the cards. *[cards.Desk] is one.
-type Desk interface {
-	// Post sends a card, once under each key, and returns its token.
-	Post(ctx context.Context, key string, to chats.Chat, card cards.Card) (token string, err error)
-	// Get returns a card; nil where there is none.
-	Get(ctx context.Context, token string) (*cards.Kept, error)
-	// Void closes a card, with a note that says why.
-	Void(ctx context.Context, token, note string) error
-}
-
 // Config is what a [Gate] is made of.
 type Config struct {
 	// Policy says whether a call needs approval, with the arguments that the tool would be
@@ -74,7 +64,9 @@ type Config struct {
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
-	Desk    Desk
+	Desk    *cards.Desk
+	// Permit decides whether the sender of a message may use tools at all.
+	Permit func(m chats.Message) agent.Gate
 	// Role is what a user, platform:id, may do now.
 	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
@@ -91,15 +83,16 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// Of returns what decides about the calls of a turn: first permit, whether its user may
-// still make them, then whether somebody has to approve them.
-func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gate {
+// Of returns what decides about the calls of a turn: first whether its user may still make
+// them, then whether somebody has to approve them.
+func (g *Gate) Of(j *jobs.Job, h *sessions.History) agent.Gate {
+	permit := g.cfg.Permit(j.Message)
 	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 		d, err := permit(ctx, call, tool)
-		if err == nil && d.Verdict == agent.Allow && g.cfg.Policy != nil {
-			d, err = g.decide(ctx, j, h, call, tool)
+		if err != nil || d.Verdict != agent.Allow || g.cfg.Policy == nil {
+			return d, err
 		}
-		return d, err
+		return g.decide(ctx, j, h, call, tool)
 	}
 }
 
@@ -107,6 +100,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
 }
 
+// decide asks the policy about a call, and a person where the policy says so.
 func (g *Gate) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.OwnArguments {
@@ -177,8 +171,8 @@ var measured = map[string]jobs.Measured{
 	jobs.ChoiceAllow: jobs.MeasuredAllowed, jobs.ChoiceDeny: jobs.MeasuredDenied, jobs.ChoiceExpired: jobs.MeasuredExpired,
 }
 
-// decided is what has come of a request. Who decided is looked up again: they may have
-// lost the right since.
+// decided returns what has come of a request. It looks up again what whoever decided may do:
+// they may have lost the right since.
 func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, policy Policy) (agent.Decision, error) {
 	kept, err := g.cfg.Desk.Get(ctx, a.Card)
 	if err != nil {
@@ -212,10 +206,15 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
 	case r.Decision.Choice != jobs.ChoiceAllow:
 		return deny("%s said no", who(r.Decision))
-	case !r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By)) || !strict.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By)):
+	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", who(r.Decision))
 	}
 	return agent.Decision{}, nil
+}
+
+// mayAllow reports whether whoever decided about a request may still do so.
+func (g *Gate) mayAllow(r request) bool {
+	return r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By))
 }
 
 // Decided reports whether one of the decisions that a job waits for is there.

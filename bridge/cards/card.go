@@ -98,7 +98,7 @@ type Result struct {
 // did. The same press comes again after a crash, or where the store had trouble, and the
 // end of a card may come beside a press of that moment: the first result that is written
 // counts, and what the handler does beside its result must bear repeating. It should be
-// quick. An error is retried for a few seconds.
+// quick. A press is tried again for a few seconds after an error; a card ends all the same.
 type Handler func(ctx context.Context, press Press) (Result, error)
 
 // ErrNoButtons is returned for a card with choices on a platform that is no [chats.Editor].

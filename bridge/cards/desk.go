@@ -24,8 +24,6 @@ type Jobs interface {
 	Queue(j *jobs.Job)
 	// Adopt queues the open job under a key, unless somebody works on it already.
 	Adopt(ctx context.Context, key string) error
-	// Find returns a job, open or closed; nil where there is none.
-	Find(ctx context.Context, key string) (*jobs.Job, error)
 	// Go runs f beside the jobs; its context ends with theirs.
 	Go(f func(ctx context.Context))
 }
@@ -49,16 +47,14 @@ type Config struct {
 	Handlers map[string]Handler
 	Jobs     Jobs
 	Sender   Sender
-	// Check refuses a message of no platform, or with ids that none has.
+	// Check refuses a message of no platform, and one with ids that none has.
 	Check func(m chats.Message) error
-	// Role is what the sender of a message may do now.
+	// Role returns what the sender of a message may do now.
 	Role func(m chats.Message) toolgroups.Role
 	// Scope says on whose behalf the handler of a press acts.
 	Scope func(ctx context.Context, press *jobs.Job) (toolgroups.Scope, error)
 	// Over is told that a card is over, maybe more than once.
 	Over func(kept *Kept)
-	// Mend sets a damaged record aside. It returns every other error as it is.
-	Mend func(ctx context.Context, err error) error
 	// Redact masks secrets in what a presser is told, RedactCards in what cards show.
 	Redact, RedactCards func(text string) string
 	// Spell writes the commands in a text as people write them on a platform.
@@ -75,13 +71,13 @@ type Desk struct {
 	toasts chan struct{}
 
 	mu   sync.Mutex
-	open map[string]*deadline // by token
+	due  map[string]time.Time // when to look at open cards, by their tokens
 	more chan struct{}        // told of a new one
 }
 
 // New returns a desk.
 func New(cfg Config) *Desk {
-	return &Desk{cfg: cfg, toasts: make(chan struct{}, maxToasts), open: make(map[string]*deadline), more: make(chan struct{}, 1)}
+	return &Desk{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]time.Time), more: make(chan struct{}, 1)}
 }
 
 // Post sends a card to a chat and returns its token. When it returns, the card is on disk
@@ -89,12 +85,12 @@ func New(cfg Config) *Desk {
 // a second card under the same key is dropped, for [jobs.ReceiptAge] after the first was
 // delivered, and the token is that of the first.
 func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
-	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: jobs.KindCard, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
+	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: posted, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
 	if err := d.cfg.Check(m); err != nil {
 		return "", err
 	}
 	for {
-		known, err := d.cfg.Jobs.Find(ctx, jobs.KeyOf(m))
+		known, err := jobs.Store{KV: d.cfg.Store}.Find(ctx, jobs.KeyOf(m))
 		if err != nil {
 			return "", err
 		}
@@ -105,14 +101,11 @@ func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (
 		if err != nil {
 			return "", err
 		}
-		err = d.put(ctx, kept, d.job(kept, m))
-		if err == nil {
-			d.await(kept)
-			return kept.Token, nil
+		if err = d.put(ctx, kept, d.job(kept, m)); errors.Is(err, storage.ErrConflict) {
+			continue
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return "", fmt.Errorf("post card to %s: %w", to, err)
-		}
+		d.await(kept) // after an error too: the write may have happened
+		return kept.Token, err
 	}
 }
 
@@ -123,15 +116,12 @@ func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, erro
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
-	if err == nil {
-		err = d.put(ctx, kept, nil)
-	}
 	if err != nil {
 		return "", err
 	}
+	j.Card, err = kept.Token, d.put(ctx, kept, nil)
 	d.await(kept)
-	j.Card = kept.Token
-	return "", nil
+	return "", err
 }
 
 // keep makes the record of a card.
@@ -161,7 +151,7 @@ const (
 	posted            = jobs.KindCard
 )
 
-// message is that of the job which shows the present version of a card.
+// message makes the message of the job that shows the present version of a card.
 func (d *Desk) message(kept *Kept, kind chats.Kind) chats.Message {
 	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
 }
@@ -197,7 +187,7 @@ func (d *Desk) render(j *jobs.Job, kept *Kept) (parts []jobs.SentPart, lead int)
 		text = d.cfg.Spell(kept.Chat.Platform, text)
 	}
 	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
-	if _, ok := d.cfg.Platforms[kept.Chat.Platform].(chats.Editor); ok && len(parts) > lead {
+	if len(parts) > lead {
 		parts[len(parts)-1].Buttons = kept.buttons()
 	}
 	return parts, lead
@@ -263,18 +253,22 @@ func (d *Desk) Void(ctx context.Context, token, note string) error {
 // yet are sent there anyway.
 func (d *Desk) Move(ctx context.Context, from, to chats.Chat) error {
 	for kept, err := range d.all(ctx) {
-		if jobs.IsDamaged(err) || err == nil && (!kept.Open() || kept.Chat.Platform != from.Platform || kept.Chat.ID != from.ID && kept.Chat.ID != to.ID) {
+		if jobs.IsDamaged(err) {
 			continue
 		}
-		if err == nil {
-			_, err = d.change(ctx, kept.Token, func(kept *Kept) chats.Kind {
-				if !kept.Open() || kept.Chat.ID != from.ID || len(kept.IDs) == 0 {
-					return unseen
-				}
-				kept.Chat.ID, kept.IDs = to.ID, nil
-				return posted
-			})
+		if err != nil {
+			return err
 		}
+		if here := kept.Chat.Whole(); !kept.Open() || here != from && here != to {
+			continue
+		}
+		_, err = d.change(ctx, kept.Token, func(kept *Kept) chats.Kind {
+			if !kept.Open() || kept.Chat.ID == to.ID || len(kept.IDs) == 0 {
+				return unseen
+			}
+			kept.Chat.ID, kept.IDs = to.ID, nil
+			return posted
+		})
 		if err != nil {
 			return err
 		}

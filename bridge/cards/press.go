@@ -28,15 +28,25 @@ const (
 const (
 	// maxToasts bounds the presses that are answered at the same time without a job.
 	maxToasts = 16
-	// pressTries bounds how often a press or the end of a card is tried that fails: with
-	// the growing pauses about ten seconds, after which nobody waits for it any more.
+	// pressTries bounds how often a press is tried that fails: with the growing pauses about
+	// ten seconds, after which nobody waits for it any more.
 	pressTries = 5
 	// pressTimeout bounds what is done with one press.
 	pressTimeout = 30 * time.Second
 )
 
-// errUnseen is why a press is tried again: it overtook the record of its message.
-var errUnseen = errors.New("cards: the card is still being sent")
+// overToasts are the replies to presses of cards that are over.
+var overToasts = map[End]string{Closed: toastDecided, Expired: toastExpired, Unseen: toastUnknown, Void: toastUnknown}
+
+// lapsed is what stands under a card that nobody decided, where its handler says nothing.
+var lapsed = map[End]string{Expired: "_Expired._", Unseen: "_Could not be shown whole._"}
+
+var (
+	// errUnseen is why a press is tried again: it overtook the record of its message.
+	errUnseen = errors.New("cards: the card is still being sent")
+	// errPanic is why a press is not tried again.
+	errPanic = errors.New("cards: the handler panicked")
+)
 
 // Takes reports whether a press is to be handled, where busy says that too many wait. It
 // tells who pressed where not.
@@ -73,41 +83,26 @@ func (d *Desk) answer(ctx context.Context, m chats.Message, toast string) {
 	}
 }
 
-// Press handles a press and tells who pressed. An error means that the job has to go on
-// later.
+// Press handles a press and tells who pressed what came of it. An error means that it has to
+// be tried again; after a few times Press says that it did not work.
 func (d *Desk) Press(ctx context.Context, j *jobs.Job) error {
-	toast, err := d.handlePress(ctx, j)
-	if err == nil {
-		d.answer(ctx, j.Message, toast)
-	}
-	return err
-}
-
-// handlePress decides what a press does and returns what is told to who pressed. It tries
-// again a few times what goes wrong, then says so.
-func (d *Desk) handlePress(ctx context.Context, j *jobs.Job) (toast string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-			j.Tries = pressTries
-		}
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if j.Tries++; j.Tries >= pressTries {
-			j.Incident = jobs.NewIncident()
-			d.cfg.Log.Error("a press has no effect", "incident", j.Incident, "job", j.Key(), "err", err)
-			toast, err = toastTrouble, nil
-		}
-	}()
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
-	return d.press(limited, j)
+	toast, err := d.press(limited, j)
+	if err != nil {
+		if j.Tries++; ctx.Err() != nil || j.Tries < pressTries && !errors.Is(err, errPanic) {
+			return err
+		}
+		j.Incident, toast = jobs.NewIncident(), toastTrouble
+		d.cfg.Log.Error("a press has no effect", "incident", j.Incident, "job", j.Key(), "err", err)
+	}
+	d.answer(ctx, j.Message, toast)
+	return nil
 }
 
 func (d *Desk) press(ctx context.Context, j *jobs.Job) (string, error) {
 	m := j.Message
-	token, version, index, ok := parsePress(m.Text)
+	token, ok := tokenOf(m.Text)
 	if !ok {
 		return toastUnknown, nil
 	}
@@ -126,59 +121,82 @@ func (d *Desk) press(ctx context.Context, j *jobs.Job) (string, error) {
 	case d.cfg.Role(m) == toolgroups.RoleStranger:
 		return toastStranger, nil
 	case !kept.Open():
-		return kept.toast(), d.settled(ctx, kept)
+		return overToasts[kept.How], d.settled(ctx, kept)
 	case !d.cfg.Now().Before(kept.Expires):
 		return toastExpired, d.lapse(ctx, kept, Expired)
 	case len(kept.IDs) == 0:
 		return "", errUnseen
 	case m.On != kept.IDs[len(kept.IDs)-1] && !kept.Twice:
 		return toastUnknown, nil
-	case version != kept.Version:
-		return toastChanged, d.settled(ctx, kept)
 	}
-	choices := slices.Concat(kept.Choices...)
-	if index >= len(choices) {
-		return toastUnknown, nil
+	for n, choice := range slices.Concat(kept.Choices...) {
+		if kept.data(n) == m.Text {
+			return d.choose(ctx, j, kept, choice.Value)
+		}
 	}
-	return d.choose(ctx, j, kept, choices[index].Value)
+	return toastChanged, d.settled(ctx, kept)
 }
 
-// toast is the reply to the press of a card that is over.
-func (c *Kept) toast() string {
-	switch c.How {
-	case Expired:
-		return toastExpired
-	case Unseen, Void:
-		return toastUnknown
-	}
-	return toastDecided
-}
-
-// choose has the handler decide, and keeps what it decided. Where somebody else changed the
-// card meanwhile, that is an error, and the press is handled again.
+// choose has the handler decide.
 func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice string) (string, error) {
 	scope, err := d.cfg.Scope(ctx, j)
 	if err != nil {
 		return "", err
 	}
-	result, err := d.cfg.Handlers[kept.Kind](ctx, Press{
+	result, err := d.handle(ctx, Press{
 		Scope: scope, UserName: j.Message.UserName, Place: j.Message.Chat, Choice: choice, Card: kept.Card, Token: kept.Token,
 	})
-	if err != nil {
-		return "", fmt.Errorf("handle a press of %s: %w", kept.Kind, err)
+	if err == nil {
+		err = checkChoices(result.Choices)
 	}
-	if err := checkChoices(result.Choices); err != nil {
+	if err != nil {
 		return "", err
 	}
 	kept.Press, kept.Toast = j.Key(), result.Toast
+	how := open
+	if result.Close {
+		how = Closed
+	}
+	return result.Toast, d.keepResult(ctx, kept, result, how)
+}
+
+// lapse closes a card that nobody has decided, whatever becomes of its handler.
+func (d *Desk) lapse(ctx context.Context, kept *Kept, how End) error {
+	result, err := d.handle(ctx, Press{Scope: toolgroups.Scope{Chat: kept.Chat.String()}, Place: kept.Chat, Expired: true, Card: kept.Card})
+	if err != nil {
+		d.cfg.Log.Error("a card ends without its handler", "chat", kept.Chat.String(), "err", err)
+		result = Result{}
+	}
+	if result.Text == "" {
+		result.Text = kept.Text + "\n\n" + lapsed[how]
+	}
+	return d.keepResult(ctx, kept, result, how)
+}
+
+// handle calls the handler of a card. Its panic is an error.
+func (d *Desk) handle(ctx context.Context, press Press) (result Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
+		}
+		if err != nil {
+			err = fmt.Errorf("handle a press of %s: %w", press.Card.Kind, err)
+		}
+	}()
+	return d.cfg.Handlers[press.Card.Kind](ctx, press)
+}
+
+// keepResult writes what became of a card. Where somebody else changed it meanwhile, that is
+// an error, and the caller looks again.
+func (d *Desk) keepResult(ctx context.Context, kept *Kept, result Result, how End) error {
 	show := unseen
-	if kept.take(result) || result.Close {
+	if kept.take(result) || how != open {
 		show = edited
 	}
-	if result.Close {
-		kept.end(d.cfg.Now(), Closed)
+	if how != open {
+		kept.end(d.cfg.Now(), how)
 	}
-	return result.Toast, d.save(ctx, kept, show)
+	return d.save(ctx, kept, show)
 }
 
 // Refresh edits the messages of a card. Where its text has got more or fewer parts than
@@ -192,7 +210,8 @@ func (d *Desk) Refresh(ctx context.Context, j *jobs.Job) error {
 	parts = parts[lead:]
 	ids := kept.IDs
 	if len(parts) != len(ids) {
-		parts, ids = parts[max(0, len(parts)-1):], ids[len(ids)-1:]
+		n := min(1, len(parts))
+		parts, ids = parts[len(parts)-n:], ids[len(ids)-n:]
 	}
 	return d.cfg.Sender.Edit(ctx, j, kept.Chat, ids, parts)
 }

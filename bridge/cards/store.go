@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +45,7 @@ type End string
 
 // The ends of cards.
 const (
+	open End = ""
 	// Closed: somebody decided, or the bridge did.
 	Closed End = "closed"
 	// Expired: nobody decided in time.
@@ -77,6 +76,9 @@ func (c *Kept) take(result Result) bool {
 	return result.Text != "" || result.Choices != nil
 }
 
+// data is what the nth button carries.
+func (c *Kept) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
+
 // buttons are those of the choices, as a platform shows them.
 func (c *Kept) buttons() [][]chats.Button {
 	var rows [][]chats.Button
@@ -84,7 +86,7 @@ func (c *Kept) buttons() [][]chats.Button {
 	for _, choices := range c.Choices {
 		var row []chats.Button
 		for _, choice := range choices {
-			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n)})
+			row = append(row, chats.Button{Label: choice.Label, Style: choice.Style, Data: c.data(n)})
 			n++
 		}
 		if row != nil {
@@ -94,19 +96,14 @@ func (c *Kept) buttons() [][]chats.Button {
 	return rows
 }
 
-// pressPattern takes numbers as they are written in buttons alone: no 00 for 0.
-var pressPattern = regexp.MustCompile(`^([a-z2-7]{26})-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,2})$`)
-
-// parsePress is the inverse of what buttons carry.
-func parsePress(data string) (token string, version, index int, ok bool) {
-	match := pressPattern.FindStringSubmatch(data)
-	if match == nil {
-		return "", 0, 0, false
-	}
-	version, _ = strconv.Atoi(match[2]) // nine digits
-	index, _ = strconv.Atoi(match[3])
-	return match[1], version, index, true
+// tokenOf returns the token of the card that the data of a button may belong to.
+func tokenOf(data string) (token string, ok bool) {
+	token, _, ok = strings.Cut(data, "-")
+	return token, ok && len(token) == tokenLength
 }
+
+// tokenLength is that of 16 random bytes in base32.
+const tokenLength = 26
 
 func newToken() string {
 	var random [16]byte
@@ -179,17 +176,17 @@ func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
 	}
 }
 
-// Prune removes cards that were closed before the given time.
-func (d *Desk) Prune(ctx context.Context, before time.Time) error {
+// Prune removes cards that were closed before the given time, and reports those that do not
+// decode.
+func (d *Desk) Prune(ctx context.Context, before time.Time, damaged func(*jobs.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
-		if jobs.IsDamaged(err) || err == nil && (kept.Open() || !kept.Ended.Before(before)) {
-			continue
-		}
-		if err == nil {
+		if broken, is := errors.AsType[*jobs.DamagedError](err); is {
+			err = damaged(broken)
+		} else if err == nil && !kept.Open() && kept.Ended.Before(before) {
 			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
 		}
 		if err != nil {
-			return fmt.Errorf("remove cards: %w", err)
+			return fmt.Errorf("prune cards: %w", err)
 		}
 	}
 	return nil

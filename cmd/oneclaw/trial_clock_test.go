@@ -204,7 +204,7 @@ func TestTrialClockAndWhatExpires(t *testing.T) {
 	_, code := offered(t, bot)
 	clock.jump(61 * time.Minute)
 	s.say(0, "/claim "+code)
-	s.one("That code does not count any more")
+	s.one("the code does not count any more")
 	out, err := command(t.Context(), t, w.env, "claim").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
