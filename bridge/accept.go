@@ -88,7 +88,14 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 		return b.enqueue(ctx, j)
 	}
 	if b.role(m) == toolgroups.RoleStranger {
-		return b.acceptStranger(ctx, j)
+		heard, err := b.people.Hear(ctx, j)
+		if !heard || err != nil {
+			return err
+		}
+		if err = b.enqueue(ctx, j); err != nil {
+			b.people.Forget(m)
+		}
+		return err
 	}
 	if refused, err := b.refuses(ctx, l, j); refused || err != nil {
 		return err
@@ -99,20 +106,6 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 		b.hint(ctx, l, j)
 	}
 	return err
-}
-
-// acceptStranger takes a message that makes no turn: to claim the bot, or to be told how to
-// be let in.
-func (b *Bridge) acceptStranger(ctx context.Context, j *jobs.Job) error {
-	heard, err := b.people.Hear(ctx, j)
-	if !heard || err != nil {
-		return err
-	}
-	if err := b.enqueue(ctx, j); err != nil {
-		b.people.Forget(j.Message)
-		return err
-	}
-	return nil
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.

@@ -10,7 +10,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// role is what the sender of a message may do now.
+// role returns what the sender of a message may do now.
 func (b *Bridge) role(m chats.Message) toolgroups.Role { return b.people.Role(m.By()) }
 
 // AdminChats returns the chats in which the bot is alone with its owner or with an
@@ -20,8 +20,8 @@ func (b *Bridge) AdminChats() []chats.Chat { return b.people.AdminChats() }
 // errBarred cancels the turn of a removed user.
 var errBarred = errors.New("bridge: its user was removed")
 
-// barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted.
+// barred reports whether the sender of a job may not talk to the bot now, whatever they could
+// do when it was accepted.
 func (b *Bridge) barred(j *jobs.Job) bool {
 	if b.role(j.Message) > toolgroups.RoleStranger {
 		return false

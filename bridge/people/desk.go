@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Store keeps the people and the claim.
 	Store storage.KV
-	// Access is what the settings say. People who are let in from a chat come on top.
+	// Access is what the settings say; people who are let in from a chat come on top.
 	Access Access
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform
@@ -66,13 +66,13 @@ func New(cfg Config) (*Desk, error) {
 // Load reads the people who were let in before. A record that cannot be read lets nobody in.
 func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.log) }
 
-// Role is what a user, platform:id, may do now: the higher of what the settings give and
-// what was given in a chat.
+// Role returns what a user, platform:id, may do now: what the settings allow or what
+// somebody allowed in a chat, whichever is more.
 func (d *Desk) Role(user string) toolgroups.Role {
 	return max(d.configured(user), d.register.find(user).Standing.role())
 }
 
-// configured is what the settings give a user.
+// configured returns what the settings allow a user.
 func (d *Desk) configured(user string) toolgroups.Role {
 	platform, id, _ := strings.Cut(user, ":")
 	return d.cfg.Access.Role(platform, id)
@@ -82,7 +82,7 @@ func (d *Desk) configured(user string) toolgroups.Role {
 // administrator who was made one in a chat, as far as it knows those chats.
 func (d *Desk) AdminChats() []chats.Chat {
 	var places []chats.Chat
-	for _, one := range d.register.all(func(one person) bool { return one.Standing.role() >= toolgroups.RoleAdmin }) {
+	for _, one := range d.register.with(toolgroups.RoleAdmin) {
 		if one.Chat != (chats.Chat{}) {
 			places = append(places, one.Chat)
 		}
@@ -90,7 +90,7 @@ func (d *Desk) AdminChats() []chats.Chat {
 	return places
 }
 
-// Prune forgets who asked and was not let in, when the time of that is over.
+// Prune forgets people without a role whose time is over.
 func (d *Desk) Prune(ctx context.Context) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
