@@ -51,11 +51,11 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 // check refuses what no platform should hand over.
 func (b *Bridge) check(m chats.Message) error {
 	if b.platforms[m.Chat.Platform] == nil {
-		return fmt.Errorf("accept: no platform is named %q", m.Chat.Platform)
+		return fmt.Errorf("%w: no platform is named %q", jobs.ErrInvalid, m.Chat.Platform)
 	}
 	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
 		if id == "" || strings.ContainsAny(id, "/: \n") {
-			return fmt.Errorf("accept: %s message %q of user %q in chat %q: bad id", m.Chat.Platform, m.ID, m.User, m.Chat.ID)
+			return fmt.Errorf("%w: %s message %q of user %q in chat %q: bad id", jobs.ErrInvalid, m.Chat.Platform, m.ID, m.User, m.Chat.ID)
 		}
 	}
 	return nil
@@ -82,7 +82,9 @@ func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) 
 	m = people.AsClaim(m) // a code is nothing for the model
 	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	if b.kind(j).press {
-		if !b.acceptPress(j) {
+		beside := b.laneOf(j)
+		defer b.lanes.Leave(beside)
+		if !b.desk.Takes(m, beside.Deciding() >= b.cfg.Limits.MaxWaiting) {
 			return nil
 		}
 		return b.enqueue(ctx, j)

@@ -261,7 +261,7 @@ func TestD03PressesOfStrangersMakeNoTurn(t *testing.T) {
 		turns := make(chan string, 100)
 		u := newOwned(t, func(c *bridge.Config) {
 			c.Logger = slog.New(slog.DiscardHandler)
-			c.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			c.Turns.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 				turns <- turn.Scope.User
 				return func(func(agent.Message, error) bool) {}
 			})

@@ -42,7 +42,7 @@ func newUnclaimed(t *testing.T, change ...func(*bridge.Config)) *unclaimed {
 	u := &unclaimed{now: &clock{}}
 	closed := func(c *bridge.Config) {
 		// Its ends are orderly, so that nothing is sent twice.
-		c.Access, c.Now, c.DrainTimeout = people.Access{}, u.now.Now, time.Minute
+		c.Access, c.Now, c.Limits.DrainTimeout = people.Access{}, u.now.Now, time.Minute
 	}
 	u.rig = newRig(t, echo, append([]func(*bridge.Config){closed}, change...)...)
 	u.offer()
@@ -197,7 +197,7 @@ func TestOfTwoWhoClaimOneWins(t *testing.T) {
 
 // TestAClaimSurvivesACrash ends the bot between the claim and the greeting.
 func TestAClaimSurvivesACrash(t *testing.T) {
-	u := newUnclaimed(t, func(c *bridge.Config) { c.DrainTimeout = -1 })
+	u := newUnclaimed(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
 	tried := make(chan struct{}, 10)
 	u.platform.fail = func(int, bool) error {
 		tried <- struct{}{}
@@ -236,7 +236,7 @@ func TestD03NothingAStrangerDoesMakesATurn(t *testing.T) {
 		u := newUnclaimed(t, func(c *bridge.Config) {
 			c.Logger = slog.New(slog.DiscardHandler)
 			c.Access.Allow = nil
-			c.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			c.Turns.Agent = thinker(func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 				turns <- turn.Scope.User
 				return func(func(agent.Message, error) bool) {}
 			})
@@ -331,7 +331,7 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 func TestC16RemovalHoldsAtOnce(t *testing.T) {
 	begun, ended := make(chan string, 10), make(chan error, 10)
 	u := newUnclaimed(t, func(c *bridge.Config) {
-		c.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				begun <- turn.Scope.User
 				<-ctx.Done()
@@ -363,7 +363,7 @@ func TestC16RolesAreThoseOfTheMoment(t *testing.T) {
 	verdicts := make(chan agent.Verdict, 2)
 	var u *unclaimed
 	u = newUnclaimed(t, func(c *bridge.Config) {
-		c.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				ask := func() {
 					d, err := turn.Gate(ctx, toolgroups.Call{}, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin})

@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/people"
@@ -119,13 +120,13 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 	}
 	reg := w.registry(t)
 	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
-		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
-		c.Agent, c.Tools = a, func() *toolgroups.Registry { return reg }
-		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) bridge.Policy {
+		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
+		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
+		c.Approve = func(_ toolgroups.Call, tool toolgroups.Tool) approval.Policy {
 			if tool.Effect == toolgroups.Consequential {
-				return bridge.Policy{}
+				return approval.Policy{}
 			}
-			return bridge.Policy{Rule: bridge.PolicyAllow}
+			return approval.Policy{Rule: approval.Allow}
 		}
 	}}, change...)...)
 }
@@ -224,8 +225,8 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 		c.Access = people.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	}
 	admins := func(c *bridge.Config) {
-		c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
-			return bridge.Policy{Approvers: bridge.ApproversAdmins}
+		c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+			return approval.Policy{Approvers: approval.ApproversAdmins}
 		}
 	}
 	press := func(r *rig, card sent, id, user, label string) string {
@@ -286,8 +287,8 @@ func TestC16OnlyTheRightPeopleApprove(t *testing.T) {
 	t.Run("nobody but who asked", func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t, shared, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy {
-				return bridge.Policy{Approvers: bridge.ApproversRequester}
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy {
+				return approval.Policy{Approvers: approval.ApproversRequester}
 			}
 		})
 		r.accept(group("1", "1", "run a"))
@@ -488,17 +489,17 @@ func TestC17DecisionBeforeTheTurnWaits(t *testing.T) {
 }
 
 func TestC17PolicyDecides(t *testing.T) {
-	for rule, want := range map[bridge.PolicyRule]string{
-		bridge.PolicyAllow: "ran a",
-		bridge.PolicyDeny:  notAllowed + "the settings of this bot do not let exec run here",
+	for rule, want := range map[approval.Rule]string{
+		approval.Allow: "ran a",
+		approval.Deny:  notAllowed + "the settings of this bot do not let exec run here",
 	} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) bridge.Policy {
+			c.Approve = func(call toolgroups.Call, _ toolgroups.Tool) approval.Policy {
 				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
 					t.Errorf("call %+v", call)
 				}
-				return bridge.Policy{Rule: rule}
+				return approval.Policy{Rule: rule}
 			}
 		})
 		r.accept(direct("1", "run a"))
@@ -524,7 +525,7 @@ func TestC17ScheduledTurnAsksInItsChat(t *testing.T) {
 	w := &workshop{}
 	results := make(chan bridge.TaskResult, 1)
 	r := w.guarded(t, func(c *bridge.Config) {
-		c.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
+		c.Hooks.TaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
 	})
 	err := r.bridge.Submit(t.Context(), bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "Tidy *up*", Text: "run a"})
 	if err != nil {
@@ -571,7 +572,7 @@ func TestC17CardShowsAllOfTheArguments(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.stop()
-			r.cfg.Agent = a
+			r.cfg.Turns.Agent = a
 			r.start()
 			r.accept(direct("1", "go"))
 			all := r.platform.wait(t, tc.cards)
@@ -615,7 +616,7 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := w.guarded(t, func(c *bridge.Config) { c.Agent = a })
+	r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 	r.accept(direct("1", "go"))
 	if answer := r.platform.wait(t, 1)[0].text; answer != "done" || len(w.commands()) != 0 {
 		t.Errorf("answer %q, ran %v", answer, w.commands())
@@ -652,7 +653,7 @@ func TestC17OtherArgumentsAreAskedAboutAgain(t *testing.T) {
 	first := r.platform.wait(t, 1)[0]
 	r.stop()
 	changed := w.registryWith(t, "number")
-	r.cfg.Tools = func() *toolgroups.Registry { return changed }
+	r.cfg.Turns.Tools = func() *toolgroups.Registry { return changed }
 	r.start()
 	r.accept(pressOn(first, "p", "1", first.button(t, "Allow once")))
 	second := r.platform.wait(t, 2)[1]

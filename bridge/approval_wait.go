@@ -2,9 +2,8 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 
-	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
@@ -23,47 +22,23 @@ func (b *Bridge) suspend(j *jobs.Job) error {
 	return err
 }
 
-// awake returns nil where there is something to do for a job: it does not wait for an
-// approval, or has one. From then on a restart that finds it counts again.
-func (b *Bridge) awake(ctx context.Context, j *jobs.Job) error {
-	if j.State != jobs.StateWaiting {
-		return nil
-	}
-	j.Counted = true
-	moved, err := b.movedOn(ctx, j.Undecided())
-	if err != nil {
-		return err
-	}
-	if !moved {
-		return agent.ErrSuspended
-	}
-	j.State = jobs.StateOpen
-	if err := b.jobs.Save(ctx, j); err != nil {
-		j.State = jobs.StateWaiting
-		return err
-	}
-	return nil
-}
-
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
 func (b *Bridge) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
-	ctx, cancel := context.WithTimeout(b.lanes.Work(), storeTimeout)
+	ctx, cancel := context.WithTimeout(b.lanes.Work(), jobs.StoreTimeout)
 	defer cancel()
-	if moved, err := b.movedOn(ctx, h.Cards); moved || err != nil {
+	if moved, err := b.gate.Decided(ctx, h.Cards); moved || err != nil {
 		b.lanes.Free(l.Chat, h.Key())
 	} else if next != nil {
 		b.hint(ctx, l, next)
 	}
 }
 
-// release lets the turn go on that waits for a card.
+// release lets the turn go on that waits for a card, which is over.
 func (b *Bridge) release(kept *cards.Kept) {
-	var r request
-	if kept.Kind != kindApproval || json.Unmarshal(kept.Data, &r) != nil {
-		return
+	if job, lane, ok := approval.TurnOf(kept); ok {
+		b.lanes.Free(lane, job)
 	}
-	b.lanes.Free(r.Lane, r.Job)
 }
 
 // hint tells somebody who writes while a decision is due that their message waits, once

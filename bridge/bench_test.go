@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/people"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -26,8 +27,8 @@ func BenchmarkMessage(b *testing.B) {
 	}
 	p := newPlatform()
 	bot, err := bridge.New(bridge.Config{
-		Store: store, Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry },
-		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), DrainTimeout: -1,
+		Store: store, Turns: turns.Settings{Agent: thinker(echo), Tools: func() *toolgroups.Registry { return registry }},
+		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}}, DataDir: b.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -5,102 +5,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
+	"maps"
 	"regexp"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/agent"
+	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
-
-// Agent answers turns. *[agent.Agent] is one.
-type Agent interface {
-	// Run yields each message that becomes part of the conversation before it acts on
-	// it; an error is yielded alone and last.
-	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
-}
 
 // Config is what a [Bridge] is made of.
 type Config struct {
 	// Store keeps jobs, sessions and conversations.
 	Store storage.Store
-	// Agent answers.
-	Agent Agent
-	// Tools returns the present registry.
-	Tools func() *toolgroups.Registry
+	// Turns say how messages are answered.
+	Turns turns.Settings
 	// Platforms deliver messages and take answers. Their names differ.
 	Platforms []chats.Platform
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
 	Access people.Access
-	// Persona says what a turn is answered with. It is asked at the beginning of each
-	// turn. Nil means the zero value for all.
-	Persona func(ctx context.Context, scope toolgroups.Scope) (Persona, error)
-	// Recall, if not nil, finds what the memory has about a message, beyond what the
-	// persona shows; it is stored with the message. An error is logged and ignored.
-	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
 	// arguments that the tool would be given. Nil means that none does.
-	Approve func(call toolgroups.Call, tool toolgroups.Tool) Policy
-	// ApprovalTimeout is how long a call waits for a decision. 0 means
-	// [DefaultApprovalTimeout].
-	ApprovalTimeout time.Duration
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy
 	// Cards handle the presses of cards, by [Card.Kind].
 	Cards map[string]cards.Handler
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// Router decides which tools stand in the tools array of a request. Nil means the
-	// core and the groups that the conversation has loaded.
-	Router toolgroups.Router
-	// WindowTokens bounds the part of a conversation that is read for a turn, by the
-	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
-	WindowTokens int
-	// BeforeCompact, if not nil, is given the messages that a summary is about to stand
-	// for: the memory's chance to keep what it wants. It may be given them again after a
-	// crash, and what it can not do does not stop the summary.
-	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
-	// Refused, if not nil, makes the card with which a turn is answered for which there is
-	// no budget; its text has to say so. The error is that of the turn. Tasks and
-	// platforms without buttons get the notice of the error alone.
-	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (cards.Card, error)
-	// Savings, if not nil, says in a sentence for /tools what loading tools when they are
-	// needed has saved in a chat so far.
-	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
-	// TaskDone, if not nil, is told what became of a submission before that is closed.
-	// It may be told again after a crash or an error.
-	TaskDone func(ctx context.Context, result TaskResult) error
-	// StaleAfter is how old a message may be when it arrives, by the time of its
-	// platform, before its answer begins with a line that says how long it waited: once
-	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
-	StaleAfter time.Duration
-	// Moved, if not nil, is told that a chat goes on under another id, before messages
-	// from there are answered. It is told while no turn of either runs, and again after
-	// an error or a crash.
-	Moved func(ctx context.Context, from, to chats.Chat) error
 	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
 	// tools return to the model, and in what the model says. What people write is left
 	// as it is.
 	Redact func(text string) string
-	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
-	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
-	WorkspaceQuota, DiskReserve int64
 	// RedactCards takes the place of Redact on cards. It must mask nothing but values
 	// that the bot knows as secrets: whoever decides has to see everything else. Nil
 	// means Redact.
 	RedactCards func(text string) string
+	// Hooks are what the rest of the program adds.
+	Hooks Hooks
+	// Limits bound what is done.
+	Limits Limits
+	// Measure counts.
+	Measure jobs.Meter
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Hooks are what the rest of the program adds. Each may be nil.
+type Hooks struct {
+	// Refused makes the card with which a turn is answered for which there is
+	// no budget; its text has to say so. The error is that of the turn. Tasks and
+	// platforms without buttons get the notice of the error alone.
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (cards.Card, error)
+	// Savings says in a sentence for /tools what loading tools when they are
+	// needed has saved in a chat so far.
+	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
+	// TaskDone is told what became of a submission before that is closed.
+	// It may be told again after a crash or an error.
+	TaskDone func(ctx context.Context, result TaskResult) error
+	// Moved is told that a chat goes on under another id, before messages
+	// from there are answered. It is told while no turn of either runs, and again after
+	// an error or a crash.
+	Moved func(ctx context.Context, from, to chats.Chat) error
+}
+
+// Limits bound what is done. The zero value of each means its default.
+type Limits struct {
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int
@@ -113,40 +97,27 @@ type Config struct {
 	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
 	// where the platform takes files. 0 means [DefaultMaxParts], a negative value no bound.
 	MaxParts int
-	// TurnTimeout bounds one answer. 0 means [DefaultTurnTimeout].
-	TurnTimeout time.Duration
+	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
+	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
+	WorkspaceQuota, DiskReserve int64
+	// ApprovalTimeout is how long a call waits for a decision. 0 means
+	// [approval.DefaultTimeout].
+	ApprovalTimeout time.Duration
+	// StaleAfter is how old a message may be when it arrives, by the time of its
+	// platform, before its answer begins with a line that says how long it waited: once
+	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
+	StaleAfter time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
 	// What is not finished then goes on after the next start. 0 means
 	// [DefaultDrainTimeout], a negative value no time at all.
 	DrainTimeout time.Duration
-	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
-	Observe func(chats.Chat, agent.Event)
-	// Measure counts.
-	Measure jobs.Meter
-	// Logger, if nil, discards.
-	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 }
 
-// Persona is what a turn is answered with.
-type Persona struct {
-	// Prompt is the static part of the system prompt; Tail stands behind it.
-	Prompt, Tail string
-	// Model answers; nil means the agent's own.
-	Model agent.Model
-	// Temperature and MaxRounds are those of [agent.Turn].
-	Temperature *float64
-	MaxRounds   int
-}
-
-// Defaults of [Config].
+// Defaults of [Limits].
 const (
-	DefaultWindowTokens     = 96_000
 	DefaultMaxWaiting       = 100
 	DefaultMaxWaitingMember = 20
 	DefaultMaxTurns         = 1000
-	DefaultTurnTimeout      = 15 * time.Minute
 	DefaultMaxParts         = 10
 	DefaultDrainTimeout     = 10 * time.Second
 )
@@ -160,14 +131,14 @@ type Bridge struct {
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
-	cards     cards.Store
-	handlers  map[string]cards.Handler
-	expiry    *expiry
+	desk      *cards.Desk
+	gate      *approval.Gate
 	platforms map[string]chats.Platform
 	breakers  map[string]*breaker // one for each platform
 	commands  []jobs.Command
 	names     *regexp.Regexp // of the commands, in texts
-	history   *sessions.Cache
+	turns     *turns.Runner
+	panel     panel.Panel
 	begun     time.Time
 	resumed   chan struct{} // closed when the jobs of a former run are queued
 
@@ -175,8 +146,6 @@ type Bridge struct {
 	kinds kinds
 	// sends bounds the sends that are made at the same time.
 	sends chan struct{}
-	// toasts bounds the presses that are being answered without a job.
-	toasts chan struct{}
 
 	// mending is held while a damaged record is set aside.
 	mending sync.Mutex
@@ -192,7 +161,7 @@ type Bridge struct {
 // New checks the configuration and returns a bridge that is ready to run.
 func New(cfg Config) (*Bridge, error) {
 	switch {
-	case cfg.Store == nil || cfg.Agent == nil || cfg.Tools == nil:
+	case cfg.Store == nil || cfg.Turns.Agent == nil || cfg.Turns.Tools == nil:
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
 		return nil, errors.New("bridge: a data directory is needed")
@@ -203,10 +172,7 @@ func New(cfg Config) (*Bridge, error) {
 		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		store:     cfg.Store,
 		jobs:      jobs.Store{KV: cfg.Store},
-		cards:     cards.Store{KV: cfg.Store},
-		expiry:    newExpiry(),
-		sends:     make(chan struct{}, cfg.MaxTurns),
-		toasts:    make(chan struct{}, maxToasts),
+		sends:     make(chan struct{}, cfg.Limits.MaxTurns),
 		platforms: make(map[string]chats.Platform),
 		breakers:  make(map[string]*breaker),
 		begun:     cfg.Now(),
@@ -215,21 +181,41 @@ func New(cfg Config) (*Bridge, error) {
 		full:      make(map[string]time.Time),
 	}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
-	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.MaxTurns})
+	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
+	handlers := make(map[string]cards.Handler)
+	b.desk = b.newDesk(handlers)
 	var err error
 	b.people, err = people.New(people.Config{
 		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
-		Post: b.post, Void: b.void, Answer: b.answerCard,
+		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	if err != nil {
 		return nil, err
 	}
+	b.gate = approval.New(approval.Config{
+		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Lane: func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
+	})
+	b.turns = turns.New(turns.Config{
+		Settings: cfg.Turns,
+		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
+		House: turns.House{
+			Scope: b.scope, Gate: b.permitted, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
+				return b.mend(ctx, d, chat, "")
+			},
+		},
+	})
 	b.kinds = b.kindTable()
+	b.panel = panel.Panel{
+		Runner: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeOf, Answer: b.desk.Answer, Load: b.loadLater, Log: b.log,
+	}
+	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
+	maps.Copy(handlers, b.people.Handlers())
+	maps.Copy(handlers, cfg.Cards)
 	b.commands = b.commandTable()
 	b.names = namesOf(b.commands)
-	b.addCards(cfg.Cards)
-	b.history = sessions.NewCache(cfg.Store, cfg.WindowTokens)
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
@@ -240,16 +226,20 @@ func New(cfg Config) (*Bridge, error) {
 }
 
 // complete fills in the defaults.
+func (l Limits) complete() Limits {
+	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
+	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
+	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
+	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
+	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
+	l.StaleAfter = cmp.Or(l.StaleAfter, DefaultStaleAfter)
+	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
+	return l
+}
+
+// complete fills in the defaults.
 func (cfg Config) complete() Config {
-	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
-	cfg.MaxWaiting = cmp.Or(cfg.MaxWaiting, DefaultMaxWaiting)
-	cfg.MaxWaitingMember = cmp.Or(cfg.MaxWaitingMember, DefaultMaxWaitingMember)
-	cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
-	cfg.MaxParts = cmp.Or(cfg.MaxParts, DefaultMaxParts)
-	cfg.TurnTimeout = cmp.Or(cfg.TurnTimeout, DefaultTurnTimeout)
-	cfg.ApprovalTimeout = cmp.Or(cfg.ApprovalTimeout, DefaultApprovalTimeout)
-	cfg.StaleAfter = cmp.Or(cfg.StaleAfter, DefaultStaleAfter)
-	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	cfg.Limits = cfg.Limits.complete()
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -275,7 +265,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		err = b.loadMoves(ctx)
 	}
 	if err == nil {
-		err = b.openCards(ctx)
+		err = b.desk.Load(ctx)
 	}
 	if err == nil {
 		err = b.resume(ctx)
@@ -291,14 +281,14 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer stopReceiving()
 	var background sync.WaitGroup
 	background.Go(func() { b.prune(receiving) })
-	background.Go(func() { b.watchCards(receiving) })
+	background.Go(func() { b.desk.Run(receiving) })
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}
 	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
-	if !b.lanes.Close(b.cfg.DrainTimeout) {
+	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}
 	return err

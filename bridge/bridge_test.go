@@ -238,7 +238,7 @@ func TestAHangingChatDelaysNoOther(t *testing.T) {
 
 func TestAFullQueueSaysSo(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting = 2 })
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 2 })
 	r.accept(direct("0", "slow"))
 	<-s.asked
 	r.accept(direct("1", "a"), direct("2", "b"), direct("3", "c"))

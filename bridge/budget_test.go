@@ -26,7 +26,7 @@ func broke(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 func asking(c *bridge.Config) {
 	v := &voter{}
 	c.Cards = map[string]cards.Handler{"vote": v.handle}
-	c.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
+	c.Hooks.Refused = func(_ context.Context, scope toolgroups.Scope, failure error) (cards.Card, error) {
 		if !errors.Is(failure, errSpent) {
 			return cards.Card{}, failure
 		}
@@ -67,7 +67,7 @@ func TestC20ATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 // A card without buttons is told, too.
 func TestC20ANoticeIsTold(t *testing.T) {
 	r := newRig(t, broke, asking, func(c *bridge.Config) {
-		c.Refused = func(context.Context, toolgroups.Scope, error) (cards.Card, error) {
+		c.Hooks.Refused = func(context.Context, toolgroups.Scope, error) (cards.Card, error) {
 			return cards.Card{Kind: "vote", Text: "Please wait a minute."}, nil
 		}
 	})
@@ -80,7 +80,7 @@ func TestC20ANoticeIsTold(t *testing.T) {
 // Without anybody who makes a card, and in a task, the notice stands alone.
 func TestC20ATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()
-	r := newRig(t, broke, asking, func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, broke, asking, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))
 	result := told.next(t)
 	got := r.platform.wait(t, 1)

@@ -58,7 +58,7 @@ func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
 			t.Fatal(err)
 		}
 		w := &workshop{}
-		r := w.guarded(t, func(c *bridge.Config) { c.Agent = a })
+		r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 		r.accept(direct("1", "go"))
 		all := r.platform.until(t, "card", func(all []sent) bool { return len(all) > 0 && all[len(all)-1].buttons != nil })
 		card := strings.Join(texts(all), "\n")
@@ -116,7 +116,7 @@ func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
 		}
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Agent, c.RedactCards = a, hide
+			c.Turns.Agent, c.RedactCards = a, hide
 			c.Redact = func(string) string { return "all of it is masked elsewhere" }
 		})
 		r.accept(direct("1", "go"))

@@ -50,7 +50,7 @@ func (v *voter) seen() []cards.Press {
 func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 	return func(c *bridge.Config) {
 		c.Cards = map[string]cards.Handler{"vote": v.handle}
-		c.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
+		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
 		for _, f := range change {
 			f(c)
 		}

@@ -13,9 +13,6 @@ import (
 	"oneclaw/storage"
 )
 
-// storeTimeout bounds a write that must happen although its job was interrupted.
-const storeTimeout = 30 * time.Second
-
 // How long to wait before a job is tried again that could not be carried on, because
 // the store or the platform was out of order.
 const (
@@ -63,7 +60,7 @@ func (b *Bridge) ends(ctx context.Context, j *jobs.Job, err error, wait time.Dur
 
 // cutOff ends a turn that was interrupted for good: it must not look as if it went on.
 func (b *Bridge) cutOff(j *jobs.Job, state jobs.State) error {
-	if err := b.stopTurn(j); err != nil {
+	if err := b.turns.StopTurn(b.lanes.Work(), j); err != nil {
 		return err
 	}
 	return b.settle(j, state)
@@ -111,7 +108,7 @@ func (b *Bridge) attempt(ctx context.Context, j *jobs.Job) error {
 	if err := b.deliverAny(ctx, j); err != nil {
 		return err
 	}
-	b.afterwards(ctx, j)
+	b.turns.Afterwards(ctx, j)
 	return nil
 }
 
@@ -120,7 +117,7 @@ func (b *Bridge) overtaken(ctx context.Context, k *kind, j *jobs.Job) error {
 	if !j.Found || k.lasting {
 		return nil
 	}
-	session, err := b.session(ctx, j)
+	session, err := sessions.Of(ctx, b.store, j)
 	if err != nil {
 		return err
 	}
@@ -134,7 +131,7 @@ func (b *Bridge) deliverAny(ctx context.Context, j *jobs.Job) error {
 	if !errors.Is(err, storage.ErrInvalid) {
 		return err
 	}
-	j.Parts = b.render(j, headed(j, b.failed(j, err)))
+	j.Parts = b.render(j, headed(j, b.turns.Failed(j, err)))
 	return b.deliver(ctx, j)
 }
 
@@ -155,15 +152,9 @@ func (b *Bridge) compose(ctx context.Context, k *kind, j *jobs.Job) error {
 	if j.Parts != nil {
 		return nil
 	}
-	kept, err := b.cards.Load(ctx, j.Card)
-	if err != nil {
-		return err
-	}
-	j.Parts = []jobs.SentPart{}
-	if kept != nil && kept.Shown() {
-		j.Parts, _ = b.renderCard(j, kept)
-	}
-	return nil
+	parts, err := b.desk.Parts(ctx, j)
+	j.Parts = parts
+	return err
 }
 
 // partsOf makes the parts of an answer in words and of its files.
@@ -174,7 +165,7 @@ func (b *Bridge) partsOf(j *jobs.Job, answer string) []jobs.SentPart {
 func (b *Bridge) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			answer, err = b.failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
+			answer, err = b.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
 		}
 	}()
 	if j.Notice != "" {
@@ -194,7 +185,7 @@ func (b *Bridge) notice(ctx context.Context, j *jobs.Job) (string, error) {
 
 // settle closes a job without an answer.
 func (b *Bridge) settle(j *jobs.Job, state jobs.State) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	j.State, j.Closed = state, b.cfg.Now()
 	var err error

@@ -90,7 +90,7 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		told := newResults()
-		r := newRig(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.TaskDone = c.Now, told.done })
+		r := newRig(t, echo, func(cfg *bridge.Config) { cfg.Now, cfg.Hooks.TaskDone = c.Now, told.done })
 		r.accept(direct("1", "one"))
 		r.submit(task("a.1", "News", "tell me"))
 		result := told.next(t)

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/why"
 	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -45,11 +45,7 @@ type CommandCall struct {
 // bring makes a command of one that another part of the program brings.
 func (b *Bridge) bring(c Command) jobs.Command {
 	return jobs.Command{CommandInfo: c.CommandInfo, Run: func(ctx context.Context, j *jobs.Job, args string) (string, error) {
-		session, err := sessions.Current(ctx, b.store, j.Message.Chat)
-		if err != nil {
-			return "", err
-		}
-		scope, err := b.scope(j, session)
+		scope, err := b.scopeOf(ctx, j)
 		if err != nil {
 			return "", err
 		}
@@ -64,22 +60,8 @@ func (b *Bridge) bring(c Command) jobs.Command {
 		if err != nil {
 			return "", err
 		}
-		return b.answerCard(ctx, j, card)
+		return b.desk.Answer(ctx, j, card)
 	}}
-}
-
-// answerCard has a job answered with a card. A command of the bridge's own returns what
-// it returns.
-func (b *Bridge) answerCard(ctx context.Context, j *jobs.Job, card cards.Card) (string, error) {
-	kept, err := b.keepCard(ctx, j.Message.Chat, card)
-	if errors.Is(err, cards.ErrNoButtons) {
-		return card.Lead + "\n\n" + card.Text, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	j.Card = kept.Token
-	return "", nil
 }
 
 // commandTable lists the commands in the order in which platforms show them.
@@ -96,8 +78,15 @@ func (b *Bridge) commandTable() []jobs.Command {
 		own("new", "Begin a new conversation; does the same as clear", clearChat),
 		own(stopName, "Stop what I am doing and drop waiting messages", stop),
 		own("status", "What is going on in this chat", status),
-		own("tools", "Tool groups, and which are loaded here", tools),
-		own("why", "What became of the last message here, and why", whyCommand),
+		{CommandInfo: chats.CommandInfo{Name: "tools", Description: "Tool groups, and which are loaded here"}, Run: b.panel.Command},
+		{CommandInfo: chats.CommandInfo{Name: "why", Description: "What became of the last message here, and why"}, Run: why.Explainer{
+			Store: b.store, Explains: func(j *jobs.Job) bool { return b.kind(j).explained }, Admin: b.isAdmin,
+			Answering: func(chat chats.Chat, key string) bool {
+				l := b.lanes.Of(chat)
+				defer b.lanes.Leave(l)
+				return l.Answers(key)
+			},
+		}.Explain},
 		own("start", "Hello", help),
 	}
 	table[len(table)-1].Hidden = true
@@ -187,11 +176,14 @@ func clearChat(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, e
 	return clearedText + ended(interrupted, len(waiting)), nil
 }
 
+// isAdmin reports whether a message is of an administrator.
+func (b *Bridge) isAdmin(m chats.Message) bool { return b.role(m) >= toolgroups.RoleAdmin }
+
 // mayClear reports whether the sender may clear the chat of a message: in a direct
 // chat its user; in a shared one configured admins, whoever began the thread, and
 // those the platform calls administrators.
 func (b *Bridge) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || b.role(m) >= toolgroups.RoleAdmin || (m.Opener != "" && m.Opener == m.User) {
+	if m.Direct || b.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
 	admins, ok := b.platforms[m.Chat.Platform].(chats.Administrators)
@@ -257,7 +249,7 @@ func status(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, erro
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
-	if err := b.Health(); err != nil && b.role(j.Message) >= toolgroups.RoleAdmin {
+	if err := b.Health(); err != nil && b.isAdmin(j.Message) {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return text, nil
@@ -290,15 +282,4 @@ func behind(waiting int) string {
 		return ""
 	}
 	return ", and " + wording.Count(waiting, "more message waits", "more messages wait")
-}
-
-// recordedRouting is the mode that the newest reply of a conversation was made in; empty
-// where it has none.
-func (b *Bridge) recordedRouting(ctx context.Context, log string) string {
-	for m, err := range sessions.RecentMessages(ctx, b.store, log) {
-		if err == nil && (m.Routing != "" || m.Usage != nil) {
-			return m.Routing // as the agent reads it
-		}
-	}
-	return ""
 }

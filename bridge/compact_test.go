@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
 	"oneclaw/toolgroups"
 )
 
@@ -118,7 +119,7 @@ func newLong(t *testing.T, s *scribe, change ...func(*bridge.Config)) (*rig, *wi
 	}
 	w := &witness{Agent: a}
 	change = append([]func(*bridge.Config){func(c *bridge.Config) {
-		c.Agent, c.WindowTokens, c.DrainTimeout = w, 3000, 20*time.Second
+		c.Turns.Agent, c.Turns.WindowTokens, c.Limits.DrainTimeout = w, 3000, 20*time.Second
 	}}, change...)
 	return newRig(t, nil, change...), w
 }
@@ -222,7 +223,7 @@ func TestD23C21TheLastResort(t *testing.T) {
 	}
 	told := 0
 	for _, text := range r.platform.texts() {
-		if strings.HasSuffix(text, bridge.NoticeCut) {
+		if strings.HasSuffix(text, turns.NoticeCut) {
 			told++
 		}
 	}
@@ -253,7 +254,7 @@ func TestD27TheMemoryLooksFirst(t *testing.T) {
 	var flushed [][]agent.Message
 	r, _ = newLong(t, s, func(c *bridge.Config) {
 		store := c.Store
-		c.BeforeCompact = func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error {
+		c.Turns.BeforeCompact = func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error {
 			summaries := 0
 			for m, err := range sessions.Messages(ctx, store, scope.Session) {
 				if err == nil && m.Role == agent.RoleSummary {
@@ -303,7 +304,7 @@ func TestAcceptance086GroupsSurviveASummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, w := newLong(t, s, func(c *bridge.Config) { c.Tools = func() *toolgroups.Registry { return reg } })
+	r, w := newLong(t, s, func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } })
 	r.tell(0, 1)
 	before := s.last().Tools
 	r.tell(1, 30)
@@ -355,7 +356,7 @@ func TestASummaryCanBeInterrupted(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}}
-	r, _ := newLong(t, s, func(c *bridge.Config) { c.DrainTimeout = -1 })
+	r, _ := newLong(t, s, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
 	// More messages than fit: the first of them that is too many waits for a summary.
 	for n := range 20 {
 		r.accept(direct(fmt.Sprint(n), question(n)))

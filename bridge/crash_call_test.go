@@ -46,7 +46,7 @@ func TestAttack04ACallThatEndsTheProcessRunsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, nil, func(c *bridge.Config) {
-		c.Agent, c.Tools = a, func() *toolgroups.Registry { return reg }
+		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 	})
 	store := r.cfg.Store
 	for crash := 1; crash <= 2; crash++ {

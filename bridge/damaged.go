@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -35,7 +34,7 @@ func (b *Bridge) mend(ctx context.Context, d *jobs.DamagedError, chat chats.Chat
 		return false, err
 	}
 	if b.platforms[chat.Platform] != nil && chat.ID != "" {
-		_, err := b.postNow(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
+		_, err := b.desk.Post(ctx, "aside/"+d.Name(), chat, cards.Card{Text: fmt.Sprintf(damagedNotice, more, a.Incident)})
 		if err != nil && !errors.Is(err, jobs.ErrInvalid) {
 			return false, err
 		}
@@ -104,31 +103,6 @@ func (b *Bridge) mendJob(ctx context.Context, d *jobs.DamagedError) error {
 	return err
 }
 
-// mendHistory sets aside what was skipped in the conversation of a job. A turn that has
-// begun is not gone on with then: what it has done may stand in what is lost.
-func (b *Bridge) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.History) (string, bool, error) {
-	lost := false
-	for _, d := range h.Damaged {
-		now, err := b.mend(ctx, d, j.Message.Chat, "")
-		if err != nil {
-			return "", false, err
-		}
-		lost = lost || now
-	}
-	h.Damaged = nil
-	if !lost || !j.Found && !j.Begun {
-		return "", false, nil
-	}
-	notes := agent.Stop(h.View())
-	for i := range notes {
-		notes[i].Time = b.cfg.Now()
-	}
-	if err := h.Append(ctx, notes...); err != nil {
-		return "", false, err
-	}
-	return b.failed(j, errors.New("a record of this turn does not decode")), true, nil
-}
-
 // mended reports whether a job failed because of a damaged record, which is set aside now.
 // A record that is met twice all the same ends the job.
 func (b *Bridge) mended(j *jobs.Job, err error) bool {
@@ -136,10 +110,10 @@ func (b *Bridge) mended(j *jobs.Job, err error) bool {
 	if !is {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	if slices.Contains(j.Damaged, d.Name()) {
-		j.Notice = b.failed(j, err)
+		j.Notice = b.turns.Failed(j, err)
 		return false
 	}
 	if _, err := b.mend(ctx, d, j.Message.Chat, ""); err != nil {

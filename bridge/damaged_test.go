@@ -55,7 +55,7 @@ func (r *rig) asides() map[string]string {
 }
 
 func TestAttack23AnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
-	r := newRig(t, echo, func(c *bridge.Config) { c.DrainTimeout = 20 * time.Second })
+	r := newRig(t, echo, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
 	r.stop()
 	r.put("job/open/fake:1/7/text", "{")
 	r.put("job/open/fake:1/8/card", "null and void")
@@ -137,7 +137,7 @@ func TestAttack23ARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) 
 	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		seen <- len(turn.History)
 		return echo(ctx, turn)
-	}, func(c *bridge.Config) { c.DrainTimeout = 20 * time.Second })
+	}, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
 	r.accept(direct("1", "one"))
 	r.platform.wait(t, 1)
 	r.stop()

@@ -59,7 +59,7 @@ func (b *Bridge) deliver(ctx context.Context, j *jobs.Job) error {
 		j.Held = time.Time{}
 	}
 	if j.Card != "" {
-		if err := b.cardSent(ctx, j); err != nil {
+		if err := b.desk.Sent(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (b *Bridge) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 }
 
 func (b *Bridge) saveAlways(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	return b.jobs.Save(ctx, j)
 }

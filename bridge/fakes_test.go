@@ -21,6 +21,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/people"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -250,10 +251,9 @@ func newRig(t *testing.T, think thinker, change ...func(*bridge.Config)) *rig {
 	reg := registry(t)
 	p := newPlatform()
 	r := &rig{t: t, platform: p, cfg: bridge.Config{
-		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Agent: think,
-		Tools:     func() *toolgroups.Registry { return reg },
+		Store: openStore(t, filepath.Join(t.TempDir(), "db")), Turns: turns.Settings{Agent: think, Tools: func() *toolgroups.Registry { return reg }},
 		Platforms: []chats.Platform{p}, Access: people.Access{Allow: []string{"*"}},
-		DataDir: t.TempDir(), DrainTimeout: -1, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 	for _, c := range change {
 		c(&r.cfg)

@@ -35,16 +35,16 @@ func (b *Bridge) limits(l *lanes.Lane, j *jobs.Job) []limit {
 		waiting, what = l.Deciding(), "commands"
 	}
 	all := []limit{{
-		whose: l.Chat.String() + " " + what, waiting: waiting, bound: b.cfg.MaxWaiting,
+		whose: l.Chat.String() + " " + what, waiting: waiting, bound: b.cfg.Limits.MaxWaiting,
 		notice: fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", waiting, what),
 	}}
 	if j.Message.Direct {
 		return all
 	}
-	waiting = b.lanes.TakeRoom(j, b.cfg.MaxWaitingMember)
+	waiting = b.lanes.TakeRoom(j, b.cfg.Limits.MaxWaitingMember)
 	return append(all, limit{
-		whose: j.By(), waiting: waiting, bound: b.cfg.MaxWaitingMember,
+		whose: j.By(), waiting: waiting, bound: b.cfg.Limits.MaxWaitingMember,
 		notice: fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
 			"Please send this one again when they are answered.", waiting),
 	})

@@ -37,7 +37,7 @@ func openJobs(t *testing.T, store storage.Store) (n int) {
 
 func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting, c.MaxWaitingMember = 2, 1000 })
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 2, 1000 })
 	for burst := range 2 {
 		r.accept(group(fmt.Sprint("s", burst), "5", "slow"))
 		<-s.asked
@@ -76,7 +76,7 @@ func TestAttack08ABurstIsBoundedAndToldOnce(t *testing.T) {
 // TestAttack08AMemberLeavesRoomForTheOthers floods a group, in all of its threads.
 func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting, c.MaxWaitingMember = 10, 3 })
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 10, 3 })
 	r.accept(group("s", "5", "slow"))
 	<-s.asked
 	thread := func(m chats.Message) chats.Message {
@@ -113,7 +113,7 @@ func TestAttack08AMemberLeavesRoomForTheOthers(t *testing.T) {
 // off. A /stop takes effect all the same, once.
 func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 	h := newHanging()
-	r := newRig(t, h.think, func(c *bridge.Config) { c.MaxWaiting = 3 })
+	r := newRig(t, h.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 3 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: helpBegins, tried: make(chan struct{}, 1)}
 	r.cfg.Platforms = []chats.Platform{p}
@@ -146,7 +146,7 @@ func TestAttack08CommandsAreBoundedToo(t *testing.T) {
 func TestAttack08ARefusalOutlivesAnyKill(t *testing.T) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		s := newSlow()
-		r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting = 1 })
+		r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
 		r.stop()
 		store, shown := r.cfg.Store, r.platform
 		r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

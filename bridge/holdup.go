@@ -108,7 +108,7 @@ func (b *Bridge) asideJob(j *jobs.Job, incident string) error {
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	return b.asides.Add(ctx, jobs.Aside{
 		Key: jobs.OpenPrefix + j.Key(), Chat: j.Address().Chat.String(), Incident: incident, Data: data,

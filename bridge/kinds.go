@@ -38,7 +38,7 @@ type kinds struct {
 }
 
 func (b *Bridge) kindTable() kinds {
-	turn := kind{turn: true, explained: true, answer: b.answer, closing: b.voidApprovals}
+	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	command := kind{beside: true, command: true, lasting: true, answer: b.runCommand}
 	open := command
 	open.open = true
@@ -46,21 +46,19 @@ func (b *Bridge) kindTable() kinds {
 	task.lane, task.closing = "/task", b.closeTask
 	card := kind{lane: "/card", lasting: true, open: true}
 	refresh := card
-	refresh.run = b.cardStep(b.refresh)
-	expire := refresh
-	expire.beside, expire.run = true, b.cardStep(b.endCard)
-	press := expire
-	press.press, press.run = true, b.cardStep(b.pressed)
+	refresh.run = b.cardStep(b.desk.Refresh)
+	press := card
+	press.beside, press.press, press.run = true, true, b.cardStep(b.desk.Press)
 	return kinds{
 		message: turn, command: command, open: open,
-		notice: kind{open: true, explained: true, answer: b.notice, closing: b.voidApprovals},
+		notice: kind{open: true, explained: true, answer: b.notice, closing: b.gate.Void},
 		others: map[chats.Kind]kind{
 			jobs.KindTask:    task,
 			jobs.KindLoad:    {run: b.attemptLoad},
 			jobs.KindMove:    {lane: "/move", beside: true, lasting: true, open: true, run: b.attemptMove},
 			jobs.KindCard:    card,
 			jobs.KindRefresh: refresh,
-			jobs.KindExpire:  expire,
+			jobs.KindExpire:  refresh,
 			chats.KindPress:  press,
 		},
 	}

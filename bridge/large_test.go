@@ -69,7 +69,7 @@ func TestAttack07AMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 		}
 		return echo(ctx, turn)
 	}, func(c *bridge.Config) {
-		c.Recall = func(_ context.Context, _ toolgroups.Scope, question string) (string, error) {
+		c.Turns.Recall = func(_ context.Context, _ toolgroups.Scope, question string) (string, error) {
 			return strings.Repeat(tooLarge(), strings.Count(question, "recall")), nil
 		}
 	})

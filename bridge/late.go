@@ -20,17 +20,17 @@ const maxLate = 10_000
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
 func (b *Bridge) waited(m chats.Message) time.Duration {
-	if b.cfg.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
+	if b.cfg.Limits.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
 		return 0
 	}
 	now := b.cfg.Now()
 	late := now.Sub(m.Time)
-	if late <= b.cfg.StaleAfter {
+	if late <= b.cfg.Limits.StaleAfter {
 		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if told, ok := b.told[m.Chat]; ok && now.Sub(told).Abs() < b.cfg.StaleAfter {
+	if told, ok := b.told[m.Chat]; ok && now.Sub(told).Abs() < b.cfg.Limits.StaleAfter {
 		return 0
 	}
 	return late

@@ -58,7 +58,7 @@ func TestC05OldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.StaleAfter = time.Minute })
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.Limits.StaleAfter = time.Minute })
 	old := now.Add(-75 * time.Minute)
 	r.accept(sentAt(direct("1", "slow one"), old))
 	<-s.asked
@@ -71,7 +71,7 @@ func TestC05StaleCommandsRunInTheirPlace(t *testing.T) {
 
 func TestNothingIsStaleWhereThatIsSwitchedOff(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	r := newRig(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.StaleAfter = -1 })
+	r := newRig(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now }; c.Limits.StaleAfter = -1 })
 	r.accept(sentAt(direct("1", "x"), now.Add(-1000*time.Hour)))
 	if got := texts(r.platform.wait(t, 1)); got[0] != "re: x" {
 		t.Errorf("answers: %q", got)
@@ -82,7 +82,7 @@ func TestAMoveIsToldBeforeItIsDone(t *testing.T) {
 	var told []string
 	var r *rig
 	r = newRig(t, echo, func(c *bridge.Config) {
-		c.Moved = func(ctx context.Context, from, to chats.Chat) error {
+		c.Hooks.Moved = func(ctx context.Context, from, to chats.Chat) error {
 			told = append(told, from.String()+" "+to.String())
 			if _, err := r.cfg.Store.Get(ctx, "session/fake:s"); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("the conversation was moved although the rest was not (%v)", err)

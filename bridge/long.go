@@ -27,7 +27,7 @@ const (
 // answerParts are the messages of an answer. Of one with more than [Config.MaxParts] the
 // first are sent, and a file that holds all of it.
 func (b *Bridge) answerParts(j *jobs.Job, answer string) []jobs.SentPart {
-	most := b.cfg.MaxParts
+	most := b.cfg.Limits.MaxParts
 	if most < 0 {
 		return b.render(j, answer)
 	}

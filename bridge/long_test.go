@@ -19,7 +19,7 @@ import (
 func TestAttack18ALongAnswerGoesAsAFile(t *testing.T) {
 	cut := make(chan struct{})
 	r := newRig(t, echo, func(c *bridge.Config) {
-		c.MaxParts = 2
+		c.Limits.MaxParts = 2
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	})
 	r.accept(direct("1", "a\fb"), direct("2", "a\fb\fSECRET"))
@@ -76,7 +76,7 @@ func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 		"too large": func(*rig) string { return "a\fb\f" + strings.Repeat("c", 1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, echo, func(c *bridge.Config) { c.MaxParts = 2 })
+			r := newRig(t, echo, func(c *bridge.Config) { c.Limits.MaxParts = 2 })
 			text := prepare(r)
 			r.accept(direct("1", text))
 			if got := texts(r.platform.wait(t, 3)); strings.Join(got, "\f") != "re: "+text {
@@ -91,7 +91,7 @@ func TestAttack18WithoutAFileAllOfItIsSent(t *testing.T) {
 func TestAttack18OnlyWhatIsShownIsRendered(t *testing.T) {
 	large := strings.Repeat("é", 1<<20)
 	r := newRig(t, echo, func(c *bridge.Config) {
-		c.MaxParts = 1
+		c.Limits.MaxParts = 1
 		c.Platforms = []chats.Platform{roomy{c.Platforms[0].(*platform)}}
 		c.Commands = []bridge.Command{{
 			CommandInfo: chats.CommandInfo{Name: "much"},

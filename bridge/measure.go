@@ -17,18 +17,6 @@ func (b *Bridge) measureAnswer(platform string, state jobs.State) {
 	b.cfg.Measure.Count(platform, what)
 }
 
-// measureDecision counts what a turn that waited found.
-func (b *Bridge) measureDecision(platform, choice string) {
-	switch choice {
-	case jobs.ChoiceAllow:
-		b.cfg.Measure.Count(platform, jobs.MeasuredAllowed)
-	case jobs.ChoiceDeny:
-		b.cfg.Measure.Count(platform, jobs.MeasuredDenied)
-	case jobs.ChoiceExpired:
-		b.cfg.Measure.Count(platform, jobs.MeasuredExpired)
-	}
-}
-
 // measureSend counts what became of a try to send a part.
 func (b *Bridge) measureSend(platform string, repeat bool, err error) {
 	failure := &chats.SendError{Outcome: chats.Unknown}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
@@ -68,7 +67,7 @@ func (b *Bridge) attemptMove(ctx context.Context, j *jobs.Job) error {
 	if err := b.move(ctx, from, to); err != nil {
 		return err
 	}
-	if err := b.moveCards(ctx, from, to); err != nil {
+	if err := b.desk.Move(ctx, from, to); err != nil {
 		return err
 	}
 	data, err := json.Marshal(to)
@@ -122,8 +121,8 @@ func (b *Bridge) loadMoves(ctx context.Context) error {
 // move lets the conversation of a chat that got a new id go on there: the new chat's
 // session points to the old log. The receipts stay where they are.
 func (b *Bridge) move(ctx context.Context, from, to chats.Chat) error {
-	if b.cfg.Moved != nil {
-		if err := b.cfg.Moved(ctx, from, to); err != nil {
+	if b.cfg.Hooks.Moved != nil {
+		if err := b.cfg.Hooks.Moved(ctx, from, to); err != nil {
 			return err
 		}
 	}
@@ -160,43 +159,4 @@ func (b *Bridge) move(ctx context.Context, from, to chats.Chat) error {
 	}
 	_, err = session.Save(ctx, b.store)
 	return err
-}
-
-// moveCards shows the open cards of a chat that moves in the new one. Those that were not
-// sent yet are sent there anyway.
-func (b *Bridge) moveCards(ctx context.Context, from, to chats.Chat) error {
-	var there []*cards.Kept
-	err := b.cards.Each(ctx, func(kept *cards.Kept) error {
-		if kept.Open() && len(kept.IDs) > 0 && kept.Chat.Whole() == from {
-			there = append(there, kept)
-		}
-		return nil
-	}, func(error) error { return nil })
-	if err != nil {
-		return err
-	}
-	for _, kept := range there {
-		chat := kept.Chat
-		chat.ID = to.ID
-		kept.Chat = chat
-		j := b.cardJob(jobs.KindCard, kept, jobs.Hash("moved", kept.Token, to.ID))
-		added, err := b.jobs.Add(ctx, j)
-		if err != nil {
-			return err
-		}
-		_, err = b.cards.Update(ctx, kept.Token, func(kept *cards.Kept) {
-			if kept.Chat.Whole() == from {
-				kept.Chat, kept.IDs = chat, nil
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if added {
-			b.lanes.Queue(j)
-		} else if err := b.adopt(ctx, j.Key()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -50,7 +50,7 @@ func TestAttack22AMovedChatTakesItsTurnsAlong(t *testing.T) {
 			mu.Unlock()
 		}
 	}, func(c *bridge.Config) {
-		c.Moved = func(context.Context, chats.Chat, chats.Chat) error {
+		c.Hooks.Moved = func(context.Context, chats.Chat, chats.Chat) error {
 			mu.Lock()
 			defer mu.Unlock()
 			atMove = running

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"time"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -42,31 +40,6 @@ var (
 	errFileBig    = errors.New("bridge: the file is larger than the platform takes")
 	errNoUploader = errors.New("bridge: the platform takes no files")
 )
-
-// made returns the files that the tools of a turn want delivered, in the order of
-// their results, each once. They are read off the log, so that a turn which went on
-// after a crash has those of before the crash too.
-func (b *Bridge) made(ctx context.Context, h *sessions.History, ref string) []toolgroups.File {
-	turn, err := h.Turn(ctx, ref)
-	if err != nil {
-		b.log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
-		return nil
-	}
-	var files []toolgroups.File
-	known := make(map[string]bool)
-	for _, m := range turn {
-		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
-			continue
-		}
-		for _, f := range m.Files {
-			if name := path.Clean(f.Path); !known[name] {
-				known[name] = true
-				files = append(files, f)
-			}
-		}
-	}
-	return files
-}
 
 // fileParts are the parts behind the text of an answer: its files, and notices for
 // those that are not sent.
@@ -105,7 +78,7 @@ func names(files []toolgroups.File) string {
 }
 
 func shownName(f toolgroups.File) string {
-	return runes.Clip(safeName(f.Path, 0), maxShownName)
+	return runes.Clip(turns.SafeName(f.Path, 0), maxShownName)
 }
 
 // send sends a part of an answer: a text as it is, a file out of the workspace.
@@ -138,7 +111,7 @@ func (b *Bridge) send(ctx context.Context, j *jobs.Job, to chats.Address, p chat
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
 	}
 	return uploader.SendFile(ctx, to, chats.OutFile{
-		Name: safeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
+		Name: turns.SafeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
 	})
 }
 
@@ -182,16 +155,4 @@ func (b *Bridge) why(j *jobs.Job, err error) string {
 		return "it is no file of my workspace"
 	}
 	return "sending it failed; it is in my workspace"
-}
-
-// fileReader lets a model see the files of a workspace.
-func fileReader(dir string) func(path string, limit int64) ([]byte, error) {
-	return func(path string, limit int64) (data []byte, err error) {
-		root, err := workspace.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, root.Close()) }()
-		return root.ReadFile(path, limit)
-	}
 }

@@ -115,7 +115,7 @@ func TestD10FilesOfToolsAreSent(t *testing.T) {
 }
 
 func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
-	r := newRig(t, draws, func(cfg *bridge.Config) { cfg.WindowTokens = 1 })
+	r := newRig(t, draws, func(cfg *bridge.Config) { cfg.Turns.WindowTokens = 1 })
 	r.accept(direct("1", "a.png"))
 	r.platform.wait(t, 2)
 	r.accept(direct("2", "b.png"))

@@ -37,7 +37,7 @@ func cupboard(t *testing.T, n int) func(*bridge.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *bridge.Config) { c.Tools = func() *toolgroups.Registry { return reg } }
+	return func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } }
 }
 
 // armed answers with the groups that a turn has loaded.
@@ -79,7 +79,7 @@ func (r *rig) loadedIn(log string) []string {
 // beyond a restart.
 func TestC22PanelLoadsAGroup(t *testing.T) {
 	r := newRig(t, armed, cupboard(t, 4), func(c *bridge.Config) {
-		c.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
+		c.Hooks.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
 			return "Saved in " + scope.Chat + ".", nil
 		}
 	})

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/approval"
 	"oneclaw/toolgroups"
 )
 
 // TestAttack24WhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
 func TestAttack24WhatIsNoRuleAsks(t *testing.T) {
-	for _, rule := range []bridge.PolicyRule{"", bridge.PolicyAsk, "ALLOW", "yes"} {
+	for _, rule := range []approval.Rule{"", approval.Ask, "ALLOW", "yes"} {
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
-			c.Approve = func(toolgroups.Call, toolgroups.Tool) bridge.Policy { return bridge.Policy{Rule: rule} }
+			c.Approve = func(toolgroups.Call, toolgroups.Tool) approval.Policy { return approval.Policy{Rule: rule} }
 		})
 		r.accept(direct("1", "run a"))
 		r.untilHeld()

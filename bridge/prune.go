@@ -71,7 +71,7 @@ func (b *Bridge) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.cards.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, b.people.Prune(ctx), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, b.people.Prune(ctx), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

@@ -40,7 +40,7 @@ func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 // nor those after a restart show it; what is shown is what [agent.Compacted] says.
 func TestAttack25ARefusedExchangeIsLeftOut(t *testing.T) {
 	p := &picky{}
-	r := newRig(t, p.think, func(c *bridge.Config) { c.WindowTokens = 150 })
+	r := newRig(t, p.think, func(c *bridge.Config) { c.Turns.WindowTokens = 150 })
 	said := []string{"call pdf", "bad one", "good one", "call bad xyz", "good two", "bad two", "bad three", strings.TrimSpace(strings.Repeat("long ", 100)), "bad four", "good three"}
 	for n, text := range said {
 		if n%3 == 2 {

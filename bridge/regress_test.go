@@ -85,7 +85,7 @@ func TestB05D11TheAnswerIsSentBeforeWhatFollowsItAndWhateverBecomesOfThat(t *tes
 	told := make(chan bool, 10)
 	r := newRig(t, echo)
 	r.stop()
-	r.cfg.Agent = summing{thinker: echo, told: told, seen: func() bool { return len(r.platform.texts()) > 0 }}
+	r.cfg.Turns.Agent = summing{thinker: echo, told: told, seen: func() bool { return len(r.platform.texts()) > 0 }}
 	r.start()
 	r.accept(direct("1", "one"))
 	if !<-told {

@@ -54,7 +54,7 @@ func long(paused chan<- []agent.Message, free <-chan struct{}) thinker {
 
 func TestC23ATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 	paused, free := make(chan []agent.Message, 2), make(chan struct{})
-	r := newRig(t, long(paused, free), func(c *bridge.Config) { c.WindowTokens = 100 })
+	r := newRig(t, long(paused, free), func(c *bridge.Config) { c.Turns.WindowTokens = 100 })
 	r.accept(direct("1", "the question"))
 	<-paused
 	r.restart()

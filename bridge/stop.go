@@ -38,7 +38,7 @@ func (b *Bridge) stopNow(j *jobs.Job) {
 	if !b.isStop(j) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
 	defer cancel()
 	if _, err := b.endOlder(ctx, j); err != nil {
 		b.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)

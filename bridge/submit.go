@@ -68,14 +68,14 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
 	if err := b.check(m); err != nil {
-		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+		return fmt.Errorf("submit: %w", err)
 	}
 	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
 	l := b.laneOf(j)
 	defer b.lanes.Leave(l)
 	l.Accepting.Lock()
 	defer l.Accepting.Unlock()
-	if waiting, _ := l.Load(); waiting >= b.cfg.MaxWaiting {
+	if waiting, _ := l.Load(); waiting >= b.cfg.Limits.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
 	added, err := b.jobs.Add(ctx, j)
@@ -90,14 +90,6 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	b.lanes.Queue(j)
 	return nil
-}
-
-// session is the conversation that a job belongs to: that of its chat, or one of its own.
-func (b *Bridge) session(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
-	if jobs.IsTask(j) {
-		return sessions.Session{Chat: j.Origin(), Task: j.Message.ID}, nil
-	}
-	return sessions.Current(ctx, b.store, j.Message.Chat)
 }
 
 // headed puts above an answer what belongs there: the title of a task, or that the
@@ -115,7 +107,7 @@ func headed(j *jobs.Job, answer string) string {
 // closeTask tells what became of a task that is about to be closed. After a crash it may
 // be told again.
 func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
-	if err := b.voidApprovals(ctx, j); err != nil || b.cfg.TaskDone == nil {
+	if err := b.gate.Void(ctx, j); err != nil || b.cfg.Hooks.TaskDone == nil {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, j.Aside), Refused: j.Refused, State: j.State}
@@ -127,7 +119,7 @@ func (b *Bridge) closeTask(ctx context.Context, j *jobs.Job) error {
 			r.MessageID = cmp.Or(r.MessageID, p.ID)
 		}
 	}
-	if err := b.cfg.TaskDone(ctx, r); err != nil {
+	if err := b.cfg.Hooks.TaskDone(ctx, r); err != nil {
 		return fmt.Errorf("report task %s: %w", j.Key(), err)
 	}
 	return nil

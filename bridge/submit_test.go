@@ -69,7 +69,7 @@ const heading = `\[Scheduled\] `
 func TestD12ATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	var effects sync.Map
 	told := newResults()
-	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News *of* today", "/clear the desk"))
 	got := r.platform.wait(t, 1)
 	if want := heading + `News \*of\* today` + "\n\nre: /clear the desk"; got[0].text != want || got[0].to.ReplyTo != "" {
@@ -123,7 +123,7 @@ func TestATaskHasAConversationOfItsOwn(t *testing.T) {
 
 func TestTheSameTaskIsAnsweredOnce(t *testing.T) {
 	told := newResults()
-	r := newRig(t, echo, func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -167,7 +167,7 @@ func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
 		return func(yield func(agent.Message, error) bool) {
 			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindAuth, Err: errors.New("401")})
 		}
-	}, func(c *bridge.Config) { c.TaskDone = told.done })
+	}, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.submit(task("a.1", "News", "tell me"))
 	result := told.next(t)
 	got := r.platform.wait(t, 1)
@@ -181,7 +181,7 @@ func TestC24AFailureOfATaskIsToldToItsChat(t *testing.T) {
 
 func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
-	r := newRig(t, answering("one\ftwo"), func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.platform.mu.Lock()
 	r.platform.fail = func(n int, arrived bool) error {
 		if n == 2 && !arrived {
@@ -198,7 +198,7 @@ func TestC24OnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 
 func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 	told := newResults()
-	r := newRig(t, echo, func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, echo, func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
 	r.cfg.Access = people.Access{Allow: []string{"fake:2"}}
 	r.start()
@@ -213,7 +213,7 @@ func TestATaskOfSomebodyWhoIsNoLongerAllowedDoesNotRun(t *testing.T) {
 
 func TestSubmitRefusesWhatCanNotBeAnswered(t *testing.T) {
 	s := newSlow()
-	r := newRig(t, s.think, func(c *bridge.Config) { c.MaxWaiting = 1 })
+	r := newRig(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
 	nowhere, badKey, nobody := task("a.1", "", ""), task("a/1", "", ""), task("a.1", "", "")
 	nowhere.Chat.Platform, nobody.User = "none", ""
 	for name, s := range map[string]bridge.Submission{"platform": nowhere, "key": badKey, "user": nobody} {
@@ -240,7 +240,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	t.Helper()
 	var effects sync.Map
 	told := newResults()
-	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.TaskDone = told.done })
+	r := newRig(t, twoRounds(&effects), func(c *bridge.Config) { c.Hooks.TaskDone = told.done })
 	r.stop()
 	store, shown := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}

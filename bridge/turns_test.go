@@ -60,7 +60,7 @@ func inChat(n int, id, text string) chats.Message {
 func TestAttack10TurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	const chats = 300
 	c := newCrowd()
-	r := newRig(t, c.think, func(c *bridge.Config) { c.MaxTurns = 1 })
+	r := newRig(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
 	var want []string
 	for n := range chats {
 		r.accept(inChat(n, "1", fmt.Sprint("m", n)))
@@ -94,7 +94,7 @@ func TestAttack10TurnsAreBoundedAndWaitInOrder(t *testing.T) {
 // time.
 func TestAttack10WhatWaitsForAPersonOrItsDeliveryIsNotCounted(t *testing.T) {
 	w := &workshop{}
-	r := w.guarded(t, func(c *bridge.Config) { c.MaxTurns = 1; c.DrainTimeout = -1 })
+	r := w.guarded(t, func(c *bridge.Config) { c.Limits.MaxTurns = 1; c.Limits.DrainTimeout = -1 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: "re: late", tried: make(chan struct{}, 1)}
 	r.cfg.Platforms = []chats.Platform{p}

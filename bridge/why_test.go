@@ -146,7 +146,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 			}
 			yield(agent.Message{Role: agent.RoleAssistant, Text: "re: " + last.Text, Final: true}, nil)
 		}
-	}, clockAt, func(c *bridge.Config) { c.MaxWaiting = 1 })
+	}, clockAt, func(c *bridge.Config) { c.Limits.MaxWaiting = 1 })
 	answers := 0
 	next := func() string {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/storage/bolt"
@@ -288,7 +289,7 @@ func FuzzMarks(f *testing.F) {
 }
 
 // bridged runs a bridge with an agent over the platform.
-func (f *fixture) bridged(a bridge.Agent) {
+func (f *fixture) bridged(a turns.Agent) {
 	f.t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(f.t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -299,7 +300,7 @@ func (f *fixture) bridged(a bridge.Agent) {
 		f.t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: a, Tools: func() *toolgroups.Registry { return reg }, Platforms: []chats.Platform{f.p},
+		Store: store, Turns: turns.Settings{Agent: a, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{f.p},
 		Access: people.Access{Allow: []string{"*"}}, DataDir: f.t.TempDir(), Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

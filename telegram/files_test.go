@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
@@ -63,7 +64,7 @@ func serve(t *testing.T, p chats.Platform, s *sender) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: s, Tools: func() *toolgroups.Registry { return reg }, Platforms: []chats.Platform{p},
+		Store: store, Turns: turns.Settings{Agent: s, Tools: func() *toolgroups.Registry { return reg }}, Platforms: []chats.Platform{p},
 		Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

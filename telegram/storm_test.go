@@ -20,6 +20,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
@@ -86,9 +87,9 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: echo{}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(), DrainTimeout: -1,
-		Tools: func() *toolgroups.Registry { return registry }, Access: people.Access{Allow: []string{"telegram:*"}},
-		StaleAfter: -1, MaxWaitingMember: 1000,
+		Store: store, Turns: turns.Settings{Agent: echo{}, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
+		Access: people.Access{Allow: []string{"telegram:*"}},
+		Limits: bridge.Limits{DrainTimeout: -1, StaleAfter: -1, MaxWaitingMember: 1000},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package cards is the one way to ask a person: messages with buttons that are kept in the
-// store until they are over.
+// Package cards asks people: it posts messages with buttons, keeps them in the store until
+// they are over, and has handlers decide what a press does.
 package cards
 
 import (
@@ -15,26 +15,37 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultAge is how long the buttons of a [Card] can be pressed that names no other
-// time.
+// DefaultAge is how long the buttons of a [Card] that names no other time can be pressed.
 const DefaultAge = 24 * time.Hour
 
-// Card is a message with buttons: a question, or a list to choose from. It is kept in
-// the store, so that its buttons outlive the program. A card without choices is a notice.
+// Limits of a [Card].
+const (
+	// MaxChoices bounds its buttons.
+	MaxChoices = 60
+	// MaxLabel bounds the label of a button, in characters.
+	MaxLabel = 40
+)
+
+// Card is a message with buttons: a question, or a list to choose from. The store keeps it,
+// so that its buttons outlive the program. A card without choices is a notice.
 type Card struct {
-	// Kind says who handles it: an entry of [Config.Cards].
+	// Kind names its handler in [Config.Handlers].
 	Kind string `json:"kind"`
 	// Lead is Markdown of any length that stands in front of the card, in messages of
 	// its own that are never edited.
 	Lead string `json:"lead,omitempty"`
 	// Text is Markdown; it should fit into one message.
 	Text string `json:"text"`
+	// Foot is Markdown that stands under the text until the card is over.
+	Foot string `json:"foot,omitempty"`
+	// Exact says that the texts show what somebody else wrote: commands in them are not
+	// spelled as people write them on the platform.
+	Exact bool `json:"exact,omitempty"`
 	// Choices are the rows of buttons.
 	Choices [][]Choice `json:"choices,omitempty"`
 	// Data is for the handler.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Expires is until when it can be pressed. The zero value means [DefaultCardAge]
-	// from now.
+	// Expires is until when it can be pressed. The zero value means [DefaultAge] from now.
 	Expires time.Time `json:"expires,omitzero"`
 	// ReplyTo is the message that the card is about; it shows in shared chats.
 	ReplyTo string `json:"reply_to,omitempty"`
@@ -83,18 +94,18 @@ type Result struct {
 	Data json.RawMessage
 }
 
-// Handler decides what a press does. Anybody in the chat can press: the handler has
-// to look who did. It is called again after a crash, or where the store had trouble, so
-// what it does beside its result must bear repeating. Presses of one chat are handled
-// one after another, beside the messages; it should be quick. An error is retried for a
-// few seconds.
+// Handler decides what a press does. Anybody in the chat can press: the handler looks who
+// did. The same press comes again after a crash, or where the store had trouble, and the
+// end of a card may come beside a press of that moment: the first result that is written
+// counts, and what the handler does beside its result must bear repeating. It should be
+// quick. An error is retried for a few seconds.
 type Handler func(ctx context.Context, press Press) (Result, error)
 
-// ErrNoButtons is returned by [Bridge.Post] for a platform that is no [Editor].
-var ErrNoButtons = errors.New("bridge: the platform has no buttons")
+// ErrNoButtons is returned for a card with choices on a platform that is no [chats.Editor].
+var ErrNoButtons = errors.New("cards: the platform has no buttons")
 
-// CheckChoices refuses buttons that no platform could show.
-func CheckChoices(rows [][]Choice) error {
+// checkChoices refuses buttons that no platform could show.
+func checkChoices(rows [][]Choice) error {
 	all := slices.Concat(rows...)
 	if len(all) > MaxChoices {
 		return fmt.Errorf("card: %d buttons, at most %d are shown", len(all), MaxChoices)
@@ -106,11 +117,3 @@ func CheckChoices(rows [][]Choice) error {
 	}
 	return nil
 }
-
-// Limits of a [Card].
-const (
-	// MaxChoices bounds its buttons.
-	MaxChoices = 60
-	// MaxLabel bounds the label of a button, in characters.
-	MaxLabel = 40
-)

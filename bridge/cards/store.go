@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // Kept is a card as the store has it.
 type Kept struct {
 	Card
-	// Token stands in the data of its buttons. It can not be guessed.
+	// Token stands in the data of its buttons. Nobody can guess it.
 	Token string     `json:"token"`
 	Chat  chats.Chat `json:"chat"`
 	// Version counts the changes of what it shows. It stands in the data of its buttons,
@@ -50,7 +51,7 @@ const (
 	Closed End = "closed"
 	// Expired: nobody decided in time.
 	Expired End = "expired"
-	// Unseen: a part of it was refused by the platform.
+	// Unseen: the platform refused a part of it.
 	Unseen End = "unseen"
 	// Void: what it asked about is over.
 	Void End = "void"
@@ -59,14 +60,25 @@ const (
 // Open reports whether the card can still be decided.
 func (c *Kept) Open() bool { return c.Ended.IsZero() }
 
-// End closes the card.
-func (c *Kept) End(now time.Time, how End) {
-	c.Ended, c.How, c.Choices = now, how, nil
-	c.Version++
+// end closes the card.
+func (c *Kept) end(now time.Time, how End) { c.Ended, c.How, c.Choices = now, how, nil }
+
+// take changes what the card says, and reports whether it did.
+func (c *Kept) take(result Result) bool {
+	if result.Data != nil {
+		c.Data = result.Data
+	}
+	if result.Text != "" {
+		c.Text = result.Text
+	}
+	if result.Choices != nil {
+		c.Choices = result.Choices
+	}
+	return result.Text != "" || result.Choices != nil
 }
 
-// Buttons are those of the choices, as a platform shows them.
-func (c *Kept) Buttons() [][]chats.Button {
+// buttons are those of the choices, as a platform shows them.
+func (c *Kept) buttons() [][]chats.Button {
 	var rows [][]chats.Button
 	n := 0
 	for _, choices := range c.Choices {
@@ -85,8 +97,8 @@ func (c *Kept) Buttons() [][]chats.Button {
 // pressPattern takes numbers as they are written in buttons alone: no 00 for 0.
 var pressPattern = regexp.MustCompile(`^([a-z2-7]{26})-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,2})$`)
 
-// ParsePress is the inverse of what buttons carry.
-func ParsePress(data string) (token string, version, index int, ok bool) {
+// parsePress is the inverse of what buttons carry.
+func parsePress(data string) (token string, version, index int, ok bool) {
 	match := pressPattern.FindStringSubmatch(data)
 	if match == nil {
 		return "", 0, 0, false
@@ -96,8 +108,7 @@ func ParsePress(data string) (token string, version, index int, ok bool) {
 	return match[1], version, index, true
 }
 
-// NewToken makes a token that cannot be guessed.
-func NewToken() string {
+func newToken() string {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
@@ -105,23 +116,19 @@ func NewToken() string {
 
 const prefix = "card/"
 
-// Store keeps cards in a KV.
-type Store struct{ KV storage.KV }
-
-// Load returns a card; nil where there is none.
-func (s Store) Load(ctx context.Context, token string) (*Kept, error) {
-	entry, err := s.KV.Get(ctx, prefix+token)
+// Get returns a card; nil where there is none.
+func (d *Desk) Get(ctx context.Context, token string) (*Kept, error) {
+	entry, err := d.cfg.Store.Get(ctx, prefix+token)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read card: %w", err)
 	}
-	return Decode(entry)
+	return decode(entry)
 }
 
-// Decode reads the record of a card.
-func Decode(entry storage.Entry) (*Kept, error) {
+func decode(entry storage.Entry) (*Kept, error) {
 	kept := &Kept{}
 	if err := jobs.Decode(entry, kept); err != nil {
 		return nil, err
@@ -130,85 +137,60 @@ func Decode(entry storage.Entry) (*Kept, error) {
 	return kept, nil
 }
 
-// Put writes a card whose last version it was read from.
-func (s Store) Put(ctx context.Context, kept *Kept) error {
+// put writes a card as it was read and changed, and with it the job that carries the
+// change to the chat, if there is one. ErrConflict means that one of them is there already.
+func (d *Desk) put(ctx context.Context, kept *Kept, j *jobs.Job) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return fmt.Errorf("encode card: %w", err)
 	}
-	if kept.rev, err = s.KV.Put(ctx, prefix+kept.Token, data, kept.rev); err != nil {
-		return fmt.Errorf("store card: %w", err)
-	}
-	return nil
-}
-
-// Update changes a card, however often others change it meanwhile. It returns the card
-// as it then is; nil where there is none.
-func (s Store) Update(ctx context.Context, token string, change func(*Kept)) (*Kept, error) {
-	for {
-		kept, err := s.Load(ctx, token)
-		if kept == nil || err != nil {
-			return nil, err
-		}
-		change(kept)
-		if err = s.Put(ctx, kept); err == nil || !errors.Is(err, storage.ErrConflict) || ctx.Err() != nil {
-			return kept, err
-		}
-	}
-}
-
-// Remove forgets a card.
-func (s Store) Remove(ctx context.Context, token string) error {
-	if err := s.KV.Delete(ctx, prefix+token, storage.Any); err != nil {
-		return fmt.Errorf("remove card: %w", err)
-	}
-	return nil
-}
-
-// Each calls visit with every card. One that can not be read is reported to damaged.
-func (s Store) Each(ctx context.Context, visit func(*Kept) error, damaged func(err error) error) error {
-	for entry, err := range s.KV.List(ctx, storage.Range{Prefix: prefix}) {
+	ops := []storage.Op{storage.Put(prefix+kept.Token, data, kept.rev)}
+	if j != nil {
+		record, err := j.Record()
 		if err != nil {
-			return fmt.Errorf("list cards: %w", err)
-		}
-		kept, err := Decode(entry)
-		if err != nil {
-			if err := damaged(err); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := visit(kept); err != nil {
 			return err
 		}
+		ops = append(ops, record, storage.Check(jobs.ReceiptPrefix+j.Key(), storage.Absent))
+	}
+	if kept.rev, err = d.cfg.Store.Write(ctx, ops...); err != nil {
+		return fmt.Errorf("store card: %w", err)
+	}
+	if j != nil {
+		j.Rev = kept.rev
+		d.cfg.Jobs.Queue(j)
 	}
 	return nil
+}
+
+// all yields the cards; one that does not decode is a [jobs.DamagedError].
+func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
+	return func(yield func(*Kept, error) bool) {
+		for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+			var kept *Kept
+			if err == nil {
+				kept, err = decode(entry)
+			} else {
+				err = fmt.Errorf("list cards: %w", err)
+			}
+			if !yield(kept, err) {
+				return
+			}
+		}
+	}
 }
 
 // Prune removes cards that were closed before the given time.
-func (s Store) Prune(ctx context.Context, before time.Time) error {
-	return s.Each(ctx, func(kept *Kept) error {
-		if kept.Open() || !kept.Ended.Before(before) {
-			return nil
+func (d *Desk) Prune(ctx context.Context, before time.Time) error {
+	for kept, err := range d.all(ctx) {
+		if jobs.IsDamaged(err) || err == nil && (kept.Open() || !kept.Ended.Before(before)) {
+			continue
 		}
-		return s.Remove(ctx, kept.Token)
-	}, func(error) error { return nil })
-}
-
-// Shown reports whether there is a point in sending the card: a question that is over
-// before it was sent is none.
-func (c *Kept) Shown() bool { return c.Open() || c.Version == 1 }
-
-// Take changes what the card says, and reports whether it did.
-func (c *Kept) Take(result Result) bool {
-	if result.Data != nil {
-		c.Data = result.Data
+		if err == nil {
+			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
+		}
+		if err != nil {
+			return fmt.Errorf("remove cards: %w", err)
+		}
 	}
-	if result.Text != "" {
-		c.Text = result.Text
-	}
-	if result.Choices != nil {
-		c.Choices = result.Choices
-	}
-	return result.Text != "" || result.Choices != nil
+	return nil
 }

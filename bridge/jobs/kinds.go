@@ -12,9 +12,9 @@ const (
 	// KindMove is the move of a chat to a new id. Its job waits until no turn runs at
 	// either end; no message is answered there before it is done, and what waits goes along.
 	KindMove chats.Kind = "move"
-	// KindCard is a card to be sent, kindExpire one whose time is over, and kindRefresh one
-	// whose message shows an older version.
+	// KindCard is a card to be sent, KindRefresh one whose message shows an older version.
 	KindCard    chats.Kind = "card"
-	KindExpire  chats.Kind = "card-expire"
 	KindRefresh chats.Kind = "card-refresh"
+	// KindExpire is what older programs left of a card whose time was over.
+	KindExpire chats.Kind = "card-expire"
 )

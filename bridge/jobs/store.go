@@ -10,6 +10,9 @@ import (
 	"oneclaw/storage"
 )
 
+// StoreTimeout bounds a write that must happen although its job was interrupted.
+const StoreTimeout = 30 * time.Second
+
 // Store keeps jobs in a KV: open ones and receipts under prefixes of their own.
 type Store struct{ KV storage.KV }
 

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -59,8 +60,7 @@ func newWorld(t testing.TB, town Town) *world {
 	}
 	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, stop: func() {}}
 	w.cfg = bridge.Config{
-		Store: w.store, Agent: w, DataDir: t.TempDir(), DrainTimeout: -1,
-		Tools:  func() *toolgroups.Registry { return registry },
+		Store: w.store, Turns: turns.Settings{Agent: w, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	return w

@@ -72,6 +72,15 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 	return s, nil
 }
 
+// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
+// its own.
+func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
+	if jobs.IsTask(j) {
+		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	}
+	return Current(ctx, kv, j.Message.Chat)
+}
+
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
 // empty session is kept, only its beginning moves, so that repeated clears leave no
 // trail of empty ones.

@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/approval"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
@@ -159,7 +160,7 @@ func defaultConfig() Config {
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
 		},
 		Log:            LogConfig{Level: "info"},
-		ApprovalConfig: ApprovalConfig{ApprovalTimeout: bridge.DefaultApprovalTimeout},
+		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
 		MaxParts:       bridge.DefaultMaxParts,
 	}
 	for _, platform := range cfg.all {

@@ -19,6 +19,7 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -206,7 +207,7 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*brid
 		t.Fatal(err)
 	}
 	b, err := bridge.New(bridge.Config{
-		Store: store, Agent: answering, Tools: func() *toolgroups.Registry { return registry },
+		Store: store, Turns: turns.Settings{Agent: answering, Tools: func() *toolgroups.Registry { return registry }},
 		Platforms: []chats.Platform{page}, Access: people.Access{Allow: []string{"*"}}, DataDir: t.TempDir(),
 		Logger: slog.New(slog.DiscardHandler),
 	})

@@ -13,7 +13,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
-	"oneclaw/bridge"
+	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/settings"
@@ -81,12 +81,12 @@ const (
 )
 
 // persona implements bridge.Config.Persona.
-func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (bridge.Persona, error) {
+func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
 	answer, err := m.settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
-		return bridge.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
+		return turns.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
 	}
-	persona := bridge.Persona{
+	persona := turns.Persona{
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 	}
 	var candidates []agent.Candidate

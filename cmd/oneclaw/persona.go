@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"oneclaw/bridge"
 	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/memory"
@@ -28,7 +28,7 @@ type personas struct {
 
 // of implements bridge.Config.Persona. A memory that can not be read is no reason not to
 // answer.
-func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (bridge.Persona, error) {
+func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
 	persona, err := p.models.persona(ctx, scope)
 	if err != nil {
 		return persona, err

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
@@ -158,22 +159,28 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, Agent: answering, Tools: b.tools.Registry, Platforms: b.platforms,
-		Access: cfg.access(), Persona: persona.of, Recall: persona.recall, DataDir: cfg.DataDir,
-		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
-		Router:   router, TaskDone: taskDone(b.tools.schedule), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log,
-		Refused: desk.Refused, Savings: spending.Savings(b.ledger), Cards: map[string]cards.Handler{spending.Card: desk.Pressed},
-		Approve: policy.New(cfg.Approvals, b.tools.Registry, log).Of, ApprovalTimeout: cfg.ApprovalTimeout,
-		Moved:    mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
-		MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember,
-		Now: cfg.outside.now, Measure: b.metrics.Measure, MaxParts: cfg.MaxParts,
-		WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
-		Observe: func(chat chats.Chat, e agent.Event) {
-			b.metrics.Observe(b.tools.Registry(), e)
-			for _, f := range observe {
-				f(chat, e)
-			}
+		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: cfg.access(),
+		Turns: turns.Settings{
+			Agent: answering, Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
+			Observe: func(chat chats.Chat, e agent.Event) {
+				b.metrics.Observe(b.tools.Registry(), e)
+				for _, f := range observe {
+					f(chat, e)
+				}
+			},
 		},
+		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
+		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
+		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
+		Hooks: bridge.Hooks{
+			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
+			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+		},
+		Limits: bridge.Limits{
+			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
+		},
+		Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Measure: b.metrics.Measure, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
 }

@@ -1,7 +1,8 @@
-package bridge
+package approval
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -25,11 +26,13 @@ const (
 	maxArguments = 30_000
 	// maxAbout bounds what the card says about the tool, in characters.
 	maxAbout = 200
+	// maxName bounds the name of a person or of a task, in characters.
+	maxName = 60
 )
 
-// approvalCard is the question whether a call may run.
-func approvalCard(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) cards.Card {
-	card := cards.Card{Kind: kindApproval, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
+// question is the card that asks whether a call may run.
+func question(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration) cards.Card {
+	card := cards.Card{Kind: Kind, Exact: true, ReplyTo: j.Message.ID, Choices: [][]cards.Choice{{
 		{Label: "Allow once", Value: jobs.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: jobs.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
@@ -39,47 +42,31 @@ func approvalCard(j *jobs.Job, r *request, tool toolgroups.Tool, arguments strin
 	var text strings.Builder
 	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
 	if jobs.IsTask(j) {
-		fmt.Fprintf(&text, " It is for the scheduled task %s.", wording.Shown(runes.Clip(j.Title, maxShownName)))
+		fmt.Fprintf(&text, " It is for the scheduled task %s.", wording.Shown(runes.Clip(j.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))
 	if utf8.RuneCountInString(arguments) > maxOnCard {
 		card.Lead = fmt.Sprintf("**What %s would be given:**\n\n%s", wording.Code(r.Tool), arguments)
-		text.WriteString("What it would be given stands above. Please read it to its end.\n\n")
+		text.WriteString("What it would be given stands above. Please read it to its end.")
 	} else {
-		text.WriteString(arguments + "\n\n")
+		text.WriteString(arguments)
 	}
+	requester := wording.Shown(runes.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
+	who := requester + " or an administrator"
 	switch {
 	case r.Approvers == ApproversAdmins:
-		text.WriteString("An administrator can allow it")
+		who = "An administrator"
 	case r.Direct:
-		text.WriteString("You can allow it")
+		who = "You"
 	case r.Approvers == ApproversRequester:
-		fmt.Fprintf(&text, "Only %s can allow it", wording.Shown(runes.Clip(requesterName(j), maxShownName)))
-	default:
-		fmt.Fprintf(&text, "%s or an administrator can allow it", wording.Shown(runes.Clip(requesterName(j), maxShownName)))
+		who = "Only " + requester
 	}
-	fmt.Fprintf(&text, " within %s; until then I wait.", wording.Minutes(timeout))
 	card.Text = text.String()
+	card.Foot = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.Minutes(timeout))
 	return card
 }
 
-// overText is the text of such a card once it is over: who can still do what until when,
-// its last paragraph, gives way to what was done.
-func overText(card, outcome string) string {
-	if at := strings.LastIndex(card, "\n\n"); at >= 0 {
-		card = card[:at]
-	}
-	return strings.TrimSpace(card + "\n\n" + outcome)
-}
-
-func requesterName(j *jobs.Job) string {
-	if j.Message.UserName != "" {
-		return j.Message.UserName
-	}
-	return j.Message.User
-}
-
-// firstSentence is the beginning of a tool's description, on one line.
+// firstSentence returns the beginning of a tool's description, on one line.
 func firstSentence(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if i := strings.Index(line, ". "); i >= 0 {
@@ -91,7 +78,7 @@ func firstSentence(text string) string {
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // showArguments shows the arguments of a call whole and exactly, as Markdown: each under
-// its name, texts with their lines. It reports false where they are too long for that.
+// its name, texts with their lines. It reports false if they are too long for that.
 func showArguments(raw json.RawMessage) (string, bool) {
 	if utf8.RuneCount(raw) > maxArguments {
 		return "", false

@@ -1,4 +1,4 @@
-package bridge
+package turns
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
-	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -24,52 +22,52 @@ import (
 // that takes the program down would do so for ever.
 const maxResumes = 10
 
-// answer runs the turn of a message, or goes on with it where its log stops.
-func (b *Bridge) answer(ctx context.Context, j *jobs.Job) (text string, err error) {
-	session, err := b.session(ctx, j)
+// Answer runs the turn of a message, or goes on with it where its log stops.
+func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err error) {
+	session, err := sessions.Of(ctx, t.cfg.Store, j)
 	if err != nil {
 		return "", err
 	}
 	if err := session.Overtaken(j); err != nil {
 		return "", err
 	}
-	if err := b.awake(ctx, j); err != nil {
+	if err := t.awake(ctx, j); err != nil {
 		return "", err
 	}
 	j.Generation = session.Generation
-	h, err := b.history.Take(ctx, session.Log())
+	h, err := t.Cache.Take(ctx, session.Log())
 	if err != nil {
 		return "", err
 	}
 	defer func() {
 		if errors.Is(err, agent.ErrSuspended) {
-			b.history.Give(h, nil)
+			t.Cache.Give(h, nil)
 			return
 		}
-		b.history.Give(h, err)
+		t.Cache.Give(h, err)
 	}()
-	text, done, err := b.mendHistory(ctx, j, h)
+	text, done, err := t.mendHistory(ctx, j, h)
 	if done || err != nil {
 		return text, err
 	}
-	scope, err := b.scope(j, session)
+	scope, err := t.cfg.House.Scope(j, session)
 	if err != nil {
 		return "", err
 	}
-	text, done, err = b.begin(ctx, j, h, scope)
+	text, done, err = t.begin(ctx, j, h, scope)
 	if !done && err == nil {
-		text, err = b.run(ctx, j, h, scope)
+		text, err = t.run(ctx, j, h, scope)
 	}
 	if err == nil && j.Parts == nil {
 		// A turn that failed may have made files all the same; the log says it did.
-		j.Files = b.made(ctx, h, j.Key())
+		j.Files = t.made(ctx, h, j.Key())
 	}
 	return text, err
 }
 
 // begin stages the message, if the log does not have it yet. Where the log has even
 // its answer, there is nothing left to run.
-func (b *Bridge) begin(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, bool, error) {
+func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, bool, error) {
 	again := j.Found || j.Begun
 	j.Begun = true
 	if again {
@@ -78,7 +76,7 @@ func (b *Bridge) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			text, done, err := b.continued(ctx, j, turn)
+			text, done, err := t.continued(ctx, j, turn)
 			if !done {
 				h.Lead(turn)
 			}
@@ -86,39 +84,39 @@ func (b *Bridge) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		}
 	}
 	if h.Last == 0 {
-		if err := b.list(ctx, j, scope); err != nil {
+		if err := t.List(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
-	files, notes := b.fetchFiles(ctx, j, scope.Workspace)
+	files, notes := t.fetchFiles(ctx, j, scope)
 	if err := context.Cause(ctx); err != nil {
 		return "", false, err
 	}
-	message := b.question(j, notes)
+	message := t.question(j, notes)
 	message.Files = files
-	message.Recalled = b.recall(ctx, j, scope)
+	message.Recalled = t.recall(ctx, j, scope)
 	if _, err := sessions.Encode(message); err != nil {
-		return b.failed(j, err), true, nil
+		return t.Failed(j, err), true, nil
 	}
 	h.Stage(message)
 	return "", false, nil
 }
 
-// list enters the conversation that a job begins into those of its owner.
-func (b *Bridge) list(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
+// List enters the conversation that a job begins into those of its owner.
+func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: b.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
 	}
 	if jobs.IsTask(j) {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
 	}
-	return entry.Enter(ctx, b.store)
+	return entry.Enter(ctx, t.cfg.Store)
 }
 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
-func (b *Bridge) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
+func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
 	if i := slices.IndexFunc(turn, func(m agent.Message) bool { return m.Final }); i >= 0 {
 		return turn[i].Text, true, nil
 	}
@@ -126,29 +124,29 @@ func (b *Bridge) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 		return "", false, nil
 	}
 	if j.Resumes >= maxResumes {
-		return b.failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
+		return t.Failed(j, fmt.Errorf("given up after %d restarts in the middle of this turn", j.Resumes)), true, nil
 	}
 	j.Resumes++
 	j.Counted = true
-	return "", false, b.jobs.Save(ctx, j)
+	return "", false, t.cfg.Jobs.Save(ctx, j)
 }
 
 // recall searches the memory for a message. A memory that can not be read is no reason
 // not to answer.
-func (b *Bridge) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
-	if b.cfg.Recall == nil {
+func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
+	if t.cfg.Recall == nil {
 		return ""
 	}
-	found, err := b.cfg.Recall(ctx, scope, j.Message.Text)
+	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
 	if err != nil {
-		b.log.Warn("memory can not be searched", "job", j.Key(), "err", err)
+		t.cfg.Log.Warn("memory can not be searched", "job", j.Key(), "err", err)
 	}
 	return found
 }
 
 // question is the message as the conversation keeps it.
-func (b *Bridge) question(j *jobs.Job, notes []string) agent.Message {
-	message := agent.Message{Role: agent.RoleUser, Time: b.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
+func (t *Runner) question(j *jobs.Job, notes []string) agent.Message {
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
 		message.Sender = j.Message.UserName
 	}
@@ -165,49 +163,34 @@ func title(text string) string {
 	return runes.Clip(line, 60)
 }
 
-// scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, error) {
-	m := j.Message
-	owner := m.Owner()
-	folder := workspace.Folder(b.cfg.DataDir, owner)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
-	}
-	return toolgroups.Scope{
-		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
-		Quota: b.cfg.WorkspaceQuota, Reserve: b.cfg.DiskReserve,
-	}, nil
-}
-
 // run has the agent answer and stores each message before the agent acts on it.
-func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
-	groups, err := sessions.LoadedGroups(ctx, b.store, h.Log)
+func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope) (string, error) {
+	groups, err := sessions.LoadedGroups(ctx, t.cfg.Store, h.Log)
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := context.WithTimeout(ctx, b.cfg.TurnTimeout)
+	limited, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	var persona Persona
-	if b.cfg.Persona != nil {
-		if persona, err = b.cfg.Persona(limited, scope); err != nil {
-			return b.failed(j, err), h.Append(context.WithoutCancel(ctx))
+	if t.cfg.Persona != nil {
+		if persona, err = t.cfg.Persona(limited, scope); err != nil {
+			return t.Failed(j, err), h.Append(context.WithoutCancel(ctx))
 		}
 	}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(b.cfg.Tools, groups), Router: b.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: fileReader(scope.Workspace), Gate: b.gate(j, h), Redact: b.cfg.Redact,
+		ReadFile: fileReader(scope.Workspace), Gate: t.gate(j, h), Redact: t.cfg.Redact,
 	}
-	if b.cfg.Observe != nil {
+	if t.cfg.Observe != nil {
 		chat := j.Message.Chat
-		turn.Observe = func(e agent.Event) { b.cfg.Observe(chat, e) }
+		turn.Observe = func(e agent.Event) { t.cfg.Observe(chat, e) }
 	}
-	missing := b.watch(j, h, &turn)
+	missing := t.watch(j, h, &turn)
 	answer := ""
-	for m, err := range b.cfg.Agent.Run(limited, turn) {
+	for m, err := range t.cfg.Agent.Run(limited, turn) {
 		if err != nil {
-			return b.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
+			return t.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
 		}
 		if m.Final {
 			m.Text = missing.admit(h, m.Text)
@@ -216,10 +199,10 @@ func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		if m.Role == agent.RoleStarted {
 			m.Approved = j.ApprovedBy(m)
 		}
-		err = b.keep(context.WithoutCancel(ctx), j, h, m)
+		err = t.keep(context.WithoutCancel(ctx), j, h, m)
 		if errors.Is(err, storage.ErrInvalid) {
 			// The model is paid for already, and its next reply is as large.
-			return b.ended(ctx, j, h, scope, err)
+			return t.ended(ctx, j, h, scope, err)
 		}
 		if err != nil {
 			return "", err
@@ -229,24 +212,35 @@ func (b *Bridge) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		return "", cause
 	}
 	if !wording.Visible(answer) {
-		return b.failed(j, errors.New("the agent ended without an answer")), nil
+		return t.Failed(j, errors.New("the agent ended without an answer")), nil
 	}
 	return answer, nil
 }
 
+// errGate wraps what kept the gate from an answer: the turn is tried again.
+var errGate = errors.New("bridge: it cannot be found out whether a call may run")
+
+// gate decides about the calls of a turn.
+func (t *Runner) gate(j *jobs.Job, h *sessions.History) agent.Gate {
+	decide := t.cfg.House.Gate(j, h)
+	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+		d, err := decide(ctx, call, tool)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errGate, err)
+		}
+		return d, err
+	}
+}
+
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
-func (b *Bridge) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
+func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
 	if !m.Final || !wording.Visible(m.Text) {
 		return h.Append(ctx, m)
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jobs.StoreTimeout)
 	defer cancel()
-	j.Files = b.made(ctx, h, j.Key())
-	j.Parts = b.partsOf(j, m.Text)
-	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
-	}
+	t.cfg.House.Prepare(j, m.Text, t.made(ctx, h, j.Key()))
 	record, err := j.Record()
 	if err == nil {
 		var rev storage.Revision
@@ -264,7 +258,7 @@ func (b *Bridge) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 
 // ended is what becomes of a turn that the agent ended with an error: it goes on later,
 // or that is its answer.
-func (b *Bridge) ended(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, err error) (string, error) {
+func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, err error) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
@@ -272,13 +266,13 @@ func (b *Bridge) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		return "", err
 	}
 	if refused(err) {
-		return b.leaveOut(context.WithoutCancel(ctx), j, h, err)
+		return t.leaveOut(context.WithoutCancel(ctx), j, h, err)
 	}
 	// The question stays on record: "try again" has to mean something.
 	if err := h.Append(context.WithoutCancel(ctx)); err != nil {
 		return "", err
 	}
-	return b.unanswered(ctx, j, scope, err)
+	return t.unanswered(ctx, j, scope, err)
 }
 
 // refused reports whether what is asked is what failed, so that it would fail again with
@@ -292,57 +286,57 @@ func refused(err error) bool {
 }
 
 // leaveOut takes a turn that failed out of what the model is shown. It stays on record.
-func (b *Bridge) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (string, error) {
+func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History, failure error) (string, error) {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
 		return "", err
 	}
-	text := b.failed(j, failure)
+	text := t.Failed(j, failure)
 	return text, h.Append(ctx, agent.Message{
-		Role: agent.RoleRefused, Time: b.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
+		Role: agent.RoleRefused, Time: t.cfg.Now(), Text: text, Final: true, Left: len(turn) + len(h.Staged),
 	})
 }
 
-// stopTurn tells the conversation that a turn was stopped, so that the model does not
+// StopTurn tells the conversation that a turn was stopped, so that the model does not
 // go on with it.
-func (b *Bridge) stopTurn(j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), storeTimeout)
+func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.StoreTimeout)
 	defer cancel()
-	err := b.recordStop(ctx, j)
+	err := t.recordStop(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
-		b.log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
 		return nil
 	}
 	if err != nil {
-		b.log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
 	}
 	return err
 }
 
-func (b *Bridge) recordStop(ctx context.Context, j *jobs.Job) (err error) {
+func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if j.Generation == 0 && !j.Found {
 		return nil // never begun
 	}
-	session, err := b.session(ctx, j)
+	session, err := sessions.Of(ctx, t.cfg.Store, j)
 	if err != nil {
 		return err
 	}
 	session.Generation = cmp.Or(j.Generation, session.Generation)
-	h, err := b.history.Take(ctx, session.Log())
+	h, err := t.Cache.Take(ctx, session.Log())
 	if err != nil {
 		return err
 	}
-	defer func() { b.history.Give(h, err) }()
+	defer func() { t.Cache.Give(h, err) }()
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil || len(turn) == 0 && j.Generation == 0 {
 		return err // what a restart found may not have been begun either
 	}
 	if len(turn) == 0 {
-		h.Stage(b.question(j, nil))
+		h.Stage(t.question(j, nil))
 	}
 	notes := agent.Stop(h.View())
 	for i := range notes {
-		notes[i].Time = b.cfg.Now()
+		notes[i].Time = t.cfg.Now()
 	}
 	if len(notes) == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package bridge
+package turns
 
 import (
 	"cmp"
@@ -46,14 +46,14 @@ type cuts struct {
 
 // watch prepares a turn for a conversation that may have outgrown the context, and its
 // job for the compaction that follows the answer.
-func (b *Bridge) watch(j *jobs.Job, h *sessions.History, turn *agent.Turn) *cuts {
+func (t *Runner) watch(j *jobs.Job, h *sessions.History, turn *agent.Turn) *cuts {
 	c := &cuts{}
 	turn.Incomplete = h.Cut
 	turn.Cut = func(cut agent.Cut) {
 		c.first = c.first || cut.Round == 1 && (cut.Left > 0 || turn.Incomplete)
 		c.context = cmp.Or(cut.ContextTokens, c.context)
 	}
-	compactor, ok := b.cfg.Agent.(Compactor)
+	compactor, ok := t.cfg.Agent.(Compactor)
 	if !ok {
 		return c
 	}
@@ -61,7 +61,7 @@ func (b *Bridge) watch(j *jobs.Job, h *sessions.History, turn *agent.Turn) *cuts
 	later.History = nil
 	j.After = func(ctx context.Context) {
 		later.ContextTokens = cmp.Or(c.context, later.ContextTokens)
-		b.compact(ctx, compactor, log, later)
+		t.compact(ctx, compactor, log, later)
 	}
 	return c
 }
@@ -75,9 +75,9 @@ func (c *cuts) admit(h *sessions.History, answer string) string {
 	return answer + NoticeCut
 }
 
-// afterwards does what a delivered answer did not wait for. The job is closed already,
+// Afterwards does what a delivered answer did not wait for. The job is closed already,
 // so nothing of this can fail it.
-func (b *Bridge) afterwards(ctx context.Context, j *jobs.Job) {
+func (t *Runner) Afterwards(ctx context.Context, j *jobs.Job) {
 	after := j.After
 	j.After = nil
 	if after == nil || len(j.Parts) == 0 || ctx.Err() != nil {
@@ -85,10 +85,10 @@ func (b *Bridge) afterwards(ctx context.Context, j *jobs.Job) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			b.log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
+			t.cfg.Log.Error("compaction broke off", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	if b.lanes.AwaitTurn(ctx, j); ctx.Err() != nil {
+	if t.cfg.House.AwaitTurn(ctx, j); ctx.Err() != nil {
 		return
 	}
 	after(ctx)
@@ -96,22 +96,22 @@ func (b *Bridge) afterwards(ctx context.Context, j *jobs.Job) {
 
 // compact sums a conversation up as often as it takes to fit again. Where that fails the
 // conversation stays as it is: requests are cut at their beginning, and people are told.
-func (b *Bridge) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
+func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	for range maxCompactions {
-		h, err := b.history.Take(ctx, log)
+		h, err := t.Cache.Take(ctx, log)
 		if err != nil {
-			b.log.Warn("conversation can not be read for its summary", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation can not be read for its summary", "log", log, "err", err)
 			return
 		}
 		// A copy that may be wrong or is incomplete is read anew.
-		more, keep, err := b.fold(ctx, c, h, turn)
+		more, keep, err := t.fold(ctx, c, h, turn)
 		if keep {
-			b.history.Give(h, nil)
+			t.Cache.Give(h, nil)
 		}
 		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
-			b.log.Warn("conversation can not be summed up", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation can not be summed up", "log", log, "err", err)
 		}
 		if !more {
 			return
@@ -121,8 +121,8 @@ func (b *Bridge) compact(ctx context.Context, c Compactor, log string, turn agen
 
 // fold adds one summary to a conversation, if it needs one. more says that it may need
 // another, keep that the history is still what the log says.
-func (b *Bridge) fold(ctx context.Context, c Compactor, h *sessions.History, turn agent.Turn) (more, keep bool, err error) {
-	if b.cfg.Now().Before(h.Rest) {
+func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, turn agent.Turn) (more, keep bool, err error) {
+	if t.cfg.Now().Before(h.Rest) {
 		return false, true, nil
 	}
 	s, err := h.Uncovered(ctx)
@@ -131,11 +131,11 @@ func (b *Bridge) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	}
 	turn.History = slices.Clip(s.Messages)
 	// What the window holds, in tokens of such messages as these.
-	bound := min(b.cfg.WindowTokens, agent.EstimateTokens(s.Messages)*h.Window/max(s.Size, 1))
+	bound := min(t.cfg.WindowTokens, agent.EstimateTokens(s.Messages)*h.Window/max(s.Size, 1))
 	summary, needed, err := c.Compact(ctx, turn, max(bound, 1))
 	if err != nil {
 		if ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			h.Rest = b.cfg.Now().Add(compactRest)
+			h.Rest = t.cfg.Now().Add(compactRest)
 		}
 		return false, true, err
 	}
@@ -146,8 +146,8 @@ func (b *Bridge) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	if covers < 1 || covers > len(s.Messages) {
 		return false, true, fmt.Errorf("a summary keeps %d of %d messages", summary.Kept, len(s.Messages))
 	}
-	if err := b.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
-		b.log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
+	if err := t.flush(ctx, turn.Scope, turn.History[:covers:covers]); err != nil {
+		t.cfg.Log.Warn("what a summary will cover could not be looked through before", "log", h.Log, "err", err)
 	}
 	from := s.Next
 	if covers < len(s.Messages) {
@@ -155,18 +155,18 @@ func (b *Bridge) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	}
 	summary.Kept = int(h.Last + 1 - from)
 	whole := !h.Cut
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.StoreTimeout)
 	defer cancel()
 	if err := h.Append(writing, summary); err != nil {
 		return false, false, err
 	}
-	b.log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)
+	t.cfg.Log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)
 	return true, whole, nil
 }
 
 // flush shows messages that a summary will stand for to whoever wants to keep something.
-func (b *Bridge) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
-	if b.cfg.BeforeCompact == nil {
+func (t *Runner) flush(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) (err error) {
+	if t.cfg.BeforeCompact == nil {
 		return nil
 	}
 	defer func() {
@@ -174,5 +174,5 @@ func (b *Bridge) flush(ctx context.Context, scope toolgroups.Scope, messages []a
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return b.cfg.BeforeCompact(ctx, scope, messages)
+	return t.cfg.BeforeCompact(ctx, scope, messages)
 }

@@ -1,4 +1,5 @@
-package bridge
+// Package why tells people what became of a message.
+package why
 
 import (
 	"context"
@@ -29,11 +30,23 @@ const (
 	maxQuoted = 60
 )
 
-// whyCommand shows what became of the last message of a chat: the receipt, and what its
+// Explainer tells what became of messages.
+type Explainer struct {
+	// Store has the jobs and the conversations.
+	Store storage.Store
+	// Explains reports whether a job is one to be explained.
+	Explains func(*jobs.Job) bool
+	// Admin reports whether somebody is told also what they find in the log.
+	Admin func(chats.Message) bool
+	// Answering reports whether a job of this chat is being answered.
+	Answering func(chat chats.Chat, key string) bool
+}
+
+// Explain shows what became of the last message of a chat: the receipt, and what its
 // conversation has about the turn. It tells names and outcomes, which everybody in the
 // chat could see, and neither the arguments nor the results of tools.
-func whyCommand(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
-	last, err := b.lastJob(ctx, j)
+func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+	last, err := e.last(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -44,29 +57,26 @@ func whyCommand(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, 
 		}
 		return text, nil
 	}
-	turn, err := b.turnOfJob(ctx, last)
+	turn, err := e.turn(ctx, last)
 	if err != nil {
 		return "", err
 	}
-	l := b.laneOf(j)
-	defer b.lanes.Leave(l)
-	w := why{job: last, turn: turn, whole: b.role(j.Message) >= toolgroups.RoleAdmin, running: l.Answers(last.Key())}
+	w := story{job: last, turn: turn, whole: e.Admin(j.Message), running: e.Answering(j.Message.Chat, last.Key())}
 	return w.text(), nil
 }
 
-// lastJob returns the newest message or task of a chat before a job, open or closed; nil
+// last returns the newest message or task of a chat before a job, open or closed; nil
 // where there is none.
-func (b *Bridge) lastJob(ctx context.Context, before *jobs.Job) (*jobs.Job, error) {
+func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error) {
 	chat := before.Message.Chat
 	var last *jobs.Job
 	for _, prefix := range []string{jobs.ReceiptPrefix, jobs.OpenPrefix} {
-		in := prefix + chats.Chat{Platform: chat.Platform, ID: chat.ID}.String() + "/"
-		for entry, err := range b.store.List(ctx, storage.Range{Prefix: in}) {
+		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + chat.Whole().String() + "/"}) {
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
 			j := &jobs.Job{}
-			if json.Unmarshal(entry.Value, j) != nil || !b.explains(j, before) {
+			if json.Unmarshal(entry.Value, j) != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(j) {
 				continue
 			}
 			if last == nil || j.Seq > last.Seq {
@@ -77,16 +87,11 @@ func (b *Bridge) lastJob(ctx context.Context, before *jobs.Job) (*jobs.Job, erro
 	return last, nil
 }
 
-// explains reports whether a job is one that a /why in its chat can be about.
-func (b *Bridge) explains(j, before *jobs.Job) bool {
-	return j.Message.Chat == before.Message.Chat && j.Seq < before.Seq && b.kind(j).explained
-}
-
-// turnOfJob reads what the conversation has about a job: its question and what follows,
+// turn reads what the conversation has about a job: its question and what follows,
 // up to the next question. It is empty where the turn never began.
-func (b *Bridge) turnOfJob(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
+func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, error) {
 	session := sessions.Session{Chat: j.Origin(), Generation: j.Generation}
-	if now, err := sessions.Current(ctx, b.store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
+	if now, err := sessions.Current(ctx, e.Store, j.Message.Chat); err == nil && now.Generation == j.Generation && j.From == "" {
 		session = now // it may have begun in another chat
 	}
 	if j.Message.Kind == jobs.KindTask {
@@ -96,7 +101,7 @@ func (b *Bridge) turnOfJob(ctx context.Context, j *jobs.Job) ([]agent.Message, e
 	}
 	var turn []agent.Message
 	read := 0
-	for m, err := range sessions.RecentMessages(ctx, b.store, session.Log()) {
+	for m, err := range sessions.RecentMessages(ctx, e.Store, session.Log()) {
 		if jobs.IsDamaged(err) {
 			continue
 		}
@@ -118,8 +123,8 @@ func (b *Bridge) turnOfJob(ctx context.Context, j *jobs.Job) ([]agent.Message, e
 	return nil, nil
 }
 
-// why makes the answer from a job and its turn.
-type why struct {
+// story makes the answer from a job and its turn.
+type story struct {
 	job   *jobs.Job
 	turn  []agent.Message
 	whole bool // for administrators: also what they find in the log
@@ -127,8 +132,8 @@ type why struct {
 	running bool
 }
 
-func (w why) text() string {
-	m := w.job.Message
+func (s story) text() string {
+	m := s.job.Message
 	whose := "Your message"
 	switch {
 	case m.Kind == jobs.KindTask:
@@ -136,8 +141,8 @@ func (w why) text() string {
 	case !m.Direct:
 		whose = "The last message"
 	}
-	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(w.job.Title, m.Text)))), ""}
-	for _, line := range slices.Concat([]string{w.outcome(), w.received()}, w.answering(), w.tools(), w.delivered(), w.forAdministrators()) {
+	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text)))), ""}
+	for _, line := range slices.Concat([]string{s.outcome(), s.received()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
 		}
@@ -166,8 +171,8 @@ func quoted(text string) string {
 }
 
 // outcome says how it ended, in one sentence.
-func (w why) outcome() string {
-	j := w.job
+func (s story) outcome() string {
+	j := s.job
 	switch {
 	case j.State == jobs.StateCleared:
 		return "Not answered: a /clear came before the answer."
@@ -187,7 +192,7 @@ func (w why) outcome() string {
 		return "It waits for somebody to approve what I want to do: see the card with the buttons."
 	case j.State == jobs.StateOpen && len(j.Parts) > 0:
 		return "The answer is being delivered."
-	case j.State == jobs.StateOpen && w.running:
+	case j.State == jobs.StateOpen && s.running:
 		return "I am working on it."
 	case j.State == jobs.StateOpen:
 		return "It waits for its turn."
@@ -195,13 +200,13 @@ func (w why) outcome() string {
 	return "Answered."
 }
 
-func (w why) received() string {
-	j := w.job
+func (s story) received() string {
+	j := s.job
 	text := "Received " + wording.Clock(j.Accepted)
 	if sent := j.Message.Time; !sent.IsZero() && j.Accepted.Sub(sent) >= 2*time.Second {
 		text += fmt.Sprintf(", %s after it was sent", wording.Short(j.Accepted.Sub(sent)))
 	}
-	if begun := w.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
+	if begun := s.begun(); !begun.IsZero() && begun.Sub(j.Accepted) >= time.Second {
 		text += fmt.Sprintf("; it waited %s for its turn", wording.Short(begun.Sub(j.Accepted)))
 	}
 	if j.Resumes > 0 {
@@ -210,19 +215,19 @@ func (w why) received() string {
 	return text + "."
 }
 
-func (w why) begun() time.Time {
-	if len(w.turn) == 0 {
+func (s story) begun() time.Time {
+	if len(s.turn) == 0 {
 		return time.Time{}
 	}
-	return w.turn[0].Time
+	return s.turn[0].Time
 }
 
 // answering says who answered, in how many rounds and for how many tokens.
-func (w why) answering() []string {
+func (s story) answering() []string {
 	rounds, used := 0, agent.Usage{}
 	models := map[string]bool{}
 	var end time.Time
-	for _, m := range w.turn {
+	for _, m := range s.turn {
 		if m.Role != agent.RoleAssistant {
 			continue
 		}
@@ -239,17 +244,17 @@ func (w why) answering() []string {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("Model: %s, %s in %s.", wording.ListOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Count(rounds, "reply", "replies"), wording.Short(end.Sub(w.begun()))),
+		fmt.Sprintf("Model: %s, %s in %s.", wording.ListOr(slices.Sorted(maps.Keys(models)), "not named"), wording.Count(rounds, "reply", "replies"), wording.Short(end.Sub(s.begun()))),
 		fmt.Sprintf("Tokens: %d in (%d of them from the provider's cache), %d out.", used.Input, used.Cached, used.Output),
 	}
 }
 
 // tools lists the calls with what became of each, and the groups that were loaded.
-func (w why) tools() []string {
+func (s story) tools() []string {
 	var ran, loaded []string
 	asked := time.Time{}
 	loads, approved := map[string]string{}, map[string]string{}
-	for _, m := range w.turn {
+	for _, m := range s.turn {
 		switch m.Role {
 		case agent.RoleAssistant:
 			asked = m.Time
@@ -300,13 +305,13 @@ func groupOf(call agent.Call) string {
 }
 
 // delivered says what became of the parts of the answer.
-func (w why) delivered() []string {
+func (s story) delivered() []string {
 	words := map[jobs.PartState]string{
 		jobs.PartSent: "sent", jobs.PartPending: "waits to be sent", jobs.PartSending: "is being sent",
 		jobs.PartUnknown: "may have arrived", jobs.PartFailed: "refused by the platform",
 	}
 	var parts []string
-	for _, p := range w.job.Parts {
+	for _, p := range s.job.Parts {
 		text := words[p.State]
 		if p.ID != "" {
 			text += " as `" + p.ID + "`"
@@ -320,25 +325,25 @@ func (w why) delivered() []string {
 		return nil
 	}
 	line := fmt.Sprintf("Answer in %s: %s", wording.Count(len(parts), "part", "parts"), bounded(parts))
-	if !w.job.Closed.IsZero() {
-		line += ", finished " + wording.Clock(w.job.Closed)
+	if !s.job.Closed.IsZero() {
+		line += ", finished " + wording.Clock(s.job.Closed)
 	}
-	if w.job.Aside != "" {
-		line += ". The platform was out of order for a day: the rest was set aside, incident " + w.job.Aside
+	if s.job.Aside != "" {
+		line += ". The platform was out of order for a day: the rest was set aside, incident " + s.job.Aside
 	}
 	return []string{line + "."}
 }
 
 // forAdministrators adds under which names the log and the history have it.
-func (w why) forAdministrators() []string {
-	if !w.whole {
+func (s story) forAdministrators() []string {
+	if !s.whole {
 		return nil
 	}
-	lines := []string{"Job `" + w.job.Key() + "`"}
-	if w.job.Generation > 0 && w.job.Message.Kind != jobs.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", sessions.LogName(w.job.Message.Chat, w.job.Generation))
+	lines := []string{"Job `" + s.job.Key() + "`"}
+	if s.job.Generation > 0 && s.job.Message.Kind != jobs.KindTask {
+		lines[0] += fmt.Sprintf(", session `%s`", sessions.LogName(s.job.Message.Chat, s.job.Generation))
 	}
-	for _, p := range w.job.Parts {
+	for _, p := range s.job.Parts {
 		if p.Error != "" {
 			return append(lines, "Last trouble in sending: "+wording.Escape(quoted(p.Error)))
 		}

@@ -1,4 +1,4 @@
-package bridge
+package turns
 
 import (
 	"context"
@@ -12,36 +12,30 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// failed logs why a job has no answer and returns what its sender is told: a sentence
+// Failed logs why a job has no answer and returns what its sender is told: a sentence
 // from a closed set, and the incident under which the log has the rest. That a budget is
 // used up is no incident.
-func (b *Bridge) failed(j *jobs.Job, err error) string {
+func (t *Runner) Failed(j *jobs.Job, err error) string {
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
 		j.Refused = true
-		b.log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
+		t.cfg.Log.Info("no budget for an answer", "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
 		return failure.Notice
 	}
 	j.Incident = jobs.NewIncident()
-	b.log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
-	return fmt.Sprintf("%s\n\n_Incident %s_", b.spelled(j.Message.Chat.Platform, sentence(err, b.cfg.TurnTimeout)), j.Incident)
+	t.cfg.Log.Error("no answer", "incident", j.Incident, "chat", j.Message.Chat.String(), "job", j.Key(), "err", err)
+	return fmt.Sprintf("%s\n\n_Incident %s_", t.cfg.Spell(j.Message.Chat.Platform, sentence(err, t.cfg.Timeout)), j.Incident)
 }
 
-// unanswered is what is told where a turn failed: a card, where there was no budget for it
-// and [Config.Refused] makes one.
-func (b *Bridge) unanswered(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error) (string, error) {
+// unanswered is what is told where a turn failed: where there was no budget for it, what the
+// house makes of that.
+func (t *Runner) unanswered(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error) (string, error) {
 	j.Refused = false
-	text := b.failed(j, failure)
-	if !j.Refused || jobs.IsTask(j) || b.cfg.Refused == nil {
-		return text, nil
+	text := t.Failed(j, failure)
+	if j.Refused {
+		return t.cfg.House.Refused(ctx, j, scope, failure, text)
 	}
-	card, err := b.cfg.Refused(ctx, scope, failure)
-	if err != nil {
-		b.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
-		return text, nil
-	}
-	card.Text = headed(j, card.Text)
-	return b.answerCard(ctx, j, card)
+	return text, nil
 }
 
 // sentence says in words what a person can know and do about a failed turn.

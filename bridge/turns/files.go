@@ -1,4 +1,4 @@
-package bridge
+package turns
 
 import (
 	"bytes"
@@ -12,8 +12,10 @@ import (
 	"time"
 	"unicode"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -27,20 +29,20 @@ const fetchTimeout = 2 * time.Minute
 
 // fetchFiles saves what came with a message in the workspace. What could not be had is
 // named in notes, in words for the user; the message is answered all the same.
-func (b *Bridge) fetchFiles(ctx context.Context, j *jobs.Job, dir string) (files []toolgroups.File, notes []string) {
+func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (files []toolgroups.File, notes []string) {
 	if len(j.Message.Files) == 0 {
 		return nil, nil
 	}
-	fetcher, ok := b.platforms[j.Message.Chat.Platform].(chats.Fetcher)
+	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	for i, a := range j.Message.Files {
-		name := safeName(a.Name, i)
+		name := SafeName(a.Name, i)
 		if !ok {
 			notes = append(notes, name+": files can not be read here")
 			continue
 		}
-		saved, err := b.fetchFile(ctx, fetcher, a, dir, name)
+		saved, err := t.fetchFile(ctx, fetcher, a, scope, name)
 		if err != nil {
-			b.log.Warn("file not fetched", "job", j.Key(), "err", err)
+			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
 			notes = append(notes, fileNote(name, err))
 			continue
 		}
@@ -63,10 +65,10 @@ func fileNote(name string, err error) string {
 
 // fetchFile saves a file under a free name and returns its path in the workspace. A
 // file that is there already, with the same bytes, is not saved twice.
-func (b *Bridge) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachment, dir, name string) (string, error) {
+func (t *Runner) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachment, scope toolgroups.Scope, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	root, err := os.OpenRoot(dir)
+	root, err := os.OpenRoot(scope.Workspace)
 	if err != nil {
 		return "", fmt.Errorf("open workspace: %w", err)
 	}
@@ -76,7 +78,7 @@ func (b *Bridge) fetchFile(ctx context.Context, f chats.Fetcher, a chats.Attachm
 	}
 	temp := path.Join(inbox, ".incoming-"+jobs.NewIncident())
 	defer func() { _ = root.Remove(temp) }()
-	limited, err := workspace.OpenWithin(dir, b.cfg.WorkspaceQuota, b.cfg.DiskReserve)
+	limited, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
 	if err != nil {
 		return "", err
 	}
@@ -155,8 +157,8 @@ func numbered(name string, n int) string {
 // maxName bounds a file name in bytes, with room for a number (most systems take 255).
 const maxName = 120
 
-// safeName makes a plain file name of whatever a sender called the file.
-func safeName(name string, index int) string {
+// SafeName makes a plain file name of whatever a sender called the file.
+func SafeName(name string, index int) string {
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {
 		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
@@ -178,4 +180,41 @@ func safeName(name string, index int) string {
 		return fmt.Sprintf("file-%d", index+1)
 	}
 	return name
+}
+
+// made returns the files that the tools of a turn want delivered, in the order of
+// their results, each once. They are read off the log, so that a turn which went on
+// after a crash has those of before the crash too.
+func (t *Runner) made(ctx context.Context, h *sessions.History, ref string) []toolgroups.File {
+	turn, err := h.Turn(ctx, ref)
+	if err != nil {
+		t.cfg.Log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
+		return nil
+	}
+	var files []toolgroups.File
+	known := make(map[string]bool)
+	for _, m := range turn {
+		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
+			continue
+		}
+		for _, f := range m.Files {
+			if name := path.Clean(f.Path); !known[name] {
+				known[name] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// fileReader lets a model see the files of a workspace.
+func fileReader(dir string) func(path string, limit int64) ([]byte, error) {
+	return func(path string, limit int64) (data []byte, err error) {
+		root, err := workspace.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, root.Close()) }()
+		return root.ReadFile(path, limit)
+	}
 }

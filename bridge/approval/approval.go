@@ -1,0 +1,243 @@
+// Package approval decides which calls of tools need a person's approval, asks for it with
+// cards, and binds each decision to the exact arguments that the card shows.
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/bridge/wording"
+	"oneclaw/toolgroups"
+)
+
+// DefaultTimeout is how long a call waits for a decision.
+const DefaultTimeout = 15 * time.Minute
+
+// Policy says whether a call needs the approval of a person.
+type Policy struct {
+	Rule Rule
+	// Approvers may approve. The zero value is [ApproversBoth].
+	Approvers Approvers
+}
+
+// Approvers says who may approve a call.
+type Approvers string
+
+// Who may approve. Whoever asked for a call may refuse it in any case.
+const (
+	// ApproversBoth: whoever asked for it, and in a shared chat configured
+	// administrators too.
+	ApproversBoth Approvers = "both"
+	// ApproversRequester: nobody but whoever asked for it.
+	ApproversRequester Approvers = "requester"
+	// ApproversAdmins: only configured administrators.
+	ApproversAdmins Approvers = "admins"
+)
+
+// Rule is what a [Policy] says.
+type Rule string
+
+// The rules of policies. Every other value asks as Ask does, the zero value too: a call
+// that nobody has thought of asks.
+const (
+	Ask   Rule = "ask"
+	Allow Rule = "allow"
+	Deny  Rule = "deny"
+)
+
+// Desk keeps the cards. *[cards.Desk] is one.
+type Desk interface {
+	// Post sends a card, once under each key, and returns its token.
+	Post(ctx context.Context, key string, to chats.Chat, card cards.Card) (token string, err error)
+	// Get returns a card; nil where there is none.
+	Get(ctx context.Context, token string) (*cards.Kept, error)
+	// Void closes a card, with a note that says why.
+	Void(ctx context.Context, token, note string) error
+}
+
+// Config is what a [Gate] is made of.
+type Config struct {
+	// Policy says whether a call needs approval, with the arguments that the tool would be
+	// given. Nil means that none does.
+	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	// Timeout is how long a call waits for a decision.
+	Timeout time.Duration
+	Desk    Desk
+	// Role is what a user, platform:id, may do now.
+	Role func(user string) toolgroups.Role
+	// Lane is where a job waits for its turn.
+	Lane    func(j *jobs.Job) chats.Chat
+	Measure jobs.Meter
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
+// jobs and on the cards.
+type Gate struct{ cfg Config }
+
+// New returns a gate.
+func New(cfg Config) *Gate { return &Gate{cfg} }
+
+// Of returns what decides about the calls of a turn: first permit, whether its user may
+// still make them, then whether somebody has to approve them.
+func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gate {
+	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+		d, err := permit(ctx, call, tool)
+		if err == nil && d.Verdict == agent.Allow && g.cfg.Policy != nil {
+			d, err = g.decide(ctx, j, h, call, tool)
+		}
+		return d, err
+	}
+}
+
+func deny(format string, args ...any) (agent.Decision, error) {
+	return agent.Decision{Verdict: agent.Deny, Reason: fmt.Sprintf(format, args...)}, nil
+}
+
+func (g *Gate) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	shown := call.Arguments
+	if !tool.OwnArguments {
+		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
+		if fault != nil {
+			return agent.Decision{}, nil // it is refused when it is run, and nobody need be asked
+		}
+		shown = valid
+	}
+	effective := call
+	effective.Arguments = shown
+	policy := g.cfg.Policy(effective, tool)
+	switch policy.Rule {
+	case Allow:
+		return agent.Decision{}, nil
+	case Deny:
+		return deny("the settings of this bot do not let %s run here", tool.Name)
+	}
+	asked := jobs.Approval{
+		Call: h.Place() + "/" + call.ID, Tool: tool.Name,
+		Hash: agent.Hash(tool.Name, string(call.Arguments)), Shown: agent.Hash(tool.Name, string(shown)),
+	}
+	i := slices.IndexFunc(j.Approvals, func(a jobs.Approval) bool {
+		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.Shown == asked.Shown
+	})
+	if i < 0 {
+		return g.ask(ctx, j, h, &asked, effective, tool, policy)
+	}
+	return g.decided(ctx, j, &j.Approvals[i], policy)
+}
+
+// ask posts the card of a call.
+func (g *Gate) ask(ctx context.Context, j *jobs.Job, h *sessions.History, asked *jobs.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
+	r := request{
+		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+	}
+	if r.Direct && !r.mayAllow(call.User, call.Role) {
+		return deny("only an administrator could approve it, and there is none in this chat")
+	}
+	arguments, whole := showArguments(call.Arguments)
+	if !whole {
+		return deny("its arguments are too long for a person to check; make it in smaller steps")
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
+	}
+	expires := g.cfg.Now().Add(g.cfg.Timeout)
+	card := question(j, &r, tool, arguments, g.cfg.Timeout)
+	card.Data, card.Expires = data, expires
+	key := strings.Join([]string{Kind, h.Log, asked.Call, asked.Hash, asked.Shown}, "/")
+	asked.Card, err = g.cfg.Desk.Post(ctx, key, j.Address().Chat, card)
+	if errors.Is(err, cards.ErrNoButtons) {
+		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
+	}
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	g.cfg.Measure.Count(j.Message.Chat.Platform, jobs.MeasuredAsked)
+	j.Approvals = append(j.Approvals, *asked)
+	// A card that was posted before a crash may be decided already.
+	return g.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
+}
+
+// measured says how decisions are counted.
+var measured = map[string]jobs.Measured{
+	jobs.ChoiceAllow: jobs.MeasuredAllowed, jobs.ChoiceDeny: jobs.MeasuredDenied, jobs.ChoiceExpired: jobs.MeasuredExpired,
+}
+
+// decided is what has come of a request. Who decided is looked up again: they may have
+// lost the right since.
+func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, policy Policy) (agent.Decision, error) {
+	kept, err := g.cfg.Desk.Get(ctx, a.Card)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	if kept == nil {
+		return deny("its request for approval is gone")
+	}
+	if kept.Open() {
+		return agent.Decision{Verdict: agent.Pending}, nil
+	}
+	r, err := requestOf(kept.Card)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	// What the settings say now counts as well.
+	strict := r
+	strict.Approvers = policy.Approvers
+	if a.Decision == nil {
+		a.Decision = r.Decision
+		decision := cmp.Or(r.Decision, &jobs.Decision{Choice: string(kept.How)})
+		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
+		if what, counted := measured[decision.Choice]; counted {
+			g.cfg.Measure.Count(j.Message.Chat.Platform, what)
+		}
+	}
+	switch {
+	case kept.How == cards.Unseen:
+		return deny("it could not be shown to a person")
+	case r.Decision == nil || r.Decision.Choice == jobs.ChoiceExpired:
+		return deny("nobody approved it within %s", wording.Minutes(g.cfg.Timeout))
+	case r.Decision.Choice != jobs.ChoiceAllow:
+		return deny("%s said no", who(r.Decision))
+	case !r.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By)) || !strict.mayAllow(r.Decision.By, g.cfg.Role(r.Decision.By)):
+		return deny("%s approved it, and may not any more", who(r.Decision))
+	}
+	return agent.Decision{}, nil
+}
+
+// Decided reports whether one of the decisions that a job waits for is there.
+func (g *Gate) Decided(ctx context.Context, undecided []string) (bool, error) {
+	for _, token := range undecided {
+		kept, err := g.cfg.Desk.Get(ctx, token)
+		if err != nil {
+			return false, err
+		}
+		if kept == nil || !kept.Open() {
+			return true, nil
+		}
+	}
+	return len(undecided) == 0, nil
+}
+
+// Void closes the cards of a turn that is over.
+func (g *Gate) Void(ctx context.Context, j *jobs.Job) error {
+	for _, token := range j.Undecided() {
+		if err := g.cfg.Desk.Void(ctx, token, "⏹ **Over.** The request was ended, so I did not run it."); err != nil {
+			return err
+		}
+	}
+	return nil
+}

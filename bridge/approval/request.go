@@ -1,0 +1,112 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
+	"oneclaw/internal/runes"
+	"oneclaw/toolgroups"
+)
+
+// Kind is the [cards.Card.Kind] of a request for approval.
+const Kind = "approval"
+
+// request is what the card of an approval has for its handler.
+type request struct {
+	// Job is the turn that waits in Lane.
+	Job  string     `json:"job"`
+	Lane chats.Chat `json:"lane"`
+	Tool string     `json:"tool"`
+	// Requester is whose turn it is, as platform:id.
+	Requester string         `json:"requester"`
+	Direct    bool           `json:"direct,omitempty"`
+	Approvers Approvers      `json:"approvers,omitempty"`
+	Decision  *jobs.Decision `json:"decision,omitempty"`
+}
+
+// mayAllow reports whether a user may approve it.
+func (r *request) mayAllow(user string, role toolgroups.Role) bool {
+	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
+	switch {
+	case role == toolgroups.RoleStranger || r.Direct && !own:
+		return false
+	case r.Approvers == ApproversAdmins:
+		return admin
+	case r.Approvers == ApproversRequester:
+		return own
+	}
+	return own || admin
+}
+
+// requestOf reads what a card asks for.
+func requestOf(card cards.Card) (request, error) {
+	var r request
+	if err := json.Unmarshal(card.Data, &r); err != nil {
+		return r, fmt.Errorf("decode request: %w", err)
+	}
+	return r, nil
+}
+
+// TurnOf returns the key of the job that waits for a card, and the lane that it waits in.
+func TurnOf(kept *cards.Kept) (job string, lane chats.Chat, ok bool) {
+	if kept.Kind != Kind {
+		return "", chats.Chat{}, false
+	}
+	r, err := requestOf(kept.Card)
+	return r.Job, r.Lane, err == nil
+}
+
+// Handler handles the buttons of requests.
+func Handler(now func() time.Time) cards.Handler {
+	return func(_ context.Context, press cards.Press) (cards.Result, error) {
+		r, err := requestOf(press.Card)
+		if err != nil {
+			return cards.Result{}, err
+		}
+		d := jobs.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: now()}
+		by := " by " + wording.Shown(who(&d)) + "."
+		if r.Direct {
+			by = ""
+		}
+		toast, outcome := "", ""
+		switch {
+		case press.Expired:
+			d = jobs.Decision{Choice: jobs.ChoiceExpired, At: d.At}
+			outcome = "⌛ **Expired.** Nobody decided in time, so I did not run it."
+		case press.Choice == jobs.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+			toast, outcome = "Denied.", "❌ **Denied**"+by
+		case press.Choice == jobs.ChoiceAllow && r.mayAllow(press.User, press.Role):
+			toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
+		default:
+			return cards.Result{Toast: r.refusal()}, nil
+		}
+		r.Decision = &d
+		data, err := json.Marshal(r)
+		return cards.Result{Toast: toast, Text: press.Card.Text + "\n\n" + outcome, Close: true, Data: data}, err
+	}
+}
+
+// refusal tells somebody that it is not theirs to decide.
+func (r *request) refusal() string {
+	switch {
+	case r.Approvers == ApproversAdmins:
+		return "Only an administrator can approve this."
+	case r.Direct || r.Approvers == ApproversRequester:
+		return "Only who asked for this can decide."
+	}
+	return "Only who asked for this, or an administrator, can decide."
+}
+
+// who names who decided, for the model.
+func who(d *jobs.Decision) string {
+	if d.Name == "" {
+		return d.By
+	}
+	return runes.Clip(d.Name, maxName)
+}

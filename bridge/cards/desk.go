@@ -1,0 +1,326 @@
+package cards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Jobs carries what comes of cards to its end.
+type Jobs interface {
+	// Number numbers a job: the numbers order the jobs of a chat.
+	Number() int64
+	// Queue has a new job worked on, which is on disk.
+	Queue(j *jobs.Job)
+	// Adopt queues the open job under a key, unless somebody works on it already.
+	Adopt(ctx context.Context, key string) error
+	// Find returns a job, open or closed; nil where there is none.
+	Find(ctx context.Context, key string) (*jobs.Job, error)
+	// Go runs f beside the jobs; its context ends with theirs.
+	Go(f func(ctx context.Context))
+}
+
+// Sender brings texts to the chats.
+type Sender interface {
+	// Render makes the parts of a text whose secrets are masked.
+	Render(j *jobs.Job, text string) []jobs.SentPart
+	// Edit has messages of a chat show other parts. It waits while the platform is out of
+	// order; an error means that the job has to go on later.
+	Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []string, parts []jobs.SentPart) error
+}
+
+// Config is what a [Desk] is made of. All of it is needed.
+type Config struct {
+	// Store keeps the cards.
+	Store storage.Store
+	// Platforms show cards; those that are a [chats.Editor] show buttons.
+	Platforms map[string]chats.Platform
+	// Handlers decide what presses do, by [Card.Kind].
+	Handlers map[string]Handler
+	Jobs     Jobs
+	Sender   Sender
+	// Check refuses a message of no platform, or with ids that none has.
+	Check func(m chats.Message) error
+	// Role is what the sender of a message may do now.
+	Role func(m chats.Message) toolgroups.Role
+	// Scope says on whose behalf the handler of a press acts.
+	Scope func(ctx context.Context, press *jobs.Job) (toolgroups.Scope, error)
+	// Over is told that a card is over, maybe more than once.
+	Over func(kept *Kept)
+	// Mend sets a damaged record aside. It returns every other error as it is.
+	Mend func(ctx context.Context, err error) error
+	// Redact masks secrets in what a presser is told, RedactCards in what cards show.
+	Redact, RedactCards func(text string) string
+	// Spell writes the commands in a text as people write them on a platform.
+	Spell func(platform, text string) string
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Desk posts cards, takes presses and ends cards. The store has all that it knows; what is
+// in memory says when to look there.
+type Desk struct {
+	cfg Config
+	// toasts bounds the presses that are answered without a job.
+	toasts chan struct{}
+
+	mu   sync.Mutex
+	open map[string]*deadline // by token
+	more chan struct{}        // told of a new one
+}
+
+// New returns a desk.
+func New(cfg Config) *Desk {
+	return &Desk{cfg: cfg, toasts: make(chan struct{}, maxToasts), open: make(map[string]*deadline), more: make(chan struct{}, 1)}
+}
+
+// Post sends a card to a chat and returns its token. When it returns, the card is on disk
+// and is delivered like an answer; it waits for no turn. The key identifies it in its chat:
+// a second card under the same key is dropped, for [jobs.ReceiptAge] after the first was
+// delivered, and the token is that of the first.
+func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
+	m := chats.Message{Chat: to, ID: jobs.Hash(key), Kind: jobs.KindCard, User: "bot", On: card.ReplyTo, Time: d.cfg.Now()}
+	if err := d.cfg.Check(m); err != nil {
+		return "", err
+	}
+	for {
+		known, err := d.cfg.Jobs.Find(ctx, jobs.KeyOf(m))
+		if err != nil {
+			return "", err
+		}
+		if known != nil {
+			return known.Card, d.cfg.Jobs.Adopt(ctx, known.Key())
+		}
+		kept, err := d.keep(to, card)
+		if err != nil {
+			return "", err
+		}
+		err = d.put(ctx, kept, d.job(kept, m))
+		if err == nil {
+			d.await(kept)
+			return kept.Token, nil
+		}
+		if !errors.Is(err, storage.ErrConflict) {
+			return "", fmt.Errorf("post card to %s: %w", to, err)
+		}
+	}
+}
+
+// Answer makes a card the answer of a job. Where the platform has no buttons, it returns
+// the text of the card.
+func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, error) {
+	kept, err := d.keep(j.Message.Chat, card)
+	if errors.Is(err, ErrNoButtons) {
+		return card.Lead + "\n\n" + card.Text, nil
+	}
+	if err == nil {
+		err = d.put(ctx, kept, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	d.await(kept)
+	j.Card = kept.Token
+	return "", nil
+}
+
+// keep makes the record of a card.
+func (d *Desk) keep(chat chats.Chat, card Card) (*Kept, error) {
+	now := d.cfg.Now()
+	if card.Expires.IsZero() {
+		card.Expires = now.Add(DefaultAge)
+	}
+	kept := &Kept{Card: card, Token: newToken(), Chat: chat, Version: 1}
+	if len(card.Choices) == 0 {
+		kept.end(now, Closed)
+		return kept, nil
+	}
+	if _, ok := d.cfg.Platforms[chat.Platform].(chats.Editor); !ok {
+		return nil, fmt.Errorf("card for %s: %w", chat, ErrNoButtons)
+	}
+	if d.cfg.Handlers[card.Kind] == nil {
+		return nil, fmt.Errorf("card for %s: nobody handles cards of the kind %q", chat, card.Kind)
+	}
+	return kept, checkChoices(card.Choices)
+}
+
+// How a change of a card gets into the chat: the kind of the job that brings it there.
+const (
+	unseen chats.Kind = ""
+	edited            = jobs.KindRefresh
+	posted            = jobs.KindCard
+)
+
+// message is that of the job which shows the present version of a card.
+func (d *Desk) message(kept *Kept, kind chats.Kind) chats.Message {
+	return chats.Message{Chat: kept.Chat, ID: kept.Token + "-" + strconv.Itoa(kept.Version), Kind: kind, User: "bot", Time: d.cfg.Now()}
+}
+
+func (d *Desk) job(kept *Kept, m chats.Message) *jobs.Job {
+	return &jobs.Job{Message: m, Card: kept.Token, Seq: d.cfg.Jobs.Number(), State: jobs.StateOpen, Accepted: d.cfg.Now()}
+}
+
+// Parts makes the messages of the card of a job. There are none where the card is over
+// before it was sent, or is gone.
+func (d *Desk) Parts(ctx context.Context, j *jobs.Job) ([]jobs.SentPart, error) {
+	kept, err := d.Get(ctx, j.Card)
+	if err != nil || kept == nil || !kept.Open() && kept.Version > 1 {
+		return []jobs.SentPart{}, err
+	}
+	parts, _ := d.render(j, kept)
+	return parts, nil
+}
+
+// render makes the parts of a card: its lead, its text, and the buttons under the last
+// part. Lead says how many of them belong to the lead. Only known secrets are masked: a
+// text that has merely the shape of one may be what somebody decides about.
+func (d *Desk) render(j *jobs.Job, kept *Kept) (parts []jobs.SentPart, lead int) {
+	if kept.Lead != "" {
+		parts = d.cfg.Sender.Render(j, d.cfg.RedactCards(kept.Lead))
+		lead = len(parts)
+	}
+	text := kept.Text
+	if kept.Open() && kept.Foot != "" {
+		text += "\n\n" + kept.Foot
+	}
+	if !kept.Exact {
+		text = d.cfg.Spell(kept.Chat.Platform, text)
+	}
+	parts = append(parts, d.cfg.Sender.Render(j, d.cfg.RedactCards(text))...)
+	if _, ok := d.cfg.Platforms[kept.Chat.Platform].(chats.Editor); ok && len(parts) > lead {
+		parts[len(parts)-1].Buttons = kept.buttons()
+	}
+	return parts, lead
+}
+
+// Sent keeps which messages show the card of a job, once all of it was sent. A card that
+// could not be shown whole is closed: nobody is to decide about what they have not seen.
+func (d *Desk) Sent(ctx context.Context, j *jobs.Job) error {
+	var ids []string
+	failed, repeated := j.Aside != "", false
+	for _, p := range j.Parts {
+		ids = append(ids, p.ID)
+		failed = failed || p.State == jobs.PartFailed
+		repeated = repeated || p.Repeat
+	}
+	if j.Aside != "" {
+		ids = nil // what stands there says that the card is not shown
+	}
+	kept, err := d.change(ctx, j.Card, func(kept *Kept) chats.Kind {
+		now, lead := d.render(j, kept)
+		kept.IDs = ids[min(lead, len(ids)):]
+		kept.Chat, kept.Twice = j.Address().Chat, repeated
+		if slices.EqualFunc(now, j.Parts, sameParts) {
+			return unseen
+		}
+		return edited // it changed while it was on its way
+	})
+	if err != nil || kept == nil || !failed || !kept.Open() {
+		return err
+	}
+	return d.lapse(ctx, kept, Unseen)
+}
+
+func sameParts(a, b jobs.SentPart) bool {
+	return a.Text == b.Text && a.Plain == b.Plain && slices.EqualFunc(a.Buttons, b.Buttons, slices.Equal)
+}
+
+// Show has an open card show something else.
+func (d *Desk) Show(ctx context.Context, token string, result Result) error {
+	_, err := d.change(ctx, token, func(kept *Kept) chats.Kind {
+		if kept.Open() && kept.take(result) {
+			return edited
+		}
+		return unseen
+	})
+	return err
+}
+
+// Void closes a card whose question is over, with a line that says why.
+func (d *Desk) Void(ctx context.Context, token, note string) error {
+	_, err := d.change(ctx, token, func(kept *Kept) chats.Kind {
+		if !kept.Open() {
+			return unseen
+		}
+		kept.Text += "\n\n" + note
+		kept.end(d.cfg.Now(), Void)
+		return edited
+	})
+	return err
+}
+
+// Move shows the open cards of a chat that moves in the new one. Those that were not sent
+// yet are sent there anyway.
+func (d *Desk) Move(ctx context.Context, from, to chats.Chat) error {
+	for kept, err := range d.all(ctx) {
+		if jobs.IsDamaged(err) || err == nil && (!kept.Open() || kept.Chat.Platform != from.Platform || kept.Chat.ID != from.ID && kept.Chat.ID != to.ID) {
+			continue
+		}
+		if err == nil {
+			_, err = d.change(ctx, kept.Token, func(kept *Kept) chats.Kind {
+				if !kept.Open() || kept.Chat.ID != from.ID || len(kept.IDs) == 0 {
+					return unseen
+				}
+				kept.Chat.ID, kept.IDs = to.ID, nil
+				return posted
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change changes a card, however often others change it meanwhile, and returns it as it
+// then is; nil where there is none. The change says how it gets into the chat.
+func (d *Desk) change(ctx context.Context, token string, change func(*Kept) chats.Kind) (*Kept, error) {
+	for {
+		kept, err := d.Get(ctx, token)
+		if kept == nil || err != nil {
+			return nil, err
+		}
+		if err = d.save(ctx, kept, change(kept)); !errors.Is(err, storage.ErrConflict) {
+			return kept, err
+		}
+	}
+}
+
+// save writes a card that was read and changed, and with it the job that shows the change.
+// A card that is still on its way needs none: [Desk.Sent] looks what it should show.
+func (d *Desk) save(ctx context.Context, kept *Kept, show chats.Kind) error {
+	var j *jobs.Job
+	if show != unseen {
+		kept.Version++
+	}
+	if show == posted || show == edited && len(kept.IDs) > 0 {
+		j = d.job(kept, d.message(kept, show))
+	}
+	if err := d.put(ctx, kept, j); err != nil {
+		return err
+	}
+	return d.settled(ctx, kept)
+}
+
+// settled does what follows from a change that is on disk. It bears repeating.
+func (d *Desk) settled(ctx context.Context, kept *Kept) error {
+	if !kept.Open() {
+		d.forget(kept.Token)
+		d.cfg.Over(kept)
+	}
+	shows := edited
+	if len(kept.IDs) == 0 {
+		shows = posted
+	}
+	return d.cfg.Jobs.Adopt(ctx, jobs.KeyOf(d.message(kept, shows)))
+}

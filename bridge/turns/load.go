@@ -1,0 +1,65 @@
+package turns
+
+import (
+	"context"
+	"slices"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/toolgroups"
+)
+
+// Load puts a call of load_tool_group and its result into the conversation of a job, as if
+// the model had made it, in one write; a group that is loaded already changes nothing. It
+// returns why it could not be loaded.
+func (t *Runner) Load(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (refused string, err error) {
+	h, err := t.Cache.Take(ctx, scope.Session)
+	if err != nil {
+		return "", err
+	}
+	defer func() { t.Cache.Give(h, err) }()
+	round, loaded, err := t.Round(ctx, scope)
+	if err != nil || slices.Contains(loaded, j.Message.Text) {
+		return "", err
+	}
+	messages, fault := agent.LoadByHand(ctx, round, scope, j.Message.Text)
+	if fault != nil {
+		return fault.Message, nil
+	}
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
+			return "", err
+		}
+	}
+	for i := range messages {
+		messages[i].Time = t.cfg.Now()
+	}
+	if !j.Message.Direct {
+		messages[0].Sender = j.Message.UserName
+	}
+	return "", h.Append(context.WithoutCancel(ctx), messages...)
+}
+
+// Round is what the next request of a conversation would offer, and the groups that it has
+// loaded.
+func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups.Round, []string, error) {
+	loaded, err := sessions.LoadedGroups(ctx, t.cfg.Store, scope.Session)
+	if err != nil {
+		return nil, nil, err
+	}
+	return toolgroups.NewSet(t.cfg.Tools, loaded).Route(t.cfg.Router, toolgroups.Facts{
+		Scope: scope, Recorded: t.recordedRouting(ctx, scope.Session),
+	}), loaded, nil
+}
+
+// recordedRouting is the mode that the newest reply of a conversation was made in; empty
+// where it has none.
+func (t *Runner) recordedRouting(ctx context.Context, log string) string {
+	for m, err := range sessions.RecentMessages(ctx, t.cfg.Store, log) {
+		if err == nil && (m.Routing != "" || m.Usage != nil) {
+			return m.Routing // as the agent reads it
+		}
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+package turns
+
+import (
+	"context"
+	"errors"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+)
+
+// mendHistory sets aside what was skipped in the conversation of a job. A turn that has
+// begun is not gone on with then: what it has done may stand in what is lost.
+func (t *Runner) mendHistory(ctx context.Context, j *jobs.Job, h *sessions.History) (string, bool, error) {
+	lost := false
+	for _, d := range h.Damaged {
+		now, err := t.cfg.House.Mend(ctx, d, j.Message.Chat)
+		if err != nil {
+			return "", false, err
+		}
+		lost = lost || now
+	}
+	h.Damaged = nil
+	if !lost || !j.Found && !j.Begun {
+		return "", false, nil
+	}
+	notes := agent.Stop(h.View())
+	for i := range notes {
+		notes[i].Time = t.cfg.Now()
+	}
+	if err := h.Append(ctx, notes...); err != nil {
+		return "", false, err
+	}
+	return t.Failed(j, errors.New("a record of this turn does not decode")), true, nil
+}
+
+// awake returns nil where there is something to do for a job: it does not wait for an
+// approval, or has one. From then on a restart that finds it counts again.
+func (t *Runner) awake(ctx context.Context, j *jobs.Job) error {
+	if j.State != jobs.StateWaiting {
+		return nil
+	}
+	j.Counted = true
+	moved, err := t.cfg.House.Decided(ctx, j.Undecided())
+	if err != nil {
+		return err
+	}
+	if !moved {
+		return agent.ErrSuspended
+	}
+	j.State = jobs.StateOpen
+	if err := t.cfg.Jobs.Save(ctx, j); err != nil {
+		j.State = jobs.StateWaiting
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// Package turns answers messages: it shows the agent a conversation, and stores each message
+// of a turn before the agent acts on it.
+package turns
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"log/slog"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Defaults of [Settings].
+const (
+	DefaultWindowTokens = 96_000
+	DefaultTimeout      = 15 * time.Minute
+)
+
+// Agent answers turns. *[agent.Agent] is one.
+type Agent interface {
+	// Run yields each message that becomes part of the conversation before it acts on
+	// it; an error is yielded alone and last.
+	Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error]
+}
+
+// Persona is what a turn is answered with.
+type Persona struct {
+	// Prompt is the static part of the system prompt; Tail stands behind it.
+	Prompt, Tail string
+	// Model answers; nil means the agent's own.
+	Model agent.Model
+	// Temperature and MaxRounds are those of [agent.Turn].
+	Temperature *float64
+	MaxRounds   int
+}
+
+// Settings say how messages are answered.
+type Settings struct {
+	// Agent answers.
+	Agent Agent
+	// Tools returns the present registry.
+	Tools func() *toolgroups.Registry
+	// Router decides which tools stand in the tools array of a request. Nil means the
+	// core and the groups that the conversation has loaded.
+	Router toolgroups.Router
+	// Persona says what a turn is answered with. It is asked at the beginning of each
+	// turn. Nil means the zero value for all.
+	Persona func(ctx context.Context, scope toolgroups.Scope) (Persona, error)
+	// Recall, if not nil, finds what the memory has about a message, beyond what the
+	// persona shows; it is stored with the message. An error is logged and ignored.
+	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
+	// BeforeCompact, if not nil, is given the messages that a summary is about to stand
+	// for: the memory's chance to keep what it wants. It may be given them again after a
+	// crash, and what it cannot do does not stop the summary.
+	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
+	Observe func(chats.Chat, agent.Event)
+	// WindowTokens bounds the part of a conversation that is read for a turn, by the
+	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
+	WindowTokens int
+	// Timeout bounds one answer. 0 means [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Config is what a turner is made of.
+type Config struct {
+	Settings
+	Store     storage.Store
+	Jobs      jobs.Store
+	Platforms map[string]chats.Platform
+	House     House
+	// Redact masks secrets in what goes out.
+	Redact func(string) string
+	// Spell writes commands in a text as people do on a platform.
+	Spell func(platform, text string) string
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// House is what a turn needs around it.
+type House struct {
+	// Scope says on whose behalf the tools of a turn run.
+	Scope func(*jobs.Job, sessions.Session) (toolgroups.Scope, error)
+	// Gate decides about the calls of a turn.
+	Gate func(*jobs.Job, *sessions.History) agent.Gate
+	// Decided reports whether one of the decisions is there that these cards ask for.
+	Decided func(ctx context.Context, cards []string) (bool, error)
+	// Refused answers a turn for which there is no budget; the notice says so.
+	Refused func(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
+	// Prepare makes the parts of an answer and its files: their record goes to disk with
+	// the answer.
+	Prepare func(j *jobs.Job, answer string, files []toolgroups.File)
+	// Mend sets a damaged record aside, and reports whether that was done now.
+	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
+	// AwaitTurn waits until a job may have the agent again.
+	AwaitTurn func(ctx context.Context, j *jobs.Job)
+}
+
+// Runner answers messages.
+type Runner struct {
+	cfg   Config
+	Cache *sessions.Cache
+}
+
+// New returns a runner that is ready.
+func New(cfg Config) *Runner {
+	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	return &Runner{cfg: cfg, Cache: sessions.NewCache(cfg.Store, cfg.WindowTokens)}
+}
