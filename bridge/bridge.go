@@ -160,7 +160,9 @@ type Bridge struct {
 
 // New checks the configuration and returns a bridge that is ready to run.
 func New(cfg Config) (*Bridge, error) {
-	switch {
+	switch err := cfg.Access.Validate(); {
+	case err != nil:
+		return nil, err
 	case cfg.Store == nil || cfg.Turns.Agent == nil || cfg.Turns.Tools == nil:
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
@@ -184,15 +186,10 @@ func New(cfg Config) (*Bridge, error) {
 	b.lanes = lanes.New(lanes.Config{Place: b.place, Run: b.carry, Holds: b.holds, MaxTurns: cfg.Limits.MaxTurns})
 	handlers := make(map[string]cards.Handler)
 	b.desk = b.newDesk(handlers)
-	var err error
-	b.people, err = people.New(people.Config{
-		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
-		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
+	b.people = people.New(people.Config{
+		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Cards: b.desk, Log: b.log, Now: cfg.Now,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
-	if err != nil {
-		return nil, err
-	}
 	b.gate = approval.New(approval.Config{
 		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
 		Lane: func(j *jobs.Job) chats.Chat { return b.place(j).Lane },
@@ -201,7 +198,7 @@ func New(cfg Config) (*Bridge, error) {
 		Settings: cfg.Turns,
 		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.spelled, Log: b.log, Now: cfg.Now,
 		House: turns.House{
-			Scope: b.scope, Gate: b.permitted, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Gate: b.gate.Of, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.mend(ctx, d, chat, "")
 			},

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/sessions"
 )
 
 // newDesk makes the desk of the cards. The handlers are filled in by those who have them.
@@ -54,12 +52,6 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 		b.closeLater(j, jobs.StateDone)
 		return nil
 	}
-}
-
-// permitted decides about the calls of a turn: whether its user may still make them, then
-// whether somebody has to approve them.
-func (b *Bridge) permitted(j *jobs.Job, h *sessions.History) agent.Gate {
-	return b.gate.Of(j, h, b.permit(j.Message))
 }
 
 // deskJobs carries the jobs of cards.

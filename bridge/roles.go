@@ -1,10 +1,8 @@
 package bridge
 
 import (
-	"context"
 	"errors"
 
-	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/toolgroups"
@@ -28,15 +26,4 @@ func (b *Bridge) barred(j *jobs.Job) bool {
 	}
 	b.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.By())
 	return true
-}
-
-// permit is the gate of a turn: a tool runs only while the sender may still use it,
-// whatever they could do when the turn began.
-func (b *Bridge) permit(m chats.Message) agent.Gate {
-	return func(_ context.Context, _ toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-		if role := b.role(m); role == toolgroups.RoleStranger || role < tool.Role {
-			return agent.Decision{Verdict: agent.Deny, Reason: "the user may not use this tool any more"}, nil
-		}
-		return agent.Decision{Verdict: agent.Allow}, nil
-	}
 }

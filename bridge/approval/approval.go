@@ -91,15 +91,18 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// Of returns what decides about the calls of a turn: first permit, whether its user may
-// still make them, then whether somebody has to approve them.
-func (g *Gate) Of(j *jobs.Job, h *sessions.History, permit agent.Gate) agent.Gate {
+// Of returns what decides about the calls of a turn: first whether its user may make them
+// now, whatever they could do when the turn began, then whether somebody has to approve them.
+func (g *Gate) Of(j *jobs.Job, h *sessions.History) agent.Gate {
 	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-		d, err := permit(ctx, call, tool)
-		if err == nil && d.Verdict == agent.Allow && g.cfg.Policy != nil {
-			d, err = g.decide(ctx, j, h, call, tool)
+		role := g.cfg.Role(j.By())
+		switch {
+		case role == toolgroups.RoleStranger || role < tool.Role:
+			return deny("the user may not use this tool any more")
+		case g.cfg.Policy == nil:
+			return agent.Decision{}, nil
 		}
-		return d, err
+		return g.decide(ctx, j, h, call, tool)
 	}
 }
 

@@ -52,7 +52,7 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 	switch {
 	case verb == "":
 		text, choices := d.list(role)
-		return d.cfg.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
+		return d.cfg.Cards.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
@@ -154,7 +154,7 @@ func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user st
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	if one.Standing == hasAsked {
-		if err := d.cfg.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
+		if err := d.cfg.Cards.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
 	} else {

@@ -11,7 +11,6 @@ import (
 
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -20,24 +19,16 @@ import (
 type Config struct {
 	// Store keeps the people and the claim.
 	Store storage.KV
-	// Access is what the settings say; people who are let in from a chat come on top.
+	// Access is what the settings say; it has to be valid.
 	Access Access
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform
-	// Post sends a card, once for each key, and returns the token of the card under that
-	// key. It returns [cards.ErrNoButtons] or [jobs.ErrInvalid] for a chat that can never
-	// show it.
-	Post func(ctx context.Context, key string, to chats.Chat, card cards.Card) (token string, err error)
-	// Void ends an open card with a note that says why.
-	Void func(ctx context.Context, token, note string) error
-	// Answer answers a command with a card and returns what the command returns.
-	Answer func(ctx context.Context, j *jobs.Job, card cards.Card) (string, error)
+	// Cards asks the owner, and shows the list of people.
+	Cards *cards.Desk
 	// Expel ends what runs for a removed user, platform:id.
 	Expel func(user string)
-	// Logger takes the log.
-	Logger *slog.Logger
-	// Now is the clock.
-	Now func() time.Time
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // Desk is where people ask to be let in, and where they are let in and removed. Its methods
@@ -51,16 +42,13 @@ type Desk struct {
 	changing sync.Mutex
 }
 
-// New checks the settings and returns a desk. It knows them alone until [Desk.Load].
-func New(cfg Config) (*Desk, error) {
-	if err := cfg.Access.Validate(); err != nil {
-		return nil, err
-	}
+// New returns a desk. Until [Desk.Load] it knows the settings alone.
+func New(cfg Config) *Desk {
 	return &Desk{
-		cfg: cfg, log: cfg.Logger,
+		cfg: cfg, log: cfg.Log,
 		register:  register{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[note]time.Time)},
-	}, nil
+	}
 }
 
 // Load reads the people who were let in before. A record that cannot be read lets nobody in.

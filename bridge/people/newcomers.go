@@ -76,7 +76,7 @@ func (d *Desk) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
 		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
-		if err := d.cfg.Void(ctx, oldest.Card, note); err != nil {
+		if err := d.cfg.Cards.Void(ctx, oldest.Card, note); err != nil {
 			return err
 		}
 		if err := d.register.remove(ctx, oldest.User); err != nil {
@@ -96,7 +96,7 @@ func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
-	token, err := d.cfg.Post(ctx, admitKey(one), owner.Chat, cards.Card{
+	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, cards.Card{
 		Kind: cardAdmit, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]cards.Choice{{
@@ -164,7 +164,7 @@ func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) er
 	if one.Card == "" {
 		return nil
 	}
-	_, err := d.cfg.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
+	_, err := d.cfg.Cards.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
 	if errors.Is(err, jobs.ErrInvalid) {
 		return nil // nobody is there to be told
 	}
