@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/people"
+	"oneclaw/internal/cache"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -20,19 +25,40 @@ import (
 // engine joins them into few disk writes.
 const acceptWrites = 128
 
-// Accept implements [Inbox]. It waits until Run has found what a former run left open.
-func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
-	select {
-	case <-b.resumed:
-	case <-ctx.Done():
-		return fmt.Errorf("accept: %w", context.Cause(ctx))
-	}
+// intake takes what platforms deliver: it decides what becomes of each message, and puts
+// it on disk.
+type intake struct {
+	jobs      jobs.Store
+	lanes     *lanes.Lanes
+	kinds     *kinds
+	stops     *stops
+	keeper    *keeper
+	people    *people.Desk
+	desk      *cards.Desk
+	platforms map[string]chats.Platform
+	limits    Limits
+	measure   jobs.Meter
+	// hint tells somebody whose message waits for a decision.
+	hint func(context.Context, *lanes.Lane, *jobs.Job)
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu   sync.Mutex
+	last int64 // the newest number
+	// late are the chats that were told that their messages waited, and when; full whom
+	// was told that too much waits.
+	late *cache.Cache[chats.Chat, time.Time]
+	full *cache.Cache[string, time.Time]
+}
+
+// accept takes messages that a platform delivers.
+func (in *intake) accept(ctx context.Context, messages ...chats.Message) error {
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
-		if err := b.check(m); err != nil {
+		if err := in.check(m); err != nil {
 			// Giving it again would not help, and it must not block the ones behind it.
-			b.log.Error("message dropped", "err", err)
+			in.log.Error("message dropped", "err", err)
 			continue
 		}
 		if byChat[m.Chat] == nil {
@@ -43,14 +69,14 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	var group errgroup.Group
 	group.SetLimit(acceptWrites)
 	for _, chat := range places {
-		group.Go(func() error { return b.acceptChat(ctx, chat, byChat[chat]) })
+		group.Go(func() error { return in.acceptChat(ctx, chat, byChat[chat]) })
 	}
 	return group.Wait()
 }
 
 // check refuses what no platform should hand over.
-func (b *Bridge) check(m chats.Message) error {
-	if b.platforms[m.Chat.Platform] == nil {
+func (in *intake) check(m chats.Message) error {
+	if in.platforms[m.Chat.Platform] == nil {
 		return fmt.Errorf("%w: no platform is named %q", jobs.ErrInvalid, m.Chat.Platform)
 	}
 	for _, id := range []string{m.Chat.ID, m.ID, m.User} {
@@ -62,120 +88,126 @@ func (b *Bridge) check(m chats.Message) error {
 }
 
 // acceptChat takes messages of one chat, in order.
-func (b *Bridge) acceptChat(ctx context.Context, chat chats.Chat, messages []chats.Message) error {
-	l := b.lanes.Of(chat)
-	defer b.lanes.Leave(l)
+func (in *intake) acceptChat(ctx context.Context, chat chats.Chat, messages []chats.Message) error {
+	l := in.lanes.Of(chat)
+	defer in.lanes.Leave(l)
 	l.Accepting.Lock()
 	defer l.Accepting.Unlock()
 	for _, m := range messages {
-		if err := b.acceptOne(ctx, l, m); err != nil {
+		if err := in.acceptOne(ctx, l, m); err != nil {
 			return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 		}
 	}
 	return nil
 }
 
-func (b *Bridge) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) error {
+func (in *intake) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) error {
 	if m.Kind == chats.KindEdit {
-		return b.amend(ctx, l, m)
+		return in.amend(ctx, l, m)
 	}
 	m = people.AsClaim(m) // a code is nothing for the model
-	j := &jobs.Job{Message: m, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
-	if b.kind(j).press {
-		beside := b.laneOf(j)
-		defer b.lanes.Leave(beside)
-		if !b.desk.Takes(m, beside.Deciding() >= b.cfg.Limits.MaxWaiting) {
+	j := in.job(m)
+	if in.kinds.of(j).press {
+		beside := in.lanes.Of(in.kinds.place(j).Lane)
+		defer in.lanes.Leave(beside)
+		if !in.desk.Takes(m, beside.Deciding() >= in.limits.MaxWaiting) {
 			return nil
 		}
-		return b.enqueue(ctx, j)
+		return in.enqueue(ctx, j)
 	}
-	if b.role(m) == toolgroups.RoleStranger {
-		heard, err := b.people.Hear(ctx, j)
+	if in.people.Role(m.By()) == toolgroups.RoleStranger {
+		heard, err := in.people.Hear(ctx, j)
 		if !heard || err != nil {
 			return err
 		}
-		if err = b.enqueue(ctx, j); err != nil {
-			b.people.Forget(m)
+		if err = in.enqueue(ctx, j); err != nil {
+			in.people.Forget(m)
 		}
 		return err
 	}
-	if refused, err := b.refuses(ctx, l, j); refused || err != nil {
+	if refused, err := in.refuses(ctx, l, j); refused || err != nil {
 		return err
 	}
-	j.Waited = b.waited(m)
-	err := b.enqueue(ctx, j)
+	j.Waited = in.waited(m)
+	err := in.enqueue(ctx, j)
 	if err == nil {
-		b.hint(ctx, l, j)
+		in.hint(ctx, l, j)
 	}
 	return err
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
-func (b *Bridge) enqueue(ctx context.Context, j *jobs.Job) error {
-	added, err := b.jobs.Add(ctx, j)
+func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
+	added, err := in.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// Giving it again would not help: it is answered without what it says.
-		b.log.Error("message is too large", "job", j.Key(), "err", err)
+		in.log.Error("message is too large", "job", j.Key(), "err", err)
 		j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
 		j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
-		added, err = b.jobs.Add(ctx, j)
+		added, err = in.jobs.Add(ctx, j)
 	}
 	if !added {
-		b.lanes.GiveRoom(j)
+		in.lanes.GiveRoom(j)
 	}
 	if errors.Is(err, storage.ErrInvalid) {
-		b.log.Error("message dropped", "err", err)
+		in.log.Error("message dropped", "err", err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if !added {
-		err := b.adopt(ctx, j.Key())
+		err := in.adopt(ctx, j.Key())
 		if d, is := errors.AsType[*jobs.DamagedError](err); is {
 			// The platform has given the message again.
-			if _, err := b.mend(ctx, d, chats.Chat{}, ""); err != nil {
+			if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
 				return err
 			}
-			return b.enqueue(ctx, j)
+			return in.enqueue(ctx, j)
 		}
 		return err
 	}
-	b.cfg.Measure.Count(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+	in.measure.Count(j.Message.Chat.Platform, jobs.MeasuredAccepted)
 	if j.Waited > 0 {
-		b.tell(j.Message.Chat)
+		in.late.Put(j.Message.Chat, in.now(), cache.Forever)
 	}
-	b.stopNow(j)
-	b.lanes.Queue(j)
+	in.stops.now(j)
+	in.lanes.Queue(j)
 	return nil
 }
 
 // adopt queues a known job that nobody works on: its first write reported an error and
 // had happened all the same.
-func (b *Bridge) adopt(ctx context.Context, key string) error {
-	if b.lanes.Has(key) {
+func (in *intake) adopt(ctx context.Context, key string) error {
+	if in.lanes.Has(key) {
 		return nil
 	}
-	j, err := b.jobs.Load(ctx, key)
+	j, err := in.jobs.Load(ctx, key)
 	if j != nil {
-		b.stopNow(j)
-		b.lanes.Queue(j)
+		in.stops.now(j)
+		in.lanes.Queue(j)
 	}
 	return err
 }
 
-// nextSeq grows across restarts, because it follows the clock where it can.
-func (b *Bridge) nextSeq() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lastSeq = max(b.lastSeq+1, b.cfg.Now().UnixNano())
-	return b.lastSeq
+// number numbers a job. Numbers grow across restarts, because they follow the clock where
+// they can.
+func (in *intake) number() int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.last = max(in.last+1, in.now().UnixNano())
+	return in.last
+}
+
+// job makes the job of a message.
+func (in *intake) job(m chats.Message) *jobs.Job {
+	return &jobs.Job{Message: m, Seq: in.number(), State: jobs.StateOpen, Accepted: in.now()}
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
-func (b *Bridge) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) error {
+func (in *intake) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) error {
 	j, edited := l.Waiting(func(j *jobs.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
@@ -185,10 +217,10 @@ func (b *Bridge) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) e
 		return nil
 	}
 	edited.Message.Text = edit.Text
-	err := b.jobs.Put(ctx, &edited, edited.Rev)
+	err := in.jobs.Put(ctx, &edited, edited.Rev)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
-		known, err := b.jobs.Load(ctx, edited.Key())
+		known, err := in.jobs.Load(ctx, edited.Key())
 		if jobs.IsDamaged(err) {
 			return nil // its own turn meets that
 		}
@@ -197,7 +229,7 @@ func (b *Bridge) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) e
 		}
 		edited.Rev = known.Rev
 	} else if errors.Is(err, storage.ErrInvalid) {
-		b.log.Error("edit dropped", "job", edited.Key(), "err", err)
+		in.log.Error("edit dropped", "job", edited.Key(), "err", err)
 		return nil
 	} else if err != nil {
 		return err

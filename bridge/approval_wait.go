@@ -11,49 +11,49 @@ import (
 
 // suspend puts on disk that a job waits for a decision. Its lane is held for it, without
 // a goroutine.
-func (b *Bridge) suspend(j *jobs.Job) error {
+func (c *carrier) suspend(j *jobs.Job) error {
 	j.State = jobs.StateWaiting
-	err := b.saveAlways(j)
+	err := c.jobs.SaveAlways(c.lanes.Work(), j)
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen
-		b.log.Error("a turn that waits for an approval can not be stored, trying again", "job", j.Key(), "err", err)
+		c.log.Error("a turn that waits for an approval can not be stored, trying again", "job", j.Key(), "err", err)
 	}
 	return err
 }
 
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
-func (b *Bridge) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
-	ctx, cancel := context.WithTimeout(b.lanes.Work(), jobs.StoreTimeout)
+func (c *carrier) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
+	ctx, cancel := context.WithTimeout(c.lanes.Work(), jobs.WriteTimeout)
 	defer cancel()
-	if moved, err := b.gate.Decided(ctx, h.Cards); moved || err != nil {
-		b.lanes.Free(l.Chat, h.Key())
+	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
+		c.lanes.Free(l.Chat, h.Key())
 	} else if next != nil {
-		b.hint(ctx, l, next)
+		c.hint(ctx, l, next)
 	}
 }
 
 // release lets the turn go on that waits for a card, which is over.
-func (b *Bridge) release(kept *cards.Kept) {
+func (c *carrier) release(kept *cards.Kept) {
 	if job, lane, ok := approval.TurnOf(kept); ok {
-		b.lanes.Free(lane, job)
+		c.lanes.Free(lane, job)
 	}
 }
 
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
-func (b *Bridge) hint(ctx context.Context, l *lanes.Lane, j *jobs.Job) {
-	held, k := l.Held(), b.kind(j)
+func (c *carrier) hint(ctx context.Context, l *lanes.Lane, j *jobs.Job) {
+	held, k := l.Held(), c.kinds.of(j)
 	if held == nil || !held.Before(j) || len(held.Cards) == 0 || // its own turn may wait already
 		!k.turn || k.lane != "" {
 		return
 	}
-	err := b.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, cards.Card{
+	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, cards.Card{
 		ReplyTo: j.Message.ID,
 		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
 	})
 	if err != nil {
-		b.log.Warn("nobody could be told that a message waits for an approval", "job", j.Key(), "err", err)
+		c.log.Warn("nobody could be told that a message waits for an approval", "job", j.Key(), "err", err)
 	}
 }

@@ -3,8 +3,6 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,13 +72,13 @@ func (b *Bridge) commandTable() []jobs.Command {
 	}
 	table := []jobs.Command{
 		own("help", "What I can do and which commands there are", help),
-		own("clear", "Close this conversation and unload its tools; I can still find it when I search", clearChat),
-		own("new", "Begin a new conversation; does the same as clear", clearChat),
-		own(stopName, "Stop what I am doing and drop waiting messages", stop),
+		{CommandInfo: chats.CommandInfo{Name: "clear", Description: "Close this conversation and unload its tools; I can still find it when I search"}, Run: b.stops.clear},
+		{CommandInfo: chats.CommandInfo{Name: "new", Description: "Begin a new conversation; does the same as clear"}, Run: b.stops.clear},
+		{CommandInfo: chats.CommandInfo{Name: stopName, Description: "Stop what I am doing and drop waiting messages"}, Run: b.stops.stop},
 		own("status", "What is going on in this chat", status),
 		{CommandInfo: chats.CommandInfo{Name: "tools", Description: "Tool groups, and which are loaded here"}, Run: b.panel.Command},
 		{CommandInfo: chats.CommandInfo{Name: "why", Description: "What became of the last message here, and why"}, Run: why.Explainer{
-			Store: b.store, Explains: func(j *jobs.Job) bool { return b.kind(j).explained }, Admin: b.isAdmin,
+			Store: b.store, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin,
 			Answering: func(chat chats.Chat, key string) bool {
 				l := b.lanes.Of(chat)
 				defer b.lanes.Leave(l)
@@ -97,39 +95,6 @@ func (b *Bridge) commandTable() []jobs.Command {
 	return table
 }
 
-func (b *Bridge) commandInfos() []chats.CommandInfo {
-	var infos []chats.CommandInfo
-	for _, c := range b.commands {
-		if !c.Hidden {
-			infos = append(infos, c.CommandInfo)
-		}
-	}
-	return infos
-}
-
-var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
-
-// commandOf returns the command of a job. A job with a notice has none, and neither
-// has a text that only looks like one.
-func (b *Bridge) commandOf(j *jobs.Job) (jobs.Command, string, bool) {
-	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
-	if match == nil || j.Notice != "" || j.Message.Kind != chats.KindText {
-		return jobs.Command{}, "", false
-	}
-	i := slices.IndexFunc(b.commands, func(c jobs.Command) bool { return c.Name == match[1] })
-	if i < 0 {
-		return jobs.Command{}, "", false
-	}
-	return b.commands[i], match[2], true
-}
-
-// runCommand answers a command.
-func (b *Bridge) runCommand(ctx context.Context, j *jobs.Job) (string, error) {
-	c, args, _ := b.commandOf(j)
-	text, err := c.Run(ctx, j, args)
-	return b.spelled(j.Message.Chat.Platform, text), err
-}
-
 func help(_ context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
@@ -137,90 +102,14 @@ func help(_ context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	if !j.Message.Direct {
 		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
 	}
-	for _, c := range b.commandInfos() {
+	for _, c := range b.commands.infos() {
 		fmt.Fprintf(&text, "- /%s – %s\n", c.Name, c.Description)
 	}
 	return text.String(), nil
 }
 
-const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
-	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
-
-func clearChat(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
-	if !b.mayClear(ctx, j.Message) {
-		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
-	}
-	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
-	if err != nil {
-		return "", err
-	}
-	l := b.laneOf(j)
-	defer b.lanes.Leave(l)
-	// A message that waits or is being answered may write its question to the log between
-	// the look below and its end.
-	empty := !l.Pending(session.ClearedAt, j.Seq)
-	// A record that can not be read is one more reason to begin anew.
-	for _, err := range sessions.Read(ctx, b.store, session.Log(), storage.Query{Limit: 1}) {
-		if err != nil {
-			b.log.Warn("cleared a conversation that can not be read", "log", session.Log(), "err", err)
-		}
-		empty = false
-	}
-	// First the new session, then the end of what belongs to the old one: a crash in
-	// between leaves jobs that are older than the session, and those are closed.
-	if _, err := session.Clear(ctx, b.store, j.Seq, empty); err != nil {
-		return "", err
-	}
-	interrupted, waiting := b.lanes.Interrupt(l, j.Seq, sessions.ErrCleared)
-	b.settleAll(waiting, jobs.StateCleared)
-	return clearedText + ended(interrupted, len(waiting)), nil
-}
-
 // isAdmin reports whether a message is of an administrator.
 func (b *Bridge) isAdmin(m chats.Message) bool { return b.role(m) >= toolgroups.RoleAdmin }
-
-// mayClear reports whether the sender may clear the chat of a message: in a direct
-// chat its user; in a shared one configured admins, whoever began the thread, and
-// those the platform calls administrators.
-func (b *Bridge) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || b.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
-		return true
-	}
-	admins, ok := b.platforms[m.Chat.Platform].(chats.Administrators)
-	if !ok {
-		return false
-	}
-	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
-	if err != nil {
-		b.log.Warn("administrators cannot be asked for", "chat", m.Chat.String(), "err", err)
-	}
-	return is && err == nil
-}
-
-// settleAll closes jobs that were taken out of their queue, later where that fails now.
-func (b *Bridge) settleAll(jobs []*jobs.Job, state jobs.State) {
-	for _, j := range jobs {
-		if b.settle(j, state) != nil {
-			b.closeLater(j, state)
-		}
-	}
-}
-
-// ended says what a command has cut short.
-func ended(running bool, waiting int) string {
-	var text string
-	if running {
-		text += " I stopped what I was doing."
-	}
-	switch waiting {
-	case 0:
-	case 1:
-		text += " One waiting message was dropped."
-	default:
-		text += fmt.Sprintf(" %d waiting messages were dropped.", waiting)
-	}
-	return text
-}
 
 func status(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
@@ -235,7 +124,7 @@ func status(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	l := b.laneOf(j)
+	l := b.lanes.Of(j.Message.Chat)
 	defer b.lanes.Leave(l)
 	waiting, running := l.Load()
 	state := "I am idle here."

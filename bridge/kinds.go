@@ -15,8 +15,10 @@ type kind struct {
 	lane string
 	// beside: it waits for no message, and messages wait for it.
 	beside bool
-	// turn: the agent answers it. command: the bridge does. press: who pressed waits.
-	turn, command, press bool
+	// turn: the agent answers it. press: who pressed waits.
+	turn, press bool
+	// fixed: it stays where it is when its chat moves.
+	fixed bool
 	// lasting: no /clear and no /stop ends it.
 	lasting bool
 	// open: it is carried out whoever asked for it.
@@ -33,65 +35,62 @@ type kind struct {
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
 // its answer is known already, a notice.
 type kinds struct {
+	commands                       *commands
 	message, command, open, notice kind
-	others                         map[chats.Kind]kind
+	others                         map[chats.Kind]*kind
 }
 
-func (b *Bridge) kindTable() kinds {
+// fillKinds makes the rows.
+func (b *Bridge) fillKinds() {
 	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
-	command := kind{beside: true, command: true, lasting: true, answer: b.runCommand}
-	open := command
-	open.open = true
 	task := turn
 	task.lane, task.closing = "/task", b.closeTask
+	command := kind{beside: true, lasting: true, answer: b.commands.run}
+	open := command
+	open.open = true
 	card := kind{lane: "/card", lasting: true, open: true}
-	refresh := card
+	refresh, press := card, card
 	refresh.run = b.cardStep(b.desk.Refresh)
-	press := card
 	press.beside, press.press, press.run = true, true, b.cardStep(b.desk.Press)
-	return kinds{
-		message: turn, command: command, open: open,
-		notice: kind{open: true, explained: true, answer: b.notice, closing: b.gate.Void},
-		others: map[chats.Kind]kind{
-			jobs.KindTask:    task,
-			jobs.KindLoad:    {run: b.attemptLoad},
-			jobs.KindMove:    {lane: "/move", beside: true, lasting: true, open: true, run: b.attemptMove},
-			jobs.KindCard:    card,
-			jobs.KindRefresh: refresh,
-			jobs.KindExpire:  refresh,
-			chats.KindPress:  press,
-		},
+	move := kind{lane: "/move", beside: true, fixed: true, lasting: true, open: true, run: b.mover.run}
+	b.kinds.message, b.kinds.command, b.kinds.open = turn, command, open
+	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Void}
+	b.kinds.others = map[chats.Kind]*kind{
+		jobs.KindTask:    &task,
+		jobs.KindLoad:    {run: b.attemptLoad},
+		jobs.KindMove:    &move,
+		jobs.KindCard:    &card,
+		jobs.KindRefresh: &refresh,
+		jobs.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
+		chats.KindPress:  &press,
 	}
 }
 
-// kind returns the row of a job.
-func (b *Bridge) kind(j *jobs.Job) *kind {
-	if k, ok := b.kinds.others[j.Message.Kind]; ok {
-		return &k
+// of returns the row of a job.
+func (t *kinds) of(j *jobs.Job) *kind {
+	if k, ok := t.others[j.Message.Kind]; ok {
+		return k
 	}
 	if j.Notice != "" {
-		return &b.kinds.notice
+		return &t.notice
 	}
-	c, _, ok := b.commandOf(j)
+	c, _, ok := t.commands.of(j)
 	switch {
 	case !ok:
-		return &b.kinds.message
+		return &t.message
 	case c.Open:
-		return &b.kinds.open
+		return &t.open
 	}
-	return &b.kinds.command
+	return &t.command
 }
 
 // place says where a job waits.
-func (b *Bridge) place(j *jobs.Job) lanes.Place {
-	k, m := b.kind(j), j.Message
+func (t *kinds) place(j *jobs.Job) lanes.Place {
+	k, m := t.of(j), j.Message
 	m.Chat.Thread += k.lane
 	return lanes.Place{
-		Lane: m.Chat, Beside: k.beside, Fixed: m.Kind == jobs.KindMove,
+		Lane: m.Chat, Beside: k.beside, Fixed: k.fixed,
 		Turn:   k.turn && j.Parts == nil && j.Notice == "",
 		Member: m.Kind == chats.KindText && !m.Direct,
 	}
 }
-
-// laneOf is the lane of a job.
-func (b *Bridge) laneOf(j *jobs.Job) *lanes.Lane { return b.lanes.Of(b.place(j).Lane) }

@@ -31,11 +31,12 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 		Chat: press.Place, ID: jobs.Hash(press.Token, press.Session, name), Kind: jobs.KindLoad, Direct: press.Direct, Text: name, Time: b.cfg.Now(),
 		User: strings.TrimPrefix(press.User, press.Place.Platform+":"), UserName: press.UserName,
 	}
-	if err := b.check(m); err != nil {
+	if err := b.intake.check(m); err != nil {
 		return cards.Result{}, err
 	}
-	j := &jobs.Job{Message: m, Card: press.Token, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
-	if err := b.enqueue(ctx, j); err != nil {
+	j := b.intake.job(m)
+	j.Card = press.Token
+	if err := b.intake.enqueue(ctx, j); err != nil {
 		return cards.Result{}, err
 	}
 	toast := "Loading " + panel.Label(group) + "."
@@ -73,5 +74,5 @@ func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	if err := b.desk.Show(ctx, j.Card, cards.Result{Text: card.Text, Choices: panel.KeepRows(card.Choices)}); err != nil {
 		return err
 	}
-	return b.settle(j, jobs.StateDone)
+	return b.carrier.settle(j, jobs.StateDone)
 }

@@ -153,7 +153,7 @@ func TestAPlatformWithoutFilesNamesThem(t *testing.T) {
 	r.cfg.Platforms = []chats.Platform{struct{ chats.Platform }{r.platform}}
 	r.restart()
 	r.accept(direct("1", "a.png\nb.pdf"))
-	want := []string{"done", "I can not send files here. They are in my workspace: a.png, b.pdf"}
+	want := []string{"done", "I cannot send files here. They are in my workspace: a.png, b.pdf"}
 	if diff := cmp.Diff(want, texts(r.platform.wait(t, 2))); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
 	}

@@ -39,45 +39,45 @@ const pruneInterval = time.Hour
 
 // prune removes what is too old until ctx ends. A clock that has just jumped is not
 // believed until the next time: what is removed because of it would be missed.
-func (b *Bridge) prune(ctx context.Context) {
+func (k *keeper) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	seen, jumped := b.cfg.Now().Round(0), false
+	seen, jumped := k.now().Round(0), false
 	for {
 		if jumped {
-			b.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
-		} else if err := b.pruneOnce(ctx); err != nil && ctx.Err() == nil {
-			b.log.Warn("what is too old could not be pruned", "err", err)
+			k.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
+		} else if err := k.pruneOnce(ctx); err != nil && ctx.Err() == nil {
+			k.log.Warn("what is too old could not be pruned", "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now := b.cfg.Now().Round(0)
+		now := k.now().Round(0)
 		jumped = (now.Sub(seen) - pruneInterval).Abs() > pruneInterval
 		seen = now
 	}
 }
 
 // pruneOnce goes on with the rest where one kind fails.
-func (b *Bridge) pruneOnce(ctx context.Context) error {
-	now := b.cfg.Now()
-	receipts, err := b.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error {
-		_, err := b.mend(ctx, d, chats.Chat{}, "")
+func (k *keeper) pruneOnce(ctx context.Context) error {
+	now := k.now()
+	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error {
+		_, err := k.mend(ctx, d, chats.Chat{}, "")
 		return err
 	})
-	tasks, tasksErr := b.pruneTasks(ctx, now.Add(-TaskAge))
+	tasks, tasksErr := k.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
-		b.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
+		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, b.desk.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, b.people.Prune(ctx), b.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge)), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.
-func (b *Bridge) pruneTasks(ctx context.Context, before time.Time) (int, error) {
+func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
-	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
+	for entry, err := range k.store.List(ctx, storage.Range{Prefix: sessions.ConversationPrefix}) {
 		if err != nil {
 			return removed, fmt.Errorf("list conversations: %w", err)
 		}
@@ -85,14 +85,14 @@ func (b *Bridge) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
 			continue
 		}
-		if b.lanes.Has(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})) {
+		if k.lanes.Has(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})) {
 			continue
 		}
 		// The record last: it is what finds the log again after a crash.
-		if err := b.store.Drop(ctx, c.Log()); err != nil {
+		if err := k.store.Drop(ctx, c.Log()); err != nil {
 			return removed, fmt.Errorf("remove %s: %w", c.Log(), err)
 		}
-		if err := b.store.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := k.store.Delete(ctx, entry.Key, storage.Any); err != nil {
 			return removed, fmt.Errorf("remove %s: %w", entry.Key, err)
 		}
 		removed++

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
 
@@ -20,12 +21,12 @@ func (b *Bridge) resume(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	slices.SortFunc(open, func(a, c *jobs.Job) int { return cmp.Compare(a.Seq, c.Seq) })
-	if b.lastSeq, err = b.newestSeq(ctx, open); err != nil {
+	if b.intake.last, err = b.newestSeq(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	for _, err := range broken {
 		if d, is := errors.AsType[*jobs.DamagedError](err); is {
-			if err := b.mendJob(ctx, d); err != nil {
+			if err := b.keeper.mendJob(ctx, d); err != nil {
 				return fmt.Errorf("resume: %w", err)
 			}
 		}
@@ -35,15 +36,15 @@ func (b *Bridge) resume(ctx context.Context) error {
 			b.lanes.Bar(endsOf(j))
 		}
 	}
-	if err := b.stopFound(ctx, open); err != nil {
+	if err := b.stops.found(ctx, open); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	for _, j := range open {
-		if late := b.waited(j.Message); late > 0 && j.State == jobs.StateOpen && j.Parts == nil && j.Notice == "" {
+		if late := b.intake.waited(j.Message); late > 0 && j.State == jobs.StateOpen && j.Parts == nil && j.Notice == "" {
 			j.Waited = late
-			b.tell(j.Message.Chat)
+			b.intake.late.Put(j.Message.Chat, b.cfg.Now(), cache.Forever)
 		}
-		b.stillHeld(j)
+		b.sender.Resume(j)
 		b.lanes.Queue(j)
 	}
 	if len(open) > 0 {

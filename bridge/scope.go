@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/workspace"
@@ -20,7 +21,7 @@ func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope,
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	return toolgroups.Scope{
-		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
+		User: m.By(), Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
 		Quota: b.cfg.Limits.WorkspaceQuota, Reserve: b.cfg.Limits.DiskReserve,
 	}, nil
@@ -45,10 +46,8 @@ func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scop
 // sent from now on, if the platform is in order: it is asked next.
 func (b *Bridge) prepare(j *jobs.Job, answer string, files []toolgroups.File) {
 	j.Files = files
-	j.Parts = b.partsOf(j, answer)
-	if len(j.Parts) > 0 && !b.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
-	}
+	j.Parts = b.sender.Parts(j, headed(j, answer))
+	b.sender.Begin(j)
 }
 
 // scopeOf is the scope of a job in the present conversation of its chat.
@@ -59,3 +58,6 @@ func (b *Bridge) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, er
 	}
 	return b.scope(j, session)
 }
+
+// role returns what the sender of a message may do now.
+func (b *Bridge) role(m chats.Message) toolgroups.Role { return b.people.Role(m.By()) }

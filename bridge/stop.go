@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
@@ -14,10 +16,24 @@ import (
 
 const stopName = "stop"
 
+// stops ends what runs and what waits: /stop for good, /clear with its conversation.
+type stops struct {
+	store     storage.Store
+	lanes     *lanes.Lanes
+	kinds     *kinds
+	platforms map[string]chats.Platform
+	// admin reports whether a message is of an administrator.
+	admin func(chats.Message) bool
+	// settle closes a job, later in the background.
+	settle func(*jobs.Job, jobs.State) error
+	later  func(*jobs.Job, jobs.State)
+	log    *slog.Logger
+}
+
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
-func stop(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
-	session, err := b.endOlder(ctx, j)
+func (s *stops) stop(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+	session, err := s.endOlder(ctx, j)
 	if err != nil {
 		return "", err
 	}
@@ -27,39 +43,39 @@ func stop(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error)
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-func (b *Bridge) isStop(j *jobs.Job) bool {
-	c, _, is := b.commandOf(j)
+func (s *stops) is(j *jobs.Job) bool {
+	c, _, is := s.kinds.commands.of(j)
 	return is && c.Name == stopName
 }
 
-// stopNow makes a /stop take effect that is on disk and not queued yet: its reply may have
+// now makes a /stop take effect that is on disk and not queued yet: its reply may have
 // to wait behind those to other commands.
-func (b *Bridge) stopNow(j *jobs.Job) {
-	if !b.isStop(j) {
+func (s *stops) now(j *jobs.Job) {
+	if !s.is(j) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.lanes.Work()), jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
-	if _, err := b.endOlder(ctx, j); err != nil {
-		b.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
+	if _, err := s.endOlder(ctx, j); err != nil {
+		s.log.Error("a /stop has no effect before its turn", "job", j.Key(), "err", err)
 	}
 }
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
-func (b *Bridge) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
-	l := b.laneOf(j)
-	defer b.lanes.Leave(l)
+func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
+	l := s.lanes.Of(s.kinds.place(j).Lane)
+	defer s.lanes.Leave(l)
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	var session sessions.Session
 	for {
 		var err error
-		if session, err = sessions.Current(ctx, b.store, j.Message.Chat); err != nil {
+		if session, err = sessions.Current(ctx, s.store, j.Message.Chat); err != nil {
 			return session, err
 		}
 		if !l.Busy(j.Seq) {
 			break
 		}
-		if session, err = session.Stop(ctx, b.store, j.Seq); err == nil {
+		if session, err = session.Stop(ctx, s.store, j.Seq); err == nil {
 			break
 		}
 		// A /clear may have changed the session meanwhile.
@@ -67,36 +83,36 @@ func (b *Bridge) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, e
 			return session, err
 		}
 	}
-	running, waiting := b.lanes.Interrupt(l, j.Seq, sessions.ErrStopped)
+	running, waiting := s.lanes.Interrupt(l, j.Seq, sessions.ErrStopped)
 	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
-	b.settleSoon(l, waiting, jobs.StateStopped)
+	s.settleSoon(l, waiting, jobs.StateStopped)
 	return session, nil
 }
 
 // settleSoon closes jobs that were taken out of their queue, while the caller goes on.
-func (b *Bridge) settleSoon(l *lanes.Lane, jobs []*jobs.Job, state jobs.State) {
+func (s *stops) settleSoon(l *lanes.Lane, jobs []*jobs.Job, state jobs.State) {
 	if len(jobs) == 0 {
 		return
 	}
-	if !b.lanes.GoIn(l, func() { b.settleAll(jobs, state) }) {
-		b.settleAll(jobs, state)
+	if !s.lanes.GoIn(l, func() { s.settleAll(jobs, state) }) {
+		s.settleAll(jobs, state)
 	}
 }
 
-// stopFound makes each /stop take effect that a former run left open, before anything
+// found makes each /stop take effect that a former run left open, before anything
 // else runs: its job was on disk, and what it stops must not begin again.
-func (b *Bridge) stopFound(ctx context.Context, open []*jobs.Job) error {
+func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
-		if !b.isStop(j) {
+		if !s.is(j) {
 			continue
 		}
 		for _, older := range open {
-			if older.Seq >= j.Seq || b.place(older).Lane != b.place(j).Lane || b.kind(older).lasting {
+			if older.Seq >= j.Seq || s.kinds.place(older).Lane != s.kinds.place(j).Lane || s.kinds.of(older).lasting {
 				continue
 			}
-			session, err := sessions.Current(ctx, b.store, j.Message.Chat)
+			session, err := sessions.Current(ctx, s.store, j.Message.Chat)
 			if err == nil {
-				_, err = session.Stop(ctx, b.store, j.Seq)
+				_, err = session.Stop(ctx, s.store, j.Seq)
 			}
 			if err != nil {
 				return fmt.Errorf("stop what was accepted before %s: %w", j.Key(), err)
@@ -105,4 +121,80 @@ func (b *Bridge) stopFound(ctx context.Context, open []*jobs.Job) error {
 		}
 	}
 	return nil
+}
+
+const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. We begin anew. " +
+	"Nothing is deleted: your files are kept, and I can still find what was said when I search."
+
+func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error) {
+	if !s.mayClear(ctx, j.Message) {
+		return "Sorry, only an administrator or whoever began this thread can clear it.", nil
+	}
+	session, err := sessions.Current(ctx, s.store, j.Message.Chat)
+	if err != nil {
+		return "", err
+	}
+	l := s.lanes.Of(s.kinds.place(j).Lane)
+	defer s.lanes.Leave(l)
+	// A message that waits or is being answered may write its question to the log between
+	// the look below and its end.
+	empty := !l.Pending(session.ClearedAt, j.Seq)
+	// A record that can not be read is one more reason to begin anew.
+	for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
+		if err != nil {
+			s.log.Warn("cleared a conversation that can not be read", "log", session.Log(), "err", err)
+		}
+		empty = false
+	}
+	// First the new session, then the end of what belongs to the old one: a crash in
+	// between leaves jobs that are older than the session, and those are closed.
+	if _, err := session.Clear(ctx, s.store, j.Seq, empty); err != nil {
+		return "", err
+	}
+	interrupted, waiting := s.lanes.Interrupt(l, j.Seq, sessions.ErrCleared)
+	s.settleAll(waiting, jobs.StateCleared)
+	return clearedText + ended(interrupted, len(waiting)), nil
+}
+
+// mayClear reports whether the sender may clear the chat of a message: in a direct
+// chat its user; in a shared one configured admins, whoever began the thread, and
+// those the platform calls administrators.
+func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
+	if m.Direct || s.admin(m) || (m.Opener != "" && m.Opener == m.User) {
+		return true
+	}
+	admins, ok := s.platforms[m.Chat.Platform].(chats.Administrators)
+	if !ok {
+		return false
+	}
+	is, err := admins.IsAdmin(ctx, m.Chat, m.User)
+	if err != nil {
+		s.log.Warn("administrators cannot be asked for", "chat", m.Chat.String(), "err", err)
+	}
+	return is && err == nil
+}
+
+// settleAll closes jobs that were taken out of their queue, later where that fails now.
+func (s *stops) settleAll(jobs []*jobs.Job, state jobs.State) {
+	for _, j := range jobs {
+		if s.settle(j, state) != nil {
+			s.later(j, state)
+		}
+	}
+}
+
+// ended says what a command has cut short.
+func ended(running bool, waiting int) string {
+	var text string
+	if running {
+		text += " I stopped what I was doing."
+	}
+	switch waiting {
+	case 0:
+	case 1:
+		text += " One waiting message was dropped."
+	default:
+		text += fmt.Sprintf(" %d waiting messages were dropped.", waiting)
+	}
+	return text
 }

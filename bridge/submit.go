@@ -61,17 +61,16 @@ var ErrBusy = errors.New("bridge: too many tasks wait in this chat")
 //
 // Submit waits until Run has found what a former run left open.
 func (b *Bridge) Submit(ctx context.Context, s Submission) error {
-	select {
-	case <-b.resumed:
-	case <-ctx.Done():
-		return fmt.Errorf("submit: %w", context.Cause(ctx))
-	}
-	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
-	if err := b.check(m); err != nil {
+	if err := b.ready(ctx); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
-	j := &jobs.Job{Message: m, Title: s.Title, Seq: b.nextSeq(), State: jobs.StateOpen, Accepted: b.cfg.Now()}
-	l := b.laneOf(j)
+	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: jobs.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}
+	if err := b.intake.check(m); err != nil {
+		return fmt.Errorf("submit: %w", err)
+	}
+	j := b.intake.job(m)
+	j.Title = s.Title
+	l := b.lanes.Of(b.kinds.place(j).Lane)
 	defer b.lanes.Leave(l)
 	l.Accepting.Lock()
 	defer l.Accepting.Unlock()
@@ -86,7 +85,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
 	if !added {
-		return b.adopt(ctx, j.Key())
+		return b.intake.adopt(ctx, j.Key())
 	}
 	b.lanes.Queue(j)
 	return nil

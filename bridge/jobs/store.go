@@ -10,8 +10,8 @@ import (
 	"oneclaw/storage"
 )
 
-// StoreTimeout bounds a write that must happen although its job was interrupted.
-const StoreTimeout = 30 * time.Second
+// WriteTimeout bounds a write that must happen although its job was interrupted.
+const WriteTimeout = 30 * time.Second
 
 // Store keeps jobs in a KV: open ones and receipts under prefixes of their own.
 type Store struct{ KV storage.KV }
@@ -44,6 +44,13 @@ func (s Store) Save(ctx context.Context, j *Job) error {
 		return s.Put(ctx, j, storage.Any)
 	}
 	return err
+}
+
+// SaveAlways is Save where the write must happen although ctx may have ended.
+func (s Store) SaveAlways(ctx context.Context, j *Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	return s.Save(ctx, j)
 }
 
 // Put writes a job over a revision.

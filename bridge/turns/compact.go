@@ -155,7 +155,7 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	}
 	summary.Kept = int(h.Last + 1 - from)
 	whole := !h.Cut
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.StoreTimeout)
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
 	if err := h.Append(writing, summary); err != nil {
 		return false, false, err

@@ -10,16 +10,18 @@ import (
 	"path"
 	"strings"
 	"time"
-	"unicode"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
-	"oneclaw/internal/runes"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
+
+// maxShownName bounds a name that is shown, in characters.
+const maxShownName = 60
 
 // inbox is the folder of a workspace where files from the chat are saved.
 const inbox = "inbox"
@@ -35,7 +37,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 	}
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	for i, a := range j.Message.Files {
-		name := SafeName(a.Name, i)
+		name := wording.FileName(a.Name, i)
 		if !ok {
 			notes = append(notes, name+": files can not be read here")
 			continue
@@ -152,34 +154,6 @@ func numbered(name string, n int) string {
 	}
 	ext := path.Ext(name)
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
-}
-
-// maxName bounds a file name in bytes, with room for a number (most systems take 255).
-const maxName = 120
-
-// SafeName makes a plain file name of whatever a sender called the file.
-func SafeName(name string, index int) string {
-	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
-	name = strings.Map(func(r rune) rune {
-		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
-			return '_'
-		}
-		return r
-	}, name)
-	name = strings.TrimLeft(name, ". ")
-	ext := path.Ext(name)
-	for len(name) > maxName {
-		stem := []rune(strings.TrimSuffix(name, ext))
-		if len(stem) < 2 {
-			name, _ = runes.Split(name, maxName/4)
-			break
-		}
-		name = string(stem[:len(stem)-1]) + ext
-	}
-	if name == "" || name == "/" {
-		return fmt.Sprintf("file-%d", index+1)
-	}
-	return name
 }
 
 // made returns the files that the tools of a turn want delivered, in the order of

@@ -238,7 +238,7 @@ func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 	if !m.Final || !wording.Visible(m.Text) {
 		return h.Append(ctx, m)
 	}
-	ctx, cancel := context.WithTimeout(ctx, jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
 	defer cancel()
 	t.cfg.House.Prepare(j, m.Text, t.made(ctx, h, j.Key()))
 	record, err := j.Record()
@@ -300,7 +300,7 @@ func (t *Runner) leaveOut(ctx context.Context, j *jobs.Job, h *sessions.History,
 // StopTurn tells the conversation that a turn was stopped, so that the model does not
 // go on with it.
 func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {

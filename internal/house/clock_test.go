@@ -15,7 +15,7 @@ var clocks = []struct{ file, reason string }{
 	{"agent/calls.go", "how long a call took"},
 	{"agent/round.go", "how long a model took"},
 	{"agent/openai/transport.go", "a date that a server has sent"},
-	{"bridge/breaker.go", "pauses of an outage, which no restart keeps"},
+	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"internal/database/backup.go", "names of copies"},
 	{"internal/database/format.go", "how long a migration took"},
 	{"internal/database/database.go", "how long it took, and names of copies"},

@@ -48,7 +48,6 @@ type check struct {
 // finds its place fails.
 var exceptions = []exception{
 	{"contextfields", "bridge/lanes/lanes.go", "Lanes", "what jobs run under outlives the calls of Accept that queue them; Close ends it"},
-	{"width", "bridge/bridge.go", "Bridge", "is being divided"},
 	{"contextfields", "storage/bolt/admin.go", "cancelWriter", "io.Writer has no room for a context, and it lives no longer than the call"},
 }
 

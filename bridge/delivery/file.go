@@ -1,4 +1,4 @@
-package bridge
+package delivery
 
 import (
 	"cmp"
@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/turns"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
@@ -20,8 +19,6 @@ import (
 const (
 	// maxOutFiles bounds the files that are sent with one answer.
 	maxOutFiles = 10
-	// fileTimeout bounds one try to send a file.
-	fileTimeout = 10 * time.Minute
 	// maxFileTries bounds how often a file is tried that the platform could not take at
 	// the moment: with the growing pauses about a quarter of an hour. A text waits for
 	// longer, and the file stays in the workspace.
@@ -34,36 +31,12 @@ const (
 	maxShownName = 60
 )
 
-// Why a file of the workspace can not be sent, besides what opening it says.
+// Why a file of the workspace cannot be sent, besides what opening it says.
 var (
-	errEmptyFile  = errors.New("bridge: the file is empty")
-	errFileBig    = errors.New("bridge: the file is larger than the platform takes")
-	errNoUploader = errors.New("bridge: the platform takes no files")
+	errEmptyFile  = errors.New("delivery: the file is empty")
+	errFileBig    = errors.New("delivery: the file is larger than the platform takes")
+	errNoUploader = errors.New("delivery: the platform takes no files")
 )
-
-// fileParts are the parts behind the text of an answer: its files, and notices for
-// those that are not sent.
-func (b *Bridge) fileParts(j *jobs.Job) []jobs.SentPart {
-	files := j.Files
-	if len(files) == 0 {
-		return nil
-	}
-	if _, ok := b.platforms[j.Message.Chat.Platform].(chats.Uploader); !ok {
-		return []jobs.SentPart{notice("I can not send files here. They are in my workspace: %s", b.cfg.Redact(names(files)))}
-	}
-	var parts []jobs.SentPart
-	for _, f := range files[:min(len(files), maxOutFiles)] {
-		parts = append(parts, jobs.SentPart{Part: chats.Part{File: &f}, State: jobs.PartPending})
-	}
-	if len(files) > maxOutFiles {
-		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, b.cfg.Redact(names(files[maxOutFiles:]))))
-	}
-	return parts
-}
-
-func notice(format string, args ...any) jobs.SentPart {
-	return jobs.SentPart{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: jobs.PartPending}
-}
 
 // names lists files for people.
 func names(files []toolgroups.File) string {
@@ -78,12 +51,12 @@ func names(files []toolgroups.File) string {
 }
 
 func shownName(f toolgroups.File) string {
-	return runes.Clip(turns.SafeName(f.Path, 0), maxShownName)
+	return runes.Clip(wording.FileName(f.Path, 0), maxShownName)
 }
 
 // send sends a part of an answer: a text as it is, a file out of the workspace.
-func (b *Bridge) send(ctx context.Context, j *jobs.Job, to chats.Address, p chats.Part) (id string, err error) {
-	platform := b.platforms[to.Chat.Platform]
+func (s *Sender) send(ctx context.Context, j *jobs.Job, to chats.Address, p chats.Part) (id string, err error) {
+	platform := s.cfg.Platforms[to.Chat.Platform]
 	if p.File == nil {
 		return platform.Send(ctx, to, p)
 	}
@@ -91,7 +64,7 @@ func (b *Bridge) send(ctx context.Context, j *jobs.Job, to chats.Address, p chat
 	if !ok {
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}
-	root, err := workspace.Open(workspace.Folder(b.cfg.DataDir, j.Message.Owner()))
+	root, err := workspace.Open(workspace.Folder(s.cfg.DataDir, j.Message.Owner()))
 	if err != nil {
 		return "", unreadable(err)
 	}
@@ -111,11 +84,11 @@ func (b *Bridge) send(ctx context.Context, j *jobs.Job, to chats.Address, p chat
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
 	}
 	return uploader.SendFile(ctx, to, chats.OutFile{
-		Name: turns.SafeName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
+		Name: wording.FileName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
 	})
 }
 
-// unreadable is the error for a file that can not be opened: for good, or for now.
+// unreadable is the error for a file that cannot be opened: for good, or for now.
 func unreadable(err error) *chats.SendError {
 	for _, lasting := range []error{
 		fs.ErrNotExist, fs.ErrPermission, workspace.ErrOutside, workspace.ErrNotFile, workspace.ErrEmptyPath,
@@ -127,28 +100,28 @@ func unreadable(err error) *chats.SendError {
 	return &chats.SendError{Outcome: chats.Later, Err: err}
 }
 
-// noticeInstead has a line take the place of a file that can not be sent.
-func (b *Bridge) noticeInstead(j *jobs.Job, p *jobs.SentPart, err error) {
-	b.log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
+// noticeInstead has a line take the place of a file that cannot be sent.
+func (s *Sender) noticeInstead(j *jobs.Job, p *jobs.SentPart, err error) {
+	s.cfg.Log.Warn("file not sent", "job", j.Key(), "file", p.File.Path, "err", err)
 	could := "could not be sent"
 	if p.Repeat || p.State == jobs.PartUnknown {
 		could = "may not have arrived"
 	}
 	*p = jobs.SentPart{
-		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", b.cfg.Redact(shownName(*p.File)), could, b.why(j, err))},
-		State: jobs.PartPending, Error: cmp.Or(p.Error, b.cfg.Redact(err.Error())),
+		Part:  chats.Part{Plain: fmt.Sprintf("[%s %s: %s]", s.cfg.Redact(shownName(*p.File)), could, s.why(j, err))},
+		State: jobs.PartPending, Error: cmp.Or(p.Error, s.cfg.Redact(err.Error())),
 	}
 }
 
 // why says in words for the user why a file could not be sent.
-func (b *Bridge) why(j *jobs.Job, err error) string {
+func (s *Sender) why(j *jobs.Job, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the file is gone"
 	case errors.Is(err, errEmptyFile):
 		return "the file is empty"
 	case errors.Is(err, errFileBig):
-		if uploader, ok := b.platforms[j.Message.Chat.Platform].(chats.Uploader); ok {
+		if uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Uploader); ok {
 			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)
 		}
 	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrNotFile), errors.Is(err, fs.ErrPermission):

@@ -1,4 +1,4 @@
-package bridge
+package delivery
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// Pauses before a platform that is out of order is asked again: they double.
+// Pauses before a platform that is out of order is asked again: they double, up to a minute
+// on average.
 const (
 	minOutagePause = 250 * time.Millisecond
-	maxOutagePause = time.Minute
+	maxOutagePause = 80 * time.Second
 	// pingTimeout bounds one Ping.
 	pingTimeout = 10 * time.Second
 )
@@ -32,14 +33,14 @@ type breaker struct {
 
 	mu      sync.Mutex
 	tripped time.Time // since when it is out of order; zero where it is not
-	wait    time.Duration
+	pauses  *retry.Pauses
 	next    time.Time // when the platform is asked next
 	probing bool      // somebody asks, or makes the first send
 	changed chan struct{}
 }
 
 func newBreaker(p chats.Platform, log *slog.Logger) *breaker {
-	k := &breaker{name: p.Name(), log: log, changed: make(chan struct{})}
+	k := &breaker{name: p.Name(), log: log, pauses: retry.New(minOutagePause, maxOutagePause), changed: make(chan struct{})}
 	if pinger, ok := p.(chats.Pinger); ok {
 		k.ping = pinger.Ping
 	}
@@ -115,7 +116,9 @@ func (k *breaker) report(probe bool, err error) {
 	now, sent := time.Now(), err == nil || errors.As(err, &failure)
 	switch out := isOutage(failure); {
 	case out && k.tripped.IsZero():
-		k.tripped, k.wait, k.next = now, minOutagePause, now.Add(minOutagePause)
+		k.tripped = now
+		k.pauses.Reset()
+		k.delay()
 		k.log.Warn("platform is out of order: what is to be sent waits", "platform", k.name, "err", err)
 	case out && probe:
 		k.delay()
@@ -130,8 +133,7 @@ func (k *breaker) report(probe bool, err error) {
 
 // delay puts the next question off. The lock is held.
 func (k *breaker) delay() {
-	k.wait = min(2*k.wait, maxOutagePause)
-	k.next = time.Now().Add(k.wait)
+	k.next = time.Now().Add(k.pauses.Next(0))
 }
 
 // release lets another one ask, or all pass. The lock is held.

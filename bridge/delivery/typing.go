@@ -1,4 +1,4 @@
-package bridge
+package delivery
 
 import (
 	"context"
@@ -15,10 +15,10 @@ const (
 	typingInterval = 4 * time.Second
 )
 
-// showTyping shows that the bot is at work until the returned function is called,
+// ShowTyping shows that the bot is at work until the returned function is called,
 // however the work ends; that clears the sign and waits until it is cleared.
-func (b *Bridge) showTyping(ctx context.Context, to chats.Address) (stop func()) {
-	typer, ok := b.platforms[to.Chat.Platform].(chats.Typer)
+func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func()) {
+	typer, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Typer)
 	if !ok {
 		return func() {}
 	}
@@ -26,13 +26,13 @@ func (b *Bridge) showTyping(ctx context.Context, to chats.Address) (stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		keepTyping(ctx, typer, b.breakers[to.Chat.Platform].down, to)
+		keepTyping(ctx, typer, s.breakers[to.Chat.Platform].down, to)
 	}()
 	return func() { cancel(); <-done }
 }
 
 // keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
-// sign that can not be shown is no reason to do anything else differently. While the
+// sign that cannot be shown is no reason to do anything else differently. While the
 // platform is out of order there is none.
 func keepTyping(ctx context.Context, typer chats.Typer, down func() bool, to chats.Address) {
 	timer := time.NewTimer(typingDelay)

@@ -1,0 +1,141 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"oneclaw/bridge/approval"
+	"oneclaw/bridge/cards"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/people"
+	"oneclaw/bridge/turns"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// Config is what a [Bridge] is made of.
+type Config struct {
+	// Store keeps jobs, sessions and conversations.
+	Store storage.Store
+	// Turns say how messages are answered.
+	Turns turns.Settings
+	// Platforms deliver messages and take answers. Their names differ.
+	Platforms []chats.Platform
+	// Access says who may talk to the bot, besides those who were let in from a chat.
+	// Its zero value lets nobody in.
+	Access people.Access
+	// Commands are understood besides the bridge's own.
+	Commands []Command
+	// Approve says whether a call needs the approval of a person. It is given the
+	// arguments that the tool would be given. Nil means that none does.
+	Approve func(call toolgroups.Call, tool toolgroups.Tool) approval.Policy
+	// Cards handle the presses of cards, by [Card.Kind].
+	Cards map[string]cards.Handler
+	// DataDir holds the folder of workspaces.
+	DataDir string
+	// Redact, if not nil, masks secrets in everything that is sent to a chat, in what
+	// tools return to the model, and in what the model says. What people write is left
+	// as it is.
+	Redact func(text string) string
+	// RedactCards takes the place of Redact on cards. It must mask nothing but values
+	// that the bot knows as secrets: whoever decides has to see everything else. Nil
+	// means Redact.
+	RedactCards func(text string) string
+	// Hooks are what the rest of the program adds.
+	Hooks Hooks
+	// Limits bound what is done.
+	Limits Limits
+	// Measure counts.
+	Measure jobs.Meter
+	// Logger, if nil, discards.
+	Logger *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Hooks are what the rest of the program adds. Each may be nil.
+type Hooks struct {
+	// Refused makes the card with which a turn is answered for which there is
+	// no budget; its text has to say so. The error is that of the turn. Tasks and
+	// platforms without buttons get the notice of the error alone.
+	Refused func(ctx context.Context, scope toolgroups.Scope, failure error) (cards.Card, error)
+	// Savings says in a sentence for /tools what loading tools when they are
+	// needed has saved in a chat so far.
+	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
+	// TaskDone is told what became of a submission before that is closed.
+	// It may be told again after a crash or an error.
+	TaskDone func(ctx context.Context, result TaskResult) error
+	// Moved is told that a chat goes on under another id, before messages
+	// from there are answered. It is told while no turn of either runs, and again after
+	// an error or a crash.
+	Moved func(ctx context.Context, from, to chats.Chat) error
+}
+
+// Limits bound what is done. The zero value of each means its default.
+type Limits struct {
+	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
+	// [DefaultMaxWaiting].
+	MaxWaiting int
+	// MaxWaitingMember bounds the messages and commands of one user that wait in shared
+	// chats. 0 means [DefaultMaxWaitingMember].
+	MaxWaitingMember int
+	// MaxTurns bounds the answers that are made at the same time, and the sends. 0 means
+	// [DefaultMaxTurns].
+	MaxTurns int
+	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
+	// where the platform takes files. 0 means [DefaultMaxParts], a negative value no bound.
+	MaxParts int
+	// WorkspaceQuota is how many bytes the files of one owner may take, and DiskReserve how
+	// many bytes of the disk tools leave free. 0 means the defaults of internal/workspace.
+	WorkspaceQuota, DiskReserve int64
+	// ApprovalTimeout is how long a call waits for a decision. 0 means
+	// [approval.DefaultTimeout].
+	ApprovalTimeout time.Duration
+	// StaleAfter is how old a message may be when it arrives, by the time of its
+	// platform, before its answer begins with a line that says how long it waited: once
+	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
+	StaleAfter time.Duration
+	// DrainTimeout is how long running turns may go on when the bridge is stopped.
+	// What is not finished then goes on after the next start. 0 means
+	// [DefaultDrainTimeout], a negative value no time at all.
+	DrainTimeout time.Duration
+}
+
+// Defaults of [Limits].
+const (
+	DefaultMaxWaiting       = 100
+	DefaultMaxWaitingMember = 20
+	DefaultMaxTurns         = 1000
+	DefaultMaxParts         = 10
+	DefaultDrainTimeout     = 10 * time.Second
+)
+
+// complete fills in the defaults.
+func (l Limits) complete() Limits {
+	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
+	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
+	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
+	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
+	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
+	l.StaleAfter = cmp.Or(l.StaleAfter, DefaultStaleAfter)
+	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
+	return l
+}
+
+// complete fills in the defaults.
+func (cfg Config) complete() Config {
+	cfg.Limits = cfg.Limits.complete()
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.RedactCards == nil {
+		cfg.RedactCards = cfg.Redact
+	}
+	return cfg
+}

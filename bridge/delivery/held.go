@@ -1,0 +1,124 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/retry"
+)
+
+// asideAfter is how long what is to be sent waits for a platform that is out of order
+// before it is set aside: by then a question is old, and a person who is told can ask again.
+const asideAfter = 24 * time.Hour
+
+// lastChance is what a program gets to find the platform in order that comes back after
+// more than asideAfter.
+const lastChance = time.Minute
+
+// errOverdue says that something has waited for its platform for asideAfter.
+var errOverdue = errors.New("delivery: the platform has not taken it for a day")
+
+// Resume trips the breaker where a former run left a job that waits for its platform: the
+// outage may last.
+func (s *Sender) Resume(j *jobs.Job) {
+	if k := s.breakers[j.Message.Chat.Platform]; k != nil && !j.Held.IsZero() {
+		k.report(false, &chats.SendError{Outcome: chats.Later, Outage: true, Err: errors.New("it was when the program ended")})
+	}
+}
+
+// inOrder makes a request of a job when its platform is in order, and tells the breaker
+// what became of it.
+func (s *Sender) inOrder(ctx context.Context, j *jobs.Job, request func() error) error {
+	k := s.breakers[j.Message.Chat.Platform]
+	if k.down() {
+		for i := range j.Parts {
+			if p := &j.Parts[i]; p.Ready {
+				p.State, p.Ready = jobs.PartPending, false
+			}
+		}
+		if err := s.noteHeld(ctx, j); err != nil {
+			return err
+		}
+	}
+	bounded, cancel := s.bounded(ctx, j)
+	defer cancel()
+	probe, err := k.pass(bounded)
+	if err != nil {
+		return err
+	}
+	err = request()
+	k.report(probe, err)
+	return err
+}
+
+// noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
+// restart goes on with the same wait.
+func (s *Sender) noteHeld(ctx context.Context, j *jobs.Job) error {
+	if !j.Held.IsZero() {
+		return nil
+	}
+	j.Held = s.cfg.Now()
+	if err := s.cfg.Jobs.SaveAlways(ctx, j); err != nil {
+		j.Held = time.Time{}
+		return fmt.Errorf("record that a send waits: %w", err)
+	}
+	return nil
+}
+
+// waitAgain waits before what the platform did not take is sent once more.
+func (s *Sender) waitAgain(ctx context.Context, j *jobs.Job, failure *chats.SendError, d time.Duration) error {
+	if isOutage(failure) {
+		if err := s.noteHeld(ctx, j); err != nil {
+			return err
+		}
+	}
+	bounded, cancel := s.bounded(ctx, j)
+	defer cancel()
+	return retry.Wait(bounded, d)
+}
+
+// bounded limits how long a job that is held up waits. What says that an answer was set
+// aside waits for as long as it takes.
+func (s *Sender) bounded(ctx context.Context, j *jobs.Job) (context.Context, context.CancelFunc) {
+	if j.Held.IsZero() || j.Aside != "" {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, max(lastChance, asideAfter-s.cfg.Now().Sub(j.Held)), errOverdue)
+}
+
+// giveUp sets an answer aside from a part on, and has a line that says so wait in its place.
+func (s *Sender) giveUp(ctx context.Context, j *jobs.Job, from int) error {
+	incident, what, doubt := jobs.NewIncident(), "this answer", ""
+	if from > 0 {
+		what = "the rest of this answer"
+	}
+	if err := s.setAside(ctx, j, incident); err != nil {
+		return err
+	}
+	if p := j.Parts[from]; p.Repeat || p.State == jobs.PartUnknown || p.State == jobs.PartSending {
+		doubt = ", or was not told that it arrived"
+	}
+	j.Aside = incident
+	j.Parts = append(j.Parts[:from:from], notice(
+		"I could not send %s for a day%s, and I have set it aside. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident))
+	return s.cfg.Jobs.SaveAlways(ctx, j)
+}
+
+// setAside sets aside what a job was to send.
+func (s *Sender) setAside(ctx context.Context, j *jobs.Job, incident string) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encode job %s: %w", j.Key(), err)
+	}
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
+	defer cancel()
+	return s.cfg.Asides.Add(writing, jobs.Aside{
+		Key: jobs.OpenPrefix + j.Key(), Chat: j.Address().Chat.String(), Incident: incident, Data: data,
+		Reason: "not sent: " + j.Message.Chat.Platform + " has not taken it since " + j.Held.UTC().Format(time.DateTime),
+	})
+}

@@ -1,0 +1,139 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// answersFolder is the folder of a workspace with answers that were too long for a chat.
+	answersFolder = "answers"
+	// partBytes is more than the Markdown of one message takes, so that of an enormous
+	// answer only what is shown has to be rendered.
+	partBytes = 16 << 10
+	// captionAnswer stands with the file of a long answer.
+	captionAnswer = "My answer is too long for this chat. This file holds all of it."
+)
+
+func pending(p chats.Part) jobs.SentPart { return jobs.SentPart{Part: p, State: jobs.PartPending} }
+
+func notice(format string, args ...any) jobs.SentPart {
+	return pending(chats.Part{Plain: fmt.Sprintf(format, args...)})
+}
+
+// Render makes the parts of a text that is masked already. Where the platform's renderer
+// fails, the text goes out as it is (B-04).
+func (s *Sender) Render(j *jobs.Job, masked string) (parts []jobs.SentPart) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
+			parts = []jobs.SentPart{pending(chats.Part{Plain: masked})}
+		}
+	}()
+	parts = []jobs.SentPart{}
+	for _, p := range s.cfg.Platforms[j.Message.Chat.Platform].Render(masked) {
+		parts = append(parts, pending(p))
+	}
+	return parts
+}
+
+// Parts makes the parts of an answer in words and of the job's files, with secrets masked.
+func (s *Sender) Parts(j *jobs.Job, answer string) []jobs.SentPart {
+	return append(s.textParts(j, answer), s.fileParts(j)...)
+}
+
+// textParts are the messages of an answer. Of one with more than [Config.MaxParts] the
+// first are sent, and a file that holds all of it.
+func (s *Sender) textParts(j *jobs.Job, answer string) []jobs.SentPart {
+	most := s.cfg.MaxParts
+	if most < 0 {
+		return s.Render(j, s.cfg.Redact(answer))
+	}
+	shown := beginning(answer, most*partBytes)
+	parts := s.Render(j, s.cfg.Redact(shown))
+	if len(shown) == len(answer) && len(parts) <= most {
+		return parts
+	}
+	file, err := s.keepAnswer(j, answer)
+	if err != nil {
+		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
+		return s.Render(j, s.cfg.Redact(answer))
+	}
+	return append(parts[:min(len(parts), most)], pending(chats.Part{File: &file}))
+}
+
+// beginning returns at most so many bytes of a text, up to the end of a line where there is
+// one in the second half.
+func beginning(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	if end := strings.LastIndexByte(text[:most], '\n'); end > most/2 {
+		most = end
+	}
+	return text[:most]
+}
+
+// keepAnswer writes an answer into the workspace, on disk when it returns: its part goes
+// on record with the first one that is sent. The same job writes the same file again.
+func (s *Sender) keepAnswer(j *jobs.Job, answer string) (file toolgroups.File, err error) {
+	content := []byte(s.cfg.Redact(answer))
+	uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Uploader)
+	switch {
+	case !ok:
+		return file, errNoUploader
+	case int64(len(content)) > uploader.MaxFile():
+		return file, errFileBig
+	}
+	dir := workspace.Folder(s.cfg.DataDir, j.Message.Owner())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return file, fmt.Errorf("make workspace: %w", err)
+	}
+	root, err := workspace.Open(dir)
+	if err != nil {
+		return file, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name := fmt.Sprintf("answer-%s-%s.md", j.Accepted.UTC().Format("20060102-150405"), jobs.Hash(j.Key())[:6])
+	file = toolgroups.File{Path: path.Join(answersFolder, name), Caption: captionAnswer}
+	if err := root.WriteFile(file.Path, content, false); err != nil {
+		return file, err
+	}
+	f, err := root.Open(file.Path)
+	if err != nil {
+		return file, err
+	}
+	return file, errors.Join(f.Sync(), f.Close())
+}
+
+// fileParts are the parts behind the text of an answer: its files, and notices for
+// those that are not sent.
+func (s *Sender) fileParts(j *jobs.Job) []jobs.SentPart {
+	files := j.Files
+	if len(files) == 0 {
+		return nil
+	}
+	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Uploader); !ok {
+		return []jobs.SentPart{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
+	}
+	var parts []jobs.SentPart
+	for _, f := range files[:min(len(files), maxOutFiles)] {
+		parts = append(parts, pending(chats.Part{File: &f}))
+	}
+	if len(files) > maxOutFiles {
+		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(names(files[maxOutFiles:]))))
+	}
+	return parts
+}
