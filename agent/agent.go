@@ -9,30 +9,27 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"oneclaw/toolgroups"
 )
 
-// Defaults of [Config].
+// DefaultParallel is the default of [Config].
+const DefaultParallel = 8
+
 const (
-	DefaultMaxRounds = 50
-	DefaultParallel  = 8
-	DefaultMaxCalls  = 32
+	// maxRounds bounds the model's replies in a turn that has no bound of its own.
+	maxRounds = 50
+	// maxCalls bounds the calls of one reply that are run.
+	maxCalls = 32
 )
 
 // Config is what an [Agent] is made of.
 type Config struct {
 	// Model answers the turns that bring none of their own. It may be nil if all do.
 	Model Model
-	// MaxRounds bounds the model's replies in one turn. 0 means [DefaultMaxRounds].
-	MaxRounds int
 	// Parallel bounds the tools of one turn that run at a time. 0 means
 	// [DefaultParallel].
 	Parallel int
-	// MaxCalls bounds the calls of one reply that are run. 0 means
-	// [DefaultMaxCalls].
-	MaxCalls int
-	// ContextTokens is the size of the model's context where neither the turn nor
-	// the model says. 0 means that the window is only cut when a model refuses it.
-	ContextTokens int
 	// Logger takes what administrators ask for. Nil discards it.
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
@@ -43,27 +40,20 @@ type Config struct {
 // concurrently. Its goroutines run tools; each ends before the iteration of
 // [Agent.Run] that started it does.
 type Agent struct {
-	cfg    Config
-	log    *slog.Logger
-	prices estimates
+	cfg Config
+	log *slog.Logger
 }
 
 // New makes an agent.
 func New(cfg Config) (*Agent, error) {
-	if cfg.MaxRounds < 0 || cfg.Parallel < 0 || cfg.MaxCalls < 0 || cfg.ContextTokens < 0 {
+	if cfg.Parallel < 0 {
 		return nil, errors.New("agent: a bound is negative")
 	}
-	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, DefaultMaxRounds)
 	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
-	cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Agent{cfg: cfg, log: log}, nil
+	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
 // errStopped ends a run whose consumer wants no more messages.
@@ -106,7 +96,7 @@ type run struct {
 	history []Message
 	yield   func(Message, error) bool
 	// round is what the last request offered; nil before the first.
-	round *offer
+	round *toolgroups.Round
 	// limit bounds the window once a model has refused a larger one.
 	limit int
 	// left is how many messages the window made last does not show.

@@ -79,7 +79,7 @@ func refusal(code string) bool {
 	return false
 }
 
-// refuse returns what a call that can not be run is answered. Calls through another
+// refuse returns what a call that cannot be run is answered. Calls through another
 // tool that were wrong before anything ran count as failures of that one.
 func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 	tries, same := b.refused[call.Runs()]+b.row[call.Runs()], b.same[failed{call.Runs(), call.Arg(), why.Code}]

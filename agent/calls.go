@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -27,7 +26,7 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
-		r.round = r.newOffer()
+		r.round = r.offer()
 	}
 	answers, jobs := r.sort(at)
 	for i := range jobs {
@@ -66,10 +65,10 @@ func (r *run) sort(at int) (answers []Message, jobs []job) {
 		case x.started[n]:
 			answers = append(answers, r.cutOff(call))
 			continue
-		case n >= r.agent.cfg.MaxCalls:
+		case n >= maxCalls:
 			answers = append(answers, failure(call, CodeTooMany, fmt.Sprintf(
 				"Not run: a reply may make %d calls, this one made %d. Use a tool that takes many items in one call "+
-					"where there is one, or make the remaining calls in your next reply.", r.agent.cfg.MaxCalls, len(m.Calls))))
+					"where there is one, or make the remaining calls in your next reply.", maxCalls, len(m.Calls))))
 			continue
 		case m.Truncated && !json.Valid([]byte(call.Arguments)):
 			answers = append(answers, failure(call, CodeTruncated,
@@ -194,8 +193,7 @@ func (r *run) start(j job) error {
 // runOne runs a tool and makes the record of its result. It is called from a
 // goroutine of its own.
 func (r *run) runOne(ctx context.Context, j job) Message {
-	began := time.Now()
-	r.observe(Event{Started: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name}})
+	r.observe(Event{Started: &ToolEvent{Tool: j.tool.Name}})
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {
@@ -203,6 +201,6 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	} else {
 		m.Text, m.Files = res.Text, res.Files
 	}
-	r.observe(Event{Ended: &ToolEvent{CallID: j.call.ID, Tool: j.tool.Name, Status: m.Status, Duration: time.Since(began)}})
+	r.observe(Event{Ended: &ToolEvent{Tool: j.tool.Name, Status: m.Status}})
 	return m
 }

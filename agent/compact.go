@@ -46,7 +46,7 @@ Write 200 to 500 words of plain text, at most 2,048 tokens, in the language of t
 	// noteIncomplete is behind the prompt of a request that shows only the end of a
 	// conversation.
 	noteIncomplete = "The beginning of this conversation did not fit and is not shown to you. " +
-		"Where it matters to the answer, say that you can not see it; do not guess what was said."
+		"Where it matters to the answer, say that you cannot see it; do not guess what was said."
 )
 
 // Cut tells that a request shows only the end of a conversation, or is made once more
@@ -119,7 +119,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if r.model == nil || turn.Set == nil {
 		return Message{}, false, errors.New("agent: the turn has no model or no tool set")
 	}
-	r.round = r.newOffer()
+	r.round = r.offer()
 	room, size := r.budget(), r.contextSize()
 	if bound > 0 {
 		size = min(cmp.Or(size, bound), bound)
@@ -164,7 +164,7 @@ func boundary(history []Message, keep, limit, input int) int {
 			break
 		}
 	}
-	// What one request can not take is left to the next.
+	// What one request cannot take is left to the next.
 	fits := fitting(history, input*bytesPerToken)
 	for i := len(all) - 1; i > 0 && best > fits; i-- {
 		best = min(best, all[i-1])
@@ -312,7 +312,7 @@ func (r *run) prompt(round int, refused bool) string {
 	if r.turn.Cut != nil && (incomplete || refused) {
 		c := Cut{Round: round, Left: r.left}
 		if refused {
-			c.ContextTokens = (r.limit + r.round.tokens + len(system)/bytesPerToken) * 100 / requestShare
+			c.ContextTokens = (r.limit + r.round.Tokens() + len(system)/bytesPerToken) * 100 / requestShare
 		}
 		r.turn.Cut(c)
 	}

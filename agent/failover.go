@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
+
+	"oneclaw/internal/cache"
 )
 
 // DefaultOutage is how long a model that failed is asked only after the others.
@@ -44,13 +45,6 @@ type Failover struct {
 	log        *slog.Logger
 }
 
-var (
-	_ Model        = (*Failover)(nil)
-	_ ContextSizer = (*Failover)(nil)
-	_ ToolLimiter  = (*Failover)(nil)
-	_ Namer        = (*Failover)(nil)
-)
-
 // NewFailover makes a failover. It asks nobody.
 func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	if len(cfg.Candidates) == 0 {
@@ -63,43 +57,28 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	}
 	f := &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
 	if f.outages == nil {
-		f.outages = NewOutages(OutagesConfig{})
+		f.outages = NewOutages()
 	}
 	return f, nil
 }
 
-// ContextTokens is the size of the context of the model that would be asked now.
-func (f *Failover) ContextTokens() int {
-	if m, ok := f.order()[0].Model.(ContextSizer); ok {
-		return m.ContextTokens()
-	}
-	return 0
-}
-
-// MaxTools is the longest tools array that all of the models take.
-func (f *Failover) MaxTools() int {
-	most := 0
+// Profile is that of the model that would be asked now, with the longest tools array that
+// all of them take.
+func (f *Failover) Profile() Profile {
+	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
-		if m, ok := c.Model.(ToolLimiter); ok && m.MaxTools() > 0 && (most == 0 || m.MaxTools() < most) {
-			most = m.MaxTools()
+		if most := ProfileOf(c.Model).MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
+			now.MaxTools = most
 		}
 	}
-	return most
-}
-
-// ModelName is the name of the model that would be asked now.
-func (f *Failover) ModelName() string {
-	if m, ok := f.order()[0].Model.(Namer); ok {
-		return m.ModelName()
-	}
-	return ""
+	return now
 }
 
 // order puts those that failed lately behind the others.
 func (f *Failover) order() []Candidate {
 	var well, out []Candidate
 	for _, c := range f.candidates {
-		if f.outages.has(c.Name) {
+		if f.outages.known.Has(c.Name) {
 			out = append(out, c)
 		} else {
 			well = append(well, c)
@@ -130,7 +109,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		}
 		reply, err := c.Model.Complete(ctx, req, forward)
 		if err == nil {
-			f.outages.clear(c.Name)
+			f.outages.known.Forget(c.Name)
 			return reply, nil
 		}
 		var failure *ModelError
@@ -139,7 +118,7 @@ func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta
 		}
 		switch {
 		case passes(failure.Kind):
-			f.outages.add(c.Name, failure.RetryAfter)
+			f.outages.known.Put(c.Name, struct{}{}, min(max(failure.RetryAfter, DefaultOutage), maxOutage))
 		case first == nil || failure.Kind != KindRejected:
 			return Reply{}, err
 		}
@@ -162,53 +141,13 @@ func passes(kind Kind) bool {
 	return kind == KindUnavailable || kind == KindRateLimit || kind == KindAuth
 }
 
-// OutagesConfig is what [Outages] are made of.
-type OutagesConfig struct {
-	// Duration is how long an outage is remembered where the provider does not say. 0
-	// means [DefaultOutage].
-	Duration time.Duration
-	// Now is the clock. Nil means time.Now.
-	Now func() time.Time
-}
-
 // Outages remembers for a while which models failed. It may be used concurrently.
 type Outages struct {
-	duration time.Duration
-	now      func() time.Time
-
-	mu    sync.Mutex // guards until
-	until map[string]time.Time
+	known *cache.Cache[string, struct{}]
 }
+
+// maxModels bounds the models that are remembered.
+const maxModels = 1000
 
 // NewOutages makes an empty memory.
-func NewOutages(cfg OutagesConfig) *Outages {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Outages{duration: cmp.Or(cfg.Duration, DefaultOutage), now: cfg.Now, until: map[string]time.Time{}}
-}
-
-func (o *Outages) has(name string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.now().Before(o.until[name])
-}
-
-// add remembers an outage, and forgets those that are over.
-func (o *Outages) add(name string, wait time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.now()
-	for n, until := range o.until {
-		if !now.Before(until) {
-			delete(o.until, n)
-		}
-	}
-	o.until[name] = now.Add(min(max(wait, o.duration), maxOutage))
-}
-
-func (o *Outages) clear(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.until, name)
-}
+func NewOutages() *Outages { return &Outages{cache.New[string, struct{}](maxModels)} }

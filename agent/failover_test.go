@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ type flaky struct {
 	size   int
 }
 
-func (m *flaky) ContextTokens() int { return m.size }
+func (m *flaky) Profile() agent.Profile { return agent.Profile{ContextTokens: m.size} }
 
 func (m *flaky) Complete(ctx context.Context, _ agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
 	m.asked++
@@ -155,45 +156,46 @@ func TestFailoverInATurn(t *testing.T) {
 }
 
 func TestFailoverRemembersOutages(t *testing.T) {
-	now := time.Unix(1000, 0)
-	outages := agent.NewOutages(agent.OutagesConfig{Now: func() time.Time { return now }})
-	var log bytes.Buffer
-	one := &flaky{name: "one", kind: agent.KindRateLimit, size: 100}
-	two := &flaky{name: "two", deltas: pieces("hi"), size: 7}
-	ask := func(want string) {
-		t.Helper()
-		// A failover is made for each turn; the outages are what lasts.
-		f := failover(t, agent.FailoverConfig{Outages: outages, Logger: slog.New(slog.NewTextHandler(&log, nil))}, one, two)
-		size := f.ContextTokens()
-		reply, err := f.Complete(t.Context(), agent.Request{}, nil)
-		if got := fmt.Sprint(reply.Model, " ", one.asked, " ", two.asked, " ", size); err != nil || got != want {
-			t.Errorf("%s, %v; want %s", got, err, want)
+	synctest.Test(t, func(t *testing.T) {
+		outages := agent.NewOutages()
+		var log bytes.Buffer
+		one := &flaky{name: "one", kind: agent.KindRateLimit, size: 100}
+		two := &flaky{name: "two", deltas: pieces("hi"), size: 7}
+		ask := func(want string) {
+			t.Helper()
+			// A failover is made for each turn; the outages are what lasts.
+			f := failover(t, agent.FailoverConfig{Outages: outages, Logger: slog.New(slog.NewTextHandler(&log, nil))}, one, two)
+			size := f.Profile().ContextTokens
+			reply, err := f.Complete(t.Context(), agent.Request{}, nil)
+			if got := fmt.Sprint(reply.Model, " ", one.asked, " ", two.asked, " ", size); err != nil || got != want {
+				t.Errorf("%s, %v; want %s", got, err, want)
+			}
 		}
-	}
-	ask("two 1 1 100")
-	ask("two 1 2 7")
-	now = now.Add(agent.DefaultOutage)
-	one.wait = time.Hour
-	ask("two 2 3 100")
-	now = now.Add(14 * time.Minute)
-	ask("two 2 4 7")
-	now = now.Add(time.Minute)
-	one.kind = ""
-	ask("one 3 4 100")
-	if n := strings.Count(log.String(), "another model takes over"); n != 2 {
-		t.Errorf("%d switches logged:\n%s", n, &log)
-	}
-	// With all out of order all are asked again.
-	one.kind, two.kind = agent.KindUnavailable, agent.KindAuth
-	for range 2 {
-		f := failover(t, agent.FailoverConfig{Outages: outages}, one, two)
-		if _, err := f.Complete(t.Context(), agent.Request{}, nil); err == nil || !strings.Contains(err.Error(), "two is out of order") {
-			t.Errorf("error %v", err)
+		ask("two 1 1 100")
+		ask("two 1 2 7")
+		time.Sleep(agent.DefaultOutage)
+		one.wait = time.Hour
+		ask("two 2 3 100")
+		time.Sleep(14 * time.Minute)
+		ask("two 2 4 7")
+		time.Sleep(time.Minute)
+		one.kind = ""
+		ask("one 3 4 100")
+		if n := strings.Count(log.String(), "another model takes over"); n != 2 {
+			t.Errorf("%d switches logged:\n%s", n, &log)
 		}
-	}
-	if one.asked != 5 || two.asked != 6 {
-		t.Errorf("asked %d and %d times", one.asked, two.asked)
-	}
+		// With all out of order all are asked again.
+		one.kind, two.kind = agent.KindUnavailable, agent.KindAuth
+		for range 2 {
+			f := failover(t, agent.FailoverConfig{Outages: outages}, one, two)
+			if _, err := f.Complete(t.Context(), agent.Request{}, nil); err == nil || !strings.Contains(err.Error(), "two is out of order") {
+				t.Errorf("error %v", err)
+			}
+		}
+		if one.asked != 5 || two.asked != 6 {
+			t.Errorf("asked %d and %d times", one.asked, two.asked)
+		}
+	})
 }
 
 func TestFailoverPassesOn(t *testing.T) {

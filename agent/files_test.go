@@ -28,7 +28,7 @@ func TestB08FilesCanBeReadInTheTurnOfTheirMessage(t *testing.T) {
 	}
 	for i, req := range requests {
 		if req.ReadFile == nil {
-			t.Errorf("request %d can not read", i)
+			t.Errorf("request %d cannot read", i)
 		} else if data, err := req.ReadFile("a.png", 10); err != nil || string(data) != "bytes of a.png" {
 			t.Errorf("request %d reads %q, %v", i, data, err)
 		}

@@ -55,28 +55,21 @@ func pair(history []Message, at int) exchange {
 	x := exchange{results: slices.Repeat([]int{-1}, len(calls)), started: make([]bool, len(calls))}
 	for i := at + 1; i < len(history) && history[i].Role != RoleAssistant; i++ {
 		m := &history[i]
-		switch m.Role {
-		case RoleTool:
-			if n := x.find(calls, m.CallID, func(n int) bool { return x.results[n] < 0 }); n >= 0 {
-				x.results[n] = i
+		for n := range calls {
+			if calls[n].ID != m.CallID {
+				continue
 			}
-		case RoleStarted:
-			if n := x.find(calls, m.CallID, func(n int) bool { return !x.started[n] }); n >= 0 {
+			if m.Role == RoleTool && x.results[n] < 0 {
+				x.results[n] = i
+				break
+			}
+			if m.Role == RoleStarted && !x.started[n] {
 				x.started[n] = true
+				break
 			}
 		}
 	}
 	return x
-}
-
-// find returns the first call with the id that is free, or -1.
-func (x *exchange) find(calls []Call, id string, free func(int) bool) int {
-	for n := range calls {
-		if calls[n].ID == id && free(n) {
-			return n
-		}
-	}
-	return -1
 }
 
 // Arrange returns the messages as a model must be shown them, whatever became of

@@ -39,7 +39,7 @@ type Request struct {
 	Temperature *float64
 	// ReadFile reads the files that came with the message being answered, which is the
 	// last user message with files; nil where none did. A model that can see is shown
-	// the pictures among them; what can not be read is left out.
+	// the pictures among them; what cannot be read is left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
 }
 
@@ -52,10 +52,20 @@ type Delta struct {
 	Restart bool
 }
 
-// ContextSizer is a [Model] that knows how many tokens it can take.
-type ContextSizer interface {
-	// ContextTokens is the size of the context; 0 if unknown.
-	ContextTokens() int
+// Profile is what is known of a model; zero values are unknown.
+type Profile struct {
+	// Name is what its provider calls it.
+	Name string
+	// ContextTokens is how many tokens it can take, MaxTools how long a tools array.
+	ContextTokens, MaxTools int
+}
+
+// ProfileOf asks a model for its profile, if it is one that has a method Profile.
+func ProfileOf(m Model) Profile {
+	if p, ok := m.(interface{ Profile() Profile }); ok {
+		return p.Profile()
+	}
+	return Profile{}
 }
 
 // Reply is the answer of a model to one request.

@@ -12,7 +12,7 @@ import (
 const NoteMasked = "\n[Secrets in this result are hidden from you and shown as ••••. Do not write this text back over its source, and do not try to find them out.]"
 
 // masked is a tool whose results hold no secret. They are masked before they are cut to
-// their length, because half a secret can not be recognised.
+// their length, because half a secret cannot be recognised.
 func (r *run) masked(tool toolgroups.Tool) toolgroups.Tool {
 	mask := r.turn.Redact
 	if mask == nil {

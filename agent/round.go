@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -31,14 +29,14 @@ const (
 // ask makes a request and emits the reply. done is true if that was the answer.
 func (r *run) ask(ctx context.Context) (done bool, err error) {
 	rounds := r.rounds()
-	bound := cmp.Or(r.turn.MaxRounds, r.agent.cfg.MaxRounds)
+	bound := cmp.Or(r.turn.MaxRounds, maxRounds)
 	if rounds >= bound {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("no answer after %d rounds", rounds)}
 	}
 	if b := tally(r.history); b.loops >= loopRounds {
 		return false, &ModelError{Kind: KindRounds, Err: fmt.Errorf("%d rounds of calls that were already stopped", b.loops)}
 	}
-	r.round = r.newOffer()
+	r.round = r.offer()
 	nudge := ""
 	if rounds > 0 && rounds == bound-1 {
 		nudge = nudgeLast
@@ -86,9 +84,9 @@ func (u Usage) plus(v Usage) Usage {
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
 		Messages:    r.window(nudge),
-		Tools:       r.round.tools,
-		ToolTokens:  r.round.tokens,
-		AllTokens:   r.agent.prices.all(r.round.Registry()),
+		Tools:       r.round.Tools(),
+		ToolTokens:  r.round.Tokens(),
+		AllTokens:   r.round.Registry().AllTokens(),
 		CacheKey:    r.turn.CacheKey,
 		Temperature: r.turn.Temperature,
 	}
@@ -131,11 +129,7 @@ func (r *run) window(nudge string) []Message {
 
 // contextSize is the size of the model's context in tokens; 0 if nobody knows.
 func (r *run) contextSize() int {
-	size := r.turn.ContextTokens
-	if m, ok := r.model.(ContextSizer); ok && size == 0 {
-		size = m.ContextTokens()
-	}
-	return cmp.Or(size, r.agent.cfg.ContextTokens)
+	return cmp.Or(r.turn.ContextTokens, ProfileOf(r.model).ContextTokens)
 }
 
 // budget is how many tokens the messages of a request may take; 0 for no bound.
@@ -144,7 +138,7 @@ func (r *run) budget() int {
 	if size == 0 {
 		return r.limit
 	}
-	room := max(size*requestShare/100-r.round.tokens-len(r.system())/bytesPerToken, size*messageShare/100, 1)
+	room := max(size*requestShare/100-r.round.Tokens()-len(r.system())/bytesPerToken, size*messageShare/100, 1)
 	if r.limit > 0 {
 		room = min(room, r.limit)
 	}
@@ -160,15 +154,14 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.tokens,
+			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
-	began := time.Now()
 	reply, err := r.model.Complete(ctx, req, onDelta)
-	reply.Usage.Tools, reply.Text = r.round.tokens, Spoken(reply.Text)
-	r.observe(Event{Reply: &ReplyEvent{Round: round, Usage: reply.Usage, Duration: time.Since(began), Err: err}})
+	reply.Usage.Tools, reply.Text = r.round.Tokens(), Spoken(reply.Text)
+	r.observe(Event{Reply: &ReplyEvent{Err: err}})
 	return reply, err
 }
 
@@ -198,50 +191,4 @@ func identify(calls []Call) []Call {
 		seen[id] = true
 	}
 	return calls
-}
-
-// estimates remembers what tools arrays cost, because the same few are sent over
-// and over again. It is forgotten with the registry.
-type estimates struct {
-	mu       sync.Mutex
-	registry *toolgroups.Registry
-	whole    int
-	known    map[string]int // by what the tools depend on
-}
-
-// maxEstimates bounds the combinations of groups that are remembered.
-const maxEstimates = 1000
-
-func (e *estimates) of(reg *toolgroups.Registry, key string, tools []toolgroups.Tool) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reset(reg)
-	n, ok := e.known[key]
-	if !ok {
-		n = toolgroups.EstimateTokens(tools)
-		if len(e.known) < maxEstimates {
-			e.known[key] = n
-		}
-	}
-	return n
-}
-
-func (e *estimates) all(reg *toolgroups.Registry) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.reset(reg)
-	if e.whole == 0 {
-		tools := reg.Core()
-		for _, g := range reg.Groups() {
-			tools = append(tools, g.Tools...)
-		}
-		e.whole = toolgroups.EstimateTokens(tools)
-	}
-	return e.whole
-}
-
-func (e *estimates) reset(reg *toolgroups.Registry) {
-	if e.registry != reg {
-		e.registry, e.whole, e.known = reg, 0, map[string]int{}
-	}
 }

@@ -2,52 +2,20 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"oneclaw/toolgroups"
 )
 
-// ToolLimiter is a [Model] that knows how long a tools array its provider takes.
-type ToolLimiter interface {
-	// MaxTools is the longest array; 0 if unknown.
-	MaxTools() int
-}
-
-// Namer is a [Model] that knows its name, as its provider has it.
-type Namer interface {
-	// ModelName is that name; empty if unknown.
-	ModelName() string
-}
-
-// offer is what one request offers.
-type offer struct {
-	*toolgroups.Round
-	tools  []toolgroups.Tool
-	tokens int
-}
-
-func (r *run) newOffer() *offer {
-	round := r.turn.Set.Route(r.turn.Router, r.facts())
-	o := &offer{Round: round, tools: round.Tools()}
-	key := fmt.Sprintf("%s/%d/%d/%s", round.Mode(), r.turn.Scope.Role, len(o.tools), strings.Join(r.turn.Set.Loaded(), "\x00"))
-	o.tokens = r.agent.prices.of(round.Registry(), key, o.tools)
-	return o
-}
+// offer is what the next request offers.
+func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
 
 // facts are what the router decides by.
 func (r *run) facts() toolgroups.Facts {
-	f := toolgroups.Facts{
+	model := ProfileOf(r.model)
+	return toolgroups.Facts{
 		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: first(r.history),
+		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools,
 	}
-	if m, ok := r.model.(ToolLimiter); ok {
-		f.MaxTools = m.MaxTools()
-	}
-	if m, ok := r.model.(Namer); ok {
-		f.Model = m.ModelName()
-	}
-	return f
 }
 
 // routing is what the newest reply or summary of a model has recorded. Messages that

@@ -51,7 +51,7 @@ type narrow struct {
 	limit int
 }
 
-func (n narrow) MaxTools() int { return n.limit }
+func (n narrow) Profile() agent.Profile { return agent.Profile{MaxTools: n.limit} }
 
 // sayNarrow is chat.say with a cap.
 func (c *chat) sayNarrow(limit int, text string, replies ...agent.Reply) *script {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -29,14 +28,13 @@ type Turn struct {
 	Scope toolgroups.Scope
 	// Model answers; nil means the agent's own.
 	Model Model
-	// ContextTokens is the size of the model's context; 0 means what the model says,
-	// if it does, else the agent's.
+	// ContextTokens is the size of the model's context; 0 means what the model says.
 	ContextTokens int
 	// CacheKey is the same for all turns of one conversation.
 	CacheKey string
 	// Temperature, if not nil, is asked of the model, where the model takes one.
 	Temperature *float64
-	// MaxRounds bounds the model's replies; 0 means the agent's own bound.
+	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
 	// that models can be shown the pictures that came with the message.
@@ -102,16 +100,11 @@ type RequestEvent struct {
 
 // ReplyEvent is a reply of the model.
 type ReplyEvent struct {
-	Round    int
-	Usage    Usage
-	Duration time.Duration
-	Err      error
+	Err error
 }
 
 // ToolEvent is a tool call that begins or ends.
 type ToolEvent struct {
-	CallID   string
-	Tool     string
-	Status   Status
-	Duration time.Duration
+	Tool   string
+	Status Status
 }

@@ -27,7 +27,7 @@ func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope,
 	}, nil
 }
 
-// refused answers a turn for which there is no budget: with a card where [Config.Refused]
+// refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
 func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
 	if jobs.IsTask(j) || b.cfg.Hooks.Refused == nil {

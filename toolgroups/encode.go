@@ -2,7 +2,9 @@ package toolgroups
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -10,45 +12,63 @@ import (
 // depend on nothing but the tools: where one list begins with another, so does
 // its encoding (but for the closing bracket).
 func EncodeTools(tools []Tool) json.RawMessage {
+	return EncodeToolsAs(tools, `{"type":"function","function":{`, `}}`)
+}
+
+// EncodeToolsAs is [EncodeTools] for an API that has something else before and after the
+// name, description and parameters of each tool.
+func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')
-	for i, t := range tools {
+	for i := range tools {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`{"type":"function","function":{"name":`)
-		b.Write(quote(t.Name))
-		b.WriteString(`,"description":`)
-		b.Write(quote(t.Description))
-		b.WriteString(`,"parameters":`)
-		if len(t.Parameters) == 0 {
-			b.WriteString(emptyParameters)
-		} else {
-			b.Write(t.Parameters)
-		}
-		b.WriteString(`}}`)
+		b.WriteString(before)
+		b.Write(tools[i].encoded())
+		b.WriteString(after)
 	}
 	b.WriteByte(']')
 	return b.Bytes()
 }
 
+// encoded are the members of a tool in a tools array.
+func (t *Tool) encoded() []byte {
+	if t.wire != nil {
+		return t.wire
+	}
+	parameters := t.Parameters
+	if len(parameters) == 0 {
+		parameters = json.RawMessage(emptyParameters)
+	}
+	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description),
+		[]byte(`,"parameters":`), parameters)
+}
+
 // EstimateTokens says roughly how many tokens the schemas of tools cost:
 // characters of their wire form divided by four, no tokenizer.
 func EstimateTokens(tools []Tool) int {
-	return utf8.RuneCount(EncodeTools(tools)) / 4
+	size := 1 + max(len(tools), 1) // brackets and commas
+	for i := range tools {
+		size += cmp.Or(tools[i].size, wireSize(tools[i]))
+	}
+	return size / 4
 }
+
+// wireSize is how many characters a tool takes in a tools array.
+func wireSize(t Tool) int { return utf8.RuneCount(EncodeTools([]Tool{t})) - len("[]") }
 
 // quote encodes a string as JSON without the escapes that only HTML needs.
 func quote(s string) []byte {
-	b, err := encode(s)
+	b, err := EncodeJSON(s)
 	if err != nil {
 		return []byte(`""`) // A string always encodes.
 	}
 	return b
 }
 
-// encode is json.Marshal without the escapes that only HTML needs.
-func encode(v any) ([]byte, error) {
+// EncodeJSON is json.Marshal without the escapes that only HTML needs.
+func EncodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

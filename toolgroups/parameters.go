@@ -90,21 +90,13 @@ func object(ms []member) json.RawMessage {
 	return b.Bytes()
 }
 
-func compact(raw json.RawMessage) (json.RawMessage, error) {
-	var b bytes.Buffer
-	if err := json.Compact(&b, raw); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
 // normalize treats one schema; what is no object (true, false) stays.
 func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if depth > maxSchemaDepth {
 		return nil, fmt.Errorf("schema is nested deeper than %d", maxSchemaDepth)
 	}
 	if raw[0] != '{' {
-		return compact(raw)
+		return EncodeJSON(raw)
 	}
 	ms, err := members(raw)
 	if err != nil {
@@ -142,7 +134,7 @@ func normalizeKeyword(m member, depth int) (json.RawMessage, error) {
 		return normalize(m.value, depth)
 	case "properties", "patternProperties", "$defs", "definitions":
 		if m.value[0] != '{' {
-			return compact(m.value)
+			return EncodeJSON(m.value)
 		}
 		ms, err := members(m.value)
 		if err != nil {
@@ -157,13 +149,13 @@ func normalizeKeyword(m member, depth int) (json.RawMessage, error) {
 	case "anyOf", "oneOf", "allOf", "prefixItems":
 		return normalizeList(m.value, depth)
 	}
-	return compact(m.value)
+	return EncodeJSON(m.value)
 }
 
 func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return compact(raw)
+		return EncodeJSON(raw)
 	}
 	for i := range list {
 		s, err := normalize(list[i], depth)
@@ -172,15 +164,7 @@ func normalizeList(raw json.RawMessage, depth int) (json.RawMessage, error) {
 		}
 		list[i] = s
 	}
-	return append(append([]byte{'['}, bytes.Join(raws(list), []byte{','})...), ']'), nil
-}
-
-func raws(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, r := range list {
-		out[i] = r
-	}
-	return out
+	return EncodeJSON(list)
 }
 
 // empty reports whether a list has no entries.

@@ -200,6 +200,9 @@ func (r *Registry) admit(t Tool, p place) (Tool, error) {
 		return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
 	}
 	t.Parameters = params
+	t.wire = nil // it may be another registry's, and changed
+	t.wire = t.encoded()
+	t.size = wireSize(t)
 	r.byTool[t.Name] = p
 	return t, nil
 }
@@ -285,6 +288,15 @@ func (r *Registry) Switches() (tools, groups []string) {
 // Listing returns the section of the system prompt that names all groups, or ""
 // where there is none. It does not depend on what is loaded.
 func (r *Registry) Listing() string { return r.listing }
+
+// AllTokens estimates what all tools would cost, whether switched on or off.
+func (r *Registry) AllTokens() int {
+	tools := r.Core()
+	for _, g := range r.groups {
+		tools = append(tools, g.Tools...)
+	}
+	return EstimateTokens(tools)
+}
 
 // enabled appends the tools that are switched on.
 func (r *Registry) enabled(to, tools []Tool) []Tool {

@@ -37,7 +37,7 @@ func repair(raw []byte, inner bool) (json.RawMessage, error) {
 	}
 	switch {
 	case raw[0] == '{':
-		return compact(raw)
+		return EncodeJSON(json.RawMessage(raw))
 	case raw[0] == '"' && !inner:
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {

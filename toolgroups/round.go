@@ -12,13 +12,15 @@ type Round struct {
 	set      *Set
 	registry *Registry
 	route    Route
-	index    map[string]int
 }
 
 // Tools returns the tools of the request. Without a [Router] these are the core in
 // its fixed order, then the groups in first-load order, without those that are
 // switched off.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
+
+// Tokens estimates what the tools of the request cost.
+func (r *Round) Tokens() int { return EstimateTokens(r.route.Tools) }
 
 // Registry returns the registry this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
@@ -46,12 +48,12 @@ func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, inp
 // is switched off by now, or that the role of the sender does not allow it.
 func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
-	i, offered := r.index[name]
+	i := slices.IndexFunc(r.route.Tools, func(t Tool) bool { return t.Name == name })
 	_, registered := now.Tool(name)
 	switch {
-	case !registered && (!offered || !Reserved(name)):
+	case !registered && (i < 0 || !Reserved(name)):
 		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
-	case !offered:
+	case i < 0:
 		advice := ""
 		if r.route.Advice != nil {
 			advice = r.route.Advice(name)

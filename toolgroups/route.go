@@ -96,11 +96,7 @@ func (s *Set) Route(router Router, f Facts) *Round {
 			route.Tools = route.Tools[:f.MaxTools]
 		}
 	}
-	r := &Round{set: s, registry: f.Registry, route: route, index: make(map[string]int, len(route.Tools))}
-	for i, t := range route.Tools {
-		r.index[t.Name] = i
-	}
-	return r
+	return &Round{set: s, registry: f.Registry, route: route}
 }
 
 // Round is [Set.Route] without a router.

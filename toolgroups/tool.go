@@ -63,12 +63,16 @@ type Tool struct {
 	// The zero value asks for nothing beyond being allowed to talk to the bot.
 	Role Role
 	// OwnArguments says that Run wants the arguments as the model wrote them and
-	// checks them itself. The zero value has [Run] repair and validate them first.
+	// checks them itself. Otherwise [Run] repairs and validates them first.
 	OwnArguments bool
 	// Run does the work. It returns an *[Error] for what the model should be told;
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
 	Run Handler
+	// wire is how it stands in a tools array and size how many characters that are. A
+	// registry notes them: of a tool that it holds, the fields above must not be changed.
+	wire []byte
+	size int
 }
 
 // Handler is the function behind a tool.

@@ -41,7 +41,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	if err != nil {
 		return nil, invalid(tool, err.Error())
 	}
-	out, err := encode(value)
+	out, err := EncodeJSON(value)
 	if err != nil {
 		return nil, invalid(tool, errMalformed.Error())
 	}
@@ -83,7 +83,7 @@ func conform(path string, s *jsonschema.Schema, v any) (any, error) {
 		return x, nil
 	}
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return same(e, v) }) {
-		list, err := encode(s.Enum)
+		list, err := EncodeJSON(s.Enum)
 		if err != nil {
 			return nil, err
 		}

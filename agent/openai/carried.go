@@ -78,13 +78,13 @@ func (a *accumulator) carry() string {
 // call of each reply of the turn.
 const unsigned = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
 
-// extra writes what belongs to a call beside it.
-func (e *encoder) extra(back carried, i int) {
+// extra is what goes back beside a call.
+func (c carried) extra(i int, signed bool) string {
 	switch {
-	case i < len(back.Extra) && string(back.Extra[i]) != "null":
-		e.raw(`,"extra_content":`)
-		e.buf = append(e.buf, back.Extra[i]...)
-	case i == 0 && len(back.Extra) == 0 && e.to.signed:
-		e.raw(`,"extra_content":` + unsigned)
+	case i < len(c.Extra) && string(c.Extra[i]) != "null":
+		return `,"extra_content":` + string(c.Extra[i])
+	case i == 0 && len(c.Extra) == 0 && signed:
+		return `,"extra_content":` + unsigned
 	}
+	return ""
 }

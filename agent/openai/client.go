@@ -4,7 +4,7 @@
 //
 // Servers differ in what they make of that API, so a reply counts only when it is
 // whole: a stream that ends without a finish reason, stalls, or carries an error is
-// a failure, and is asked for again. What can not help by repeating it (a wrong
+// a failure, and is asked for again. What cannot help by repeating it (a wrong
 // key, a wrong request) is reported at once.
 package openai
 
@@ -18,22 +18,25 @@ import (
 	"strings"
 	"time"
 
-	api "github.com/sashabaranov/go-openai"
-
 	"oneclaw/agent"
 	"oneclaw/internal/retry"
 )
 
 // Defaults of [Config].
 const (
-	DefaultBaseURL      = "https://api.openai.com/v1"
-	DefaultFirstTimeout = 120 * time.Second
-	DefaultStallTimeout = 60 * time.Second
-	DefaultTimeout      = 10 * time.Minute
-	DefaultMaxAttempts  = 4
-	DefaultMaxWait      = time.Minute
-	// DefaultMaxTools is the largest tools array that OpenAI documents.
-	DefaultMaxTools = 128
+	DefaultBaseURL     = "https://api.openai.com/v1"
+	DefaultMaxAttempts = 4
+	DefaultMaxWait     = time.Minute
+)
+
+// maxTools is the largest tools array that OpenAI documents.
+const maxTools = 128
+
+// Bounds of one attempt.
+const (
+	firstTimeout   = 120 * time.Second // for the first byte of a reply
+	stallTimeout   = 60 * time.Second  // for each further piece
+	attemptTimeout = 10 * time.Minute
 )
 
 // Pauses between the attempts of one request.
@@ -49,33 +52,16 @@ type Config struct {
 	BaseURL string
 	// Dialect is whose peculiarities the server has. Empty means what its host tells.
 	Dialect Dialect
-	// API is which of the two APIs is spoken. Empty means [APIAuto].
-	API API
 	// APIKey may be empty for servers that want none.
 	APIKey string
 	// Model is the name of the model. It is required.
 	Model string
 	// HTTPClient sends the requests. Nil means a plain http.Client.
 	HTTPClient *http.Client
-	// FirstTimeout bounds the wait for the first byte of a reply. 0 means
-	// [DefaultFirstTimeout].
-	FirstTimeout time.Duration
-	// StallTimeout bounds the wait for each further piece. 0 means
-	// [DefaultStallTimeout].
-	StallTimeout time.Duration
-	// Timeout bounds one attempt. 0 means [DefaultTimeout].
-	Timeout time.Duration
 	// Retry bounds how a request is repeated.
 	Retry Retry
-	// MaxTools is the largest tools array that the server takes: whoever makes the
-	// requests has to keep to it. 0 means [DefaultMaxTools].
-	MaxTools int
 	// ContextTokens is the size of the model's context; 0 if unknown.
 	ContextTokens int
-	// ReasoningEffort is sent as it stands; empty leaves it to the server.
-	ReasoningEffort string
-	// Vision says whether the model is shown pictures. Empty means [VisionAuto].
-	Vision Vision
 	// Logger is told about repeated requests. Nil discards it.
 	Logger *slog.Logger
 }
@@ -94,7 +80,6 @@ type Retry struct {
 // starts no goroutines that outlive a call.
 type Client struct {
 	cfg    Config
-	log    *slog.Logger
 	hosted bool // by OpenAI itself
 	// keeps says that the server caches prompts only when it is told to.
 	keeps bool
@@ -102,15 +87,7 @@ type Client struct {
 	responses bool
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
-	arrays arrays
 }
-
-var (
-	_ agent.Model        = (*Client)(nil)
-	_ agent.ContextSizer = (*Client)(nil)
-	_ agent.ToolLimiter  = (*Client)(nil)
-	_ agent.Namer        = (*Client)(nil)
-)
 
 // New makes a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
@@ -119,67 +96,50 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.API, err = parseAPI(cfg.API); err != nil {
-		return nil, err
-	}
-	if cfg.Vision, err = parseVision(cfg.Vision); err != nil {
-		return nil, err
-	}
 	if cfg.Model == "" {
 		return nil, errors.New("openai: no model is named")
 	}
-	if min(cfg.FirstTimeout, cfg.StallTimeout, cfg.Timeout, cfg.Retry.MaxWait) < 0 ||
-		min(cfg.Retry.MaxAttempts, cfg.MaxTools, cfg.ContextTokens) < 0 {
+	if cfg.Retry.MaxWait < 0 || min(cfg.Retry.MaxAttempts, cfg.ContextTokens) < 0 {
 		return nil, errors.New("openai: a bound is negative")
 	}
-	cfg.FirstTimeout = cmp.Or(cfg.FirstTimeout, DefaultFirstTimeout)
-	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, DefaultStallTimeout)
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	cfg.Retry.MaxAttempts = cmp.Or(cfg.Retry.MaxAttempts, DefaultMaxAttempts)
 	cfg.Retry.MaxWait = cmp.Or(cfg.Retry.MaxWait, DefaultMaxWait)
-	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = &http.Client{}
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	c := &Client{cfg: cfg, log: log, hosted: hostedByOpenAI(u), keeps: cachesOnDemand(u, cfg.Model), origin: originOf(cfg)}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	c := &Client{cfg: cfg, hosted: hostedByOpenAI(u), keeps: cachesOnDemand(u, cfg.Model), origin: originOf(cfg)}
 	c.responses = c.wantsResponses()
 	return c, nil
 }
 
-// ContextTokens returns the size of the model's context; 0 if unknown.
-func (c *Client) ContextTokens() int { return c.cfg.ContextTokens }
-
-// MaxTools returns the largest tools array that the server takes.
-func (c *Client) MaxTools() int { return c.cfg.MaxTools }
-
-// ModelName returns the name of the model.
-func (c *Client) ModelName() string { return c.cfg.Model }
+// Profile returns the name of the model, the size of its context and the largest tools
+// array that the server takes.
+func (c *Client) Profile() agent.Profile {
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.cfg.ContextTokens, MaxTools: maxTools}
+}
 
 // Complete sends one request and returns the whole reply. It repeats what may pass
 // (rate limits, server errors, broken and stalled streams) with growing pauses, or
 // those that the server asks for. An error is a *[agent.ModelError], or the cause
 // for which ctx ended.
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	p := c.payload(req)
+	body, pictures := c.encode(req)
 	pauses := retry.New(minPause, maxPause)
 	left := c.cfg.Retry.MaxWait
 	for attempt := 1; ; attempt++ {
-		reply, streamed, fault := c.try(ctx, p, onDelta)
+		reply, streamed, fault := c.try(ctx, body, onDelta)
 		if fault == nil {
 			return reply, nil
 		}
 		if ctx.Err() != nil {
 			return agent.Reply{}, fmt.Errorf("openai: %w", context.Cause(ctx))
 		}
-		if p.pictures && fault.failure.Kind == agent.KindRejected {
+		if pictures && fault.failure.Kind == agent.KindRejected {
 			// Rather an answer about the text than none.
-			c.log.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", fault.failure)
+			c.cfg.Logger.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", fault.failure)
 			req.ReadFile = nil
-			p = c.payload(req)
+			body, pictures = c.encode(req)
 			continue
 		}
 		pause := pauses.Next(fault.failure.RetryAfter)
@@ -187,7 +147,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 			return agent.Reply{}, fault.failure
 		}
 		left -= pause
-		c.log.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
+		c.cfg.Logger.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
 		if err := retry.Wait(ctx, pause); err != nil {
 			return agent.Reply{}, fmt.Errorf("openai: %w", err)
 		}
@@ -198,48 +158,39 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 }
 
 // try sends the request once. streamed reports whether onDelta was given anything.
-func (c *Client) try(ctx context.Context, p payload, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *fault) {
-	ctx, end := context.WithTimeoutCause(ctx, c.cfg.Timeout, errSlow)
+func (c *Client) try(ctx context.Context, body []byte, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, fault *fault) {
+	ctx, end := context.WithTimeoutCause(ctx, attemptTimeout, errSlow)
 	defer end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(c.cfg.FirstTimeout, func() { cancel(errStalled) })
+	watch := time.AfterFunc(firstTimeout, func() { cancel(errStalled) })
 	defer watch.Stop()
-	d := &doer{
-		client: c.cfg.HTTPClient, payload: p,
-		alive: func() { watch.Reset(c.cfg.StallTimeout) },
+	path := "/chat/completions"
+	if c.responses {
+		path = "/responses"
 	}
-	cfg := api.DefaultConfig(c.cfg.APIKey)
-	cfg.BaseURL = c.cfg.BaseURL
-	cfg.HTTPClient = d
-	// Comment lines that keep a connection alive count as empty messages. The size
-	// of a reply is bounded instead.
-	cfg.EmptyMessagesLimit = maxReply
-	stream, err := c.open(ctx, api.NewClientWithConfig(cfg), p)
+	resp, err := c.send(ctx, path, body)
 	if err != nil {
-		return agent.Reply{}, false, c.judge(ctx, err, d)
+		return agent.Reply{}, false, c.judge(ctx, err)
 	}
-	defer func() { _ = stream.Close() }()
-	a := c.collector(onDelta)
-	for {
-		raw, err := stream.RecvRaw()
-		if err == nil {
-			err = a.add(raw)
-		}
-		if err != nil {
-			reply, err = a.end(err)
-			if err != nil {
-				return agent.Reply{}, a.shown(), c.judge(ctx, err, d)
-			}
-			return reply, a.shown(), nil
+	defer func() { _ = resp.Body.Close() }()
+	alive := func() { watch.Reset(stallTimeout) }
+	alive()
+	resp.Body = &limited{ReadCloser: resp.Body, left: maxReply, alive: alive}
+	show := func(text string) {
+		if text != "" && onDelta != nil {
+			streamed = true
+			onDelta(agent.Delta{Text: text})
 		}
 	}
-}
-
-// stream is the events of a reply as they come.
-type stream interface {
-	RecvRaw() ([]byte, error)
-	Close() error
+	var a collector = &accumulator{show: show, origin: c.origin}
+	if c.responses {
+		a = &responseCollector{show: show, origin: c.origin}
+	}
+	if reply, err = a.end(events(resp, a.add)); err != nil {
+		return agent.Reply{}, streamed, c.judge(ctx, err)
+	}
+	return reply, streamed, nil
 }
 
 // collector puts the events of a reply together.
@@ -248,36 +199,4 @@ type collector interface {
 	add(raw []byte) error
 	// end returns the reply when there are no more events because of err.
 	end(err error) (agent.Reply, error)
-	// shown reports whether anything was given to onDelta.
-	shown() bool
-}
-
-// open sends the request over the API that is spoken.
-func (c *Client) open(ctx context.Context, library *api.Client, p payload) (stream, error) {
-	if c.responses {
-		return library.CreateResponseStream(ctx, c.responseSkeleton())
-	}
-	return library.CreateChatCompletionStream(ctx, c.skeleton(p))
-}
-
-func (c *Client) collector(onDelta func(agent.Delta)) collector {
-	if c.responses {
-		return &responseCollector{onDelta: onDelta, origin: c.origin}
-	}
-	return &accumulator{onDelta: onDelta, origin: c.origin}
-}
-
-// skeleton is the request without the parts that the payload holds encoded.
-func (c *Client) skeleton(p payload) api.ChatCompletionRequest {
-	req := api.ChatCompletionRequest{
-		Model:           c.cfg.Model,
-		Stream:          true,
-		StreamOptions:   &api.StreamOptions{IncludeUsage: true},
-		ReasoningEffort: c.cfg.ReasoningEffort,
-	}
-	if len(p.tools) > 0 {
-		// The library checks what a model takes by whether there are tools.
-		req.Tools = []api.Tool{{Type: api.ToolTypeFunction}}
-	}
-	return req
 }

@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 		"no model":       {},
 		"no host":        {Model: "m", BaseURL: "localhost"},
 		"another scheme": {Model: "m", BaseURL: "ftp://host/v1"},
-		"negative":       {Model: "m", MaxTools: -1},
+		"negative":       {Model: "m", ContextTokens: -1},
 		"negative wait":  {Model: "m", Retry: openai.Retry{MaxWait: -1}},
 	} {
 		if _, err := openai.New(cfg); err == nil {
@@ -33,7 +33,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	c, err := openai.New(openai.Config{Model: "m", ContextTokens: 8192})
-	if err != nil || c.ContextTokens() != 8192 {
+	if err != nil || c.Profile().ContextTokens != 8192 {
 		t.Errorf("%v, %v", c, err)
 	}
 }
@@ -210,6 +210,8 @@ func TestFailures(t *testing.T) {
 		"error in stream":   {stream(hello, `{"error":{"message":"overloaded","type":"server_error"}}`), agent.KindUnavailable, 0, 4},
 		"error in a chunk":  {stream(`{"id":"x","error":{"message":"slow","code":429},"choices":[]}`), agent.KindRateLimit, 429, 4},
 		"error in a 200":    {respond(200, "application/json", `{"error":{"message":"wrong","type":"invalid_request_error"}}`), agent.KindRejected, 0, 1},
+		"error with a name": {respond(200, "text/event-stream", "event: error\ndata: {\"error\":{\"message\":\"slow\",\"code\":429}}\n\n"), agent.KindRateLimit, 429, 4},
+		"error of a line":   {respond(200, "text/plain", "{\"error\":{\"message\":\"wrong\",\"type\":\"invalid_request_error\"}}\n"), agent.KindRejected, 0, 1},
 		"ends with error":   {stream(hello, `{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`), agent.KindUnavailable, 0, 4},
 		"not JSON":          {respond(200, "application/json", "<html>"), agent.KindUnavailable, 0, 4},
 		"filtered":          {stream(`{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`), agent.KindRejected, 0, 1},

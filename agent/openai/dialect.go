@@ -31,27 +31,6 @@ const (
 	geminiBaseURL    = "https://" + geminiHost + "/v1beta/openai"
 )
 
-// API is one of the two APIs for asking a model.
-type API string
-
-// The APIs.
-const (
-	// APIAuto speaks the Responses API where a model takes tools over that one alone.
-	APIAuto API = "auto"
-	// APIChat speaks Chat Completions.
-	APIChat API = "chat"
-	// APIResponses speaks the Responses API.
-	APIResponses API = "responses"
-)
-
-func parseAPI(a API) (API, error) {
-	switch a = cmp.Or(a, APIAuto); a {
-	case APIAuto, APIChat, APIResponses:
-		return a, nil
-	}
-	return "", fmt.Errorf("openai: the API must be %s, %s or %s", APIAuto, APIChat, APIResponses)
-}
-
 // address sets the base URL and the dialect from each other.
 func (cfg *Config) address() (*url.URL, error) {
 	base := strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
@@ -123,20 +102,14 @@ var (
 	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.-]|$)`)
 )
 
-// wantsResponses decides which API is spoken.
+// wantsResponses decides whether the Responses API is spoken: where a model takes tools
+// over that one alone. Some are known by their whole names wherever they are hosted.
 func (c *Client) wantsResponses() bool {
-	if c.cfg.API != APIAuto {
-		return c.cfg.API == APIResponses
-	}
-	if c.hosted && responsesOnly.MatchString(c.cfg.Model) {
+	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || sixth.MatchString(c.cfg.Model)) {
 		return true
 	}
-	if c.hosted && sixth.MatchString(c.cfg.Model) {
-		return c.cfg.ReasoningEffort != api.ReasoningEffortNone
-	}
-	// Wherever they are hosted, the library refuses some models by name.
 	err := api.NewReasoningValidator().Validate(api.ChatCompletionRequest{
-		Model: c.cfg.Model, ReasoningEffort: c.cfg.ReasoningEffort, Tools: []api.Tool{{Type: api.ToolTypeFunction}},
+		Model: c.cfg.Model, Tools: []api.Tool{{Type: api.ToolTypeFunction}},
 	})
 	return errors.Is(err, api.ErrReasoningToolsRequireResponses)
 }

@@ -178,28 +178,3 @@ func (l *listing) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.request = req
 	return l.answer(req)
 }
-
-func TestClientsAreKept(t *testing.T) {
-	clients := openai.NewClients()
-	a, err := clients.Client(openai.Config{Model: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := clients.Client(openai.Config{Model: "a"}); err != nil || again != a {
-		t.Errorf("made anew, %v", err)
-	}
-	if other, err := clients.Client(openai.Config{Model: "a", APIKey: "k"}); err != nil || other == a {
-		t.Errorf("another key, the same client, %v", err)
-	}
-	if _, err := clients.Client(openai.Config{}); err == nil {
-		t.Error("no error")
-	}
-	for i := range 70 {
-		if _, err := clients.Client(openai.Config{Model: "m", MaxTools: i + 1}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if again, err := clients.Client(openai.Config{Model: "a"}); err != nil || again == a {
-		t.Errorf("kept for ever, %v", err)
-	}
-}

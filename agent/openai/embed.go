@@ -2,10 +2,10 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -16,43 +16,34 @@ import (
 // 3,072 numbers of OpenAI's largest model take less than 16 MiB as JSON.
 const maxVectors = 64 << 20
 
-// Embedder turns texts into vectors over the Embeddings API. It may be used
-// concurrently and starts no goroutines that outlive a call.
-type Embedder struct{ client *Client }
-
-// NewEmbedder makes an embedder of the configuration's model. It sends nothing.
-func NewEmbedder(cfg Config) (*Embedder, error) {
-	c, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Embedder{c}, nil
-}
-
-// Embed returns a vector for each text, in their order. It is asked once: whoever wants
-// vectors can do without. An error is a *[agent.ModelError], or the cause for which ctx
-// ended; its text holds no secret.
-func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+// Embed turns texts into vectors over the Embeddings API, one for each in their order. It
+// is asked once: whoever wants vectors can do without. An error is a *[agent.ModelError],
+// or the cause for which ctx ended; its text holds no secret.
+func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	cfg := api.DefaultConfig(e.client.cfg.APIKey)
-	cfg.BaseURL = e.client.cfg.BaseURL
-	d := &boundedDoer{client: e.client.cfg.HTTPClient}
-	cfg.HTTPClient = d
-	resp, err := api.NewClientWithConfig(cfg).CreateEmbeddings(ctx, api.EmbeddingRequestStrings{
-		Input: texts, Model: api.EmbeddingModel(e.client.cfg.Model), EncodingFormat: api.EmbeddingEncodingFormatFloat,
+	body, err := json.Marshal(api.EmbeddingRequest{
+		Input: texts, Model: api.EmbeddingModel(c.cfg.Model), EncodingFormat: api.EmbeddingEncodingFormatFloat,
 	})
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("openai: embed: %w", context.Cause(ctx))
-		}
-		kind, _ := classify(d.status, "", "")
-		return nil, &agent.ModelError{Kind: kind, Status: d.status, Err: errors.New(e.client.clean(withoutAddress(err)))}
+		return nil, fmt.Errorf("openai: embed: %w", err)
+	}
+	var answer api.EmbeddingResponse
+	resp, err := c.send(ctx, "/embeddings", body)
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(resp.Body, maxVectors)).Decode(&answer)
+		_ = resp.Body.Close()
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("openai: embed: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, c.judge(ctx, err).failure
 	}
 	out := make([][]float32, len(texts))
-	for _, v := range resp.Data {
-		if v.Index < 0 || v.Index >= len(out) || len(v.Embedding) == 0 || len(v.Embedding) != len(resp.Data[0].Embedding) {
+	for _, v := range answer.Data {
+		if v.Index < 0 || v.Index >= len(out) || len(v.Embedding) == 0 || len(v.Embedding) != len(answer.Data[0].Embedding) {
 			return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("the vectors of the answer do not fit")}
 		}
 		out[v.Index] = v.Embedding
@@ -63,24 +54,4 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		}
 	}
 	return out, nil
-}
-
-// boundedDoer bounds what is read of an answer and keeps its status.
-type boundedDoer struct {
-	client *http.Client
-	status int
-}
-
-// Do implements the library's HTTPDoer.
-func (d *boundedDoer) Do(req *http.Request) (*http.Response, error) {
-	resp, err := d.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	d.status = resp.StatusCode
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, maxVectors), resp.Body}
-	return resp, nil
 }

@@ -23,8 +23,8 @@ func TestEmbedder(t *testing.T) {
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	embedder := func(key, model string) *openai.Embedder {
-		e, err := openai.NewEmbedder(openai.Config{BaseURL: base, APIKey: key, Model: model, HTTPClient: &http.Client{Transport: transport}})
+	embedder := func(key, model string) *openai.Client {
+		e, err := openai.New(openai.Config{BaseURL: base, APIKey: key, Model: model, HTTPClient: &http.Client{Transport: transport}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestEmbedder(t *testing.T) {
 	if got, err := right.Embed(t.Context(), nil); len(got) != 0 || err != nil {
 		t.Errorf("no texts: %v, %v", got, err)
 	}
-	for _, e := range []*openai.Embedder{embedder("sk-wrong-secret", emulator.DefaultModel), embedder("sk-right", "other")} {
+	for _, e := range []*openai.Client{embedder("sk-wrong-secret", emulator.DefaultModel), embedder("sk-right", "other")} {
 		_, err := e.Embed(t.Context(), []string{"x"})
 		if _, ok := errors.AsType[*agent.ModelError](err); !ok || strings.Contains(err.Error(), "sk-wrong-secret") {
 			t.Errorf("got %v", err)
@@ -60,7 +60,7 @@ func TestEmbedderRefusesWhatDoesNotFit(t *testing.T) {
 		`{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[]}]}`, `not JSON`,
 	} {
 		p := &provider{t: t, answers: []answer{respond(200, "application/json", body)}}
-		e, err := openai.NewEmbedder(openai.Config{Model: "m", HTTPClient: &http.Client{Transport: p}})
+		e, err := openai.New(openai.Config{Model: "m", HTTPClient: &http.Client{Transport: p}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,41 +8,39 @@ import (
 	"oneclaw/agent"
 )
 
-// encoder writes the messages of a request. It is ours because the library's
-// encoding of a long history would cost more than all else that is done for a
-// message.
+// encoder writes a request. It is ours because the library's encoding of a long history
+// would cost more than all else that is done for a message, and would write tools anew.
 type encoder struct {
-	buf  []byte
-	some bool
-	to   dialogue
-}
-
-// dialogue says whom messages are encoded for.
-type dialogue struct {
-	origin string
-	// signed servers want a signature with the first call of each reply of the turn.
-	signed bool
-	// show is what is shown with one of the messages.
-	show show
+	client *Client
+	buf    []byte
+	some   bool
+	show   show
 }
 
 func (e *encoder) raw(s string) { e.buf = append(e.buf, s...) }
 
-// open begins a message.
-func (e *encoder) open(role string) {
+// next puts a comma between messages.
+func (e *encoder) next() {
 	if e.some {
 		e.raw(`,`)
 	}
 	e.some = true
-	e.raw(`{"role":"`)
-	e.raw(role)
-	e.raw(`"`)
+}
+
+// open begins a message.
+func (e *encoder) open(role string) {
+	e.next()
+	e.raw(`{"role":"` + role + `"`)
+}
+
+// item begins an item of the Responses API that is no message.
+func (e *encoder) item(kind string) {
+	e.next()
+	e.raw(`{"type":"` + kind + `"`)
 }
 
 func (e *encoder) field(name, value string) {
-	e.raw(`,"`)
-	e.raw(name)
-	e.raw(`":`)
+	e.raw(`,"` + name + `":`)
 	e.buf = appendString(e.buf, value)
 }
 
@@ -52,16 +50,34 @@ func (e *encoder) message(role, content string) {
 	e.raw(`}`)
 }
 
-// assistant writes a reply of the model. Reasoning goes back only within the turn:
-// the servers that want it refuse that of earlier ones.
-func (e *encoder) assistant(m *agent.Message, reasoning bool) {
+// user writes a user message.
+func (e *encoder) user(text string, pictures []picture) {
+	if len(pictures) == 0 {
+		e.message("user", text)
+		return
+	}
+	kind, before, after := "text", `,{"type":"image_url","image_url":{"url":"`, `"}}`
+	if e.client.responses {
+		kind, before, after = "input_text", `,{"type":"input_image","image_url":"`, `"}`
+	}
+	e.open("user")
+	e.raw(`,"content":[{"type":"` + kind + `"`)
+	e.field("text", text)
+	e.raw(`}`)
+	for _, p := range pictures {
+		e.raw(before)
+		e.buf = p.appendURL(e.buf)
+		e.raw(after)
+	}
+	e.raw(`]}`)
+}
+
+// assistant writes a reply of the model, with what it wants back. A signed server wants a
+// signature with the first call.
+func (e *encoder) assistant(m *agent.Message, back carried, signed bool) {
 	e.open("assistant")
 	if m.Text != "" || len(m.Calls) == 0 {
 		e.field("content", orEmpty(m.Text))
-	}
-	var back carried
-	if reasoning {
-		back = unpack(m.Reasoning, e.to.origin)
 	}
 	if back.Text != "" {
 		e.field("reasoning_content", back.Text)
@@ -78,9 +94,7 @@ func (e *encoder) assistant(m *agent.Message, reasoning bool) {
 		e.buf = appendString(e.buf, functionName(m.Calls[i].Name))
 		e.field("arguments", arguments(m.Calls[i].Arguments))
 		e.raw(`}`)
-		if reasoning {
-			e.extra(back, i)
-		}
+		e.raw(back.extra(i, signed))
 		e.raw(`}`)
 	}
 	if len(m.Calls) > 0 {
@@ -89,10 +103,72 @@ func (e *encoder) assistant(m *agent.Message, reasoning bool) {
 	e.raw(`}`)
 }
 
+// output writes a reply for the Responses API, within the turn in the order in which it
+// came and with the reasoning, which has to stand in front of what it led to.
+func (e *encoder) output(m *agent.Message, back carried) {
+	said, called := false, 0
+	say := func(phase string) {
+		if said || m.Text == "" && len(m.Calls) > 0 {
+			return
+		}
+		said = true
+		e.open("assistant")
+		e.field("content", orEmpty(m.Text))
+		if phase != "" {
+			e.field("phase", phase)
+		}
+		e.raw(`}`)
+	}
+	call := func() {
+		if called < len(m.Calls) {
+			c := &m.Calls[called]
+			called++
+			e.item(itemCall)
+			e.field("call_id", c.ID)
+			e.field("name", functionName(c.Name))
+			e.field("arguments", arguments(c.Arguments))
+			e.raw(`}`)
+		}
+	}
+	for _, it := range back.Items {
+		switch it.Type {
+		case itemMessage:
+			say(it.Phase)
+		case itemCall:
+			call()
+		case itemReasoning:
+			e.reasoning(it)
+		}
+	}
+	say("")
+	for called < len(m.Calls) {
+		call()
+	}
+}
+
+func (e *encoder) reasoning(it item) {
+	e.item(itemReasoning)
+	if it.ID != "" {
+		e.field("id", it.ID)
+	}
+	e.field("encrypted_content", it.Encrypted)
+	summary := "[]"
+	if len(it.Summary) > 0 && it.Summary[0] == '[' {
+		summary = string(it.Summary)
+	}
+	e.raw(`,"summary":` + summary + `}`)
+}
+
 func (e *encoder) result(m *agent.Message) {
-	e.open("tool")
-	e.field("tool_call_id", m.CallID)
-	e.field("content", orEmpty(m.Text))
+	if e.client.responses {
+		e.item("function_call_output")
+		e.field("call_id", m.CallID)
+		e.field("output", orEmpty(m.Text))
+	} else {
+		e.open("tool")
+		e.field("tool_call_id", m.CallID)
+		e.field("content", orEmpty(m.Text))
+	}
 	e.raw(`}`)
 }
 

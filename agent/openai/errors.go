@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -30,67 +31,63 @@ type fault struct {
 	passing bool
 }
 
+// serverError is what a server says in place of a reply.
+type serverError struct {
+	status     int // of HTTP; 0 for an error in a stream
+	wait       time.Duration
+	code, text string
+}
+
+// Error returns what the server says.
+func (e *serverError) Error() string { return e.text }
+
+// inStream is an error that came as an event.
+func inStream(e *api.APIError) error {
+	told := &serverError{code: codeOf(e), text: e.Message}
+	if n, ok := e.Code.(int); ok && n >= 400 && n < 600 {
+		told.status = n
+	}
+	return told
+}
+
+// codeOf is the code and the type of an error.
+func codeOf(e *api.APIError) string {
+	if e.Code == nil {
+		return e.Type
+	}
+	return fmt.Sprint(e.Code) + " " + e.Type
+}
+
 // judge turns an error of an attempt into a fault. ctx is that of the attempt.
-func (c *Client) judge(ctx context.Context, err error, d *doer) *fault {
+func (c *Client) judge(ctx context.Context, err error) *fault {
 	for _, cause := range []error{errStalled, errSlow} {
 		if errors.Is(context.Cause(ctx), cause) {
 			err = cause
 		}
 	}
-	status, code, text := c.describe(err, d)
-	kind, passing := classify(status, code, text)
+	told, ok := errors.AsType[*serverError](err)
+	if !ok {
+		told = &serverError{text: withoutAddress(err)}
+	}
+	kind, passing := classify(told.status, told.code, told.text)
 	switch {
-	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
-		kind, passing = agent.KindRejected, false
-		text = fmt.Sprintf("model %s takes tools together with reasoning only over the Responses API, which is switched off here: "+
-			"switch it on, choose another model, or set the reasoning effort to none where the model allows it", c.cfg.Model)
-	case refusedHere(err), errors.Is(err, errFiltered), status == http.StatusForbidden && moderated(code, text):
+	case errors.Is(err, errFiltered), told.status == http.StatusForbidden && moderated(told.code, told.text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
 	}
 	return &fault{
-		failure: &agent.ModelError{Kind: kind, Status: status, RetryAfter: d.retryAfter, Err: errors.New(c.clean(text))},
+		failure: &agent.ModelError{Kind: kind, Status: told.status, RetryAfter: told.wait, Err: errors.New(c.clean(told.text))},
 		passing: passing,
 	}
 }
 
-// refusedHere reports whether the library itself refused to send the request.
-func refusedHere(err error) bool {
-	for _, e := range []error{
-		api.ErrChatCompletionInvalidModel, api.ErrReasoningEffortUnsupported, api.ErrReasoningSamplingUnsupported,
-		api.ErrReasoningModelMaxTokensDeprecated, api.ErrReasoningModelLimitationsOther, api.ErrReasoningModelLimitationsLogprobs,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
+// withoutAddress is the text of an error of the HTTP client without the address.
+func withoutAddress(err error) string {
+	if address, ok := errors.AsType[*url.Error](err); ok {
+		return address.Err.Error()
 	}
-	return false
-}
-
-// describe takes an error apart: the HTTP status (0 for none), the server's code,
-// and a text without addresses.
-func (c *Client) describe(err error, d *doer) (status int, code, text string) {
-	var reported *api.APIError
-	var other *api.RequestError
-	var address *url.Error
-	switch {
-	case errors.As(err, &other):
-		// This one first: it may hold an APIError that could not be decoded.
-		return other.HTTPStatusCode, "", string(other.Body)
-	case errors.As(err, &reported):
-		status = reported.HTTPStatusCode
-		if n, ok := reported.Code.(int); ok && status == 0 && n >= 400 && n < 600 {
-			status = n
-		}
-		if reported.Code != nil {
-			code = fmt.Sprint(reported.Code)
-		}
-		return status, code + " " + reported.Type, reported.Message
-	case errors.As(err, &address):
-		return d.failedStatus(), "", address.Err.Error()
-	}
-	return d.failedStatus(), "", err.Error()
+	return err.Error()
 }
 
 // classify chooses the kind of a failure and whether it may pass.

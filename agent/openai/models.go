@@ -5,16 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
-
-	"oneclaw/internal/cache"
 )
 
 // Bounds of a list of models.
@@ -47,31 +42,18 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	}
 	ctx, end := context.WithTimeout(ctx, listTimeout)
 	defer end()
-	address := c.cfg.BaseURL + "/models"
+	path := "/models"
 	if c.cfg.Dialect == DialectAnthropic {
-		address += "?limit=1000"
+		path += "?limit=1000"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	resp, err := c.send(ctx, path, nil)
 	if err != nil {
-		return nil, errors.New("openai: the base URL can not be used")
-	}
-	if c.cfg.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
-	}
-	if c.cfg.Dialect == DialectAnthropic {
-		req.Header.Del("Authorization")
-		req.Header.Set("X-Api-Key", c.cfg.APIKey)
-		req.Header.Set("Anthropic-Version", anthropicVersion)
-	}
-	resp, err := c.cfg.HTTPClient.Do(req)
-	if err != nil {
-		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New(c.clean(withoutAddress(err)))}
+		if refused, ok := errors.AsType[*serverError](err); ok {
+			refused.code, refused.text = "", "no list of models"
+		}
+		return nil, c.judge(ctx, err).failure
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		kind, _ := classify(resp.StatusCode, "", "")
-		return nil, &agent.ModelError{Kind: kind, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header), Err: errors.New("no list of models")}
-	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList+1))
 	if err != nil || len(data) > maxModelList {
 		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("the list of models broke off or is too large")}
@@ -81,14 +63,6 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: err}
 	}
 	return models, nil
-}
-
-// withoutAddress is the text of an error of the HTTP client without the address.
-func withoutAddress(err error) string {
-	if address, ok := errors.AsType[*url.Error](err); ok {
-		return address.Err.Error()
-	}
-	return err.Error()
 }
 
 // decodeModels reads a list, in whose entries servers have names of their own for the
@@ -121,29 +95,4 @@ func decodeModels(data []byte) ([]ModelInfo, error) {
 		models = append(models, ModelInfo{ID: id, Name: cmp.Or(m.DisplayName, m.Name), ContextTokens: int(min(size, 1e9))})
 	}
 	return models, nil
-}
-
-// maxClients is how many clients are kept.
-const maxClients = 64
-
-// Clients keeps clients, so that a turn that names its model need not make one anew.
-// It may be used concurrently.
-type Clients struct {
-	known *cache.Cache[Config, *Client]
-}
-
-// NewClients returns one that is empty.
-func NewClients() Clients { return Clients{cache.New[Config, *Client](maxClients)} }
-
-// Client returns the client of a configuration.
-func (c Clients) Client(cfg Config) (*Client, error) {
-	if client, ok := c.known.Get(cfg); ok {
-		return client, nil
-	}
-	client, err := New(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("client of %s: %w", cfg.Model, err)
-	}
-	c.known.Put(cfg, client, cache.Forever)
-	return client, nil
 }

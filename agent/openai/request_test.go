@@ -128,7 +128,7 @@ func TestToolsAreByteStable(t *testing.T) {
 	}
 }
 
-// The last few arrays are remembered; a changed description is another array.
+// A changed description is another array.
 func TestChangedToolIsSent(t *testing.T) {
 	c, p := client(t, openai.Config{})
 	for i := range 40 {
@@ -148,11 +148,9 @@ func TestChangedToolIsSent(t *testing.T) {
 // Acceptance 030: a client says how many tools its server takes, for the array to be
 // made to that length.
 func TestAcceptance030TheLimitIsKnown(t *testing.T) {
-	for want, cfg := range map[int]openai.Config{openai.DefaultMaxTools: {}, 20: {MaxTools: 20}} {
-		c, _ := client(t, cfg)
-		if got := c.MaxTools(); got != want {
-			t.Errorf("MaxTools is %d, want %d", got, want)
-		}
+	c, _ := client(t, openai.Config{})
+	if got := c.Profile().MaxTools; got != 128 {
+		t.Errorf("MaxTools is %d", got)
 	}
 }
 
@@ -191,24 +189,6 @@ func TestCacheOnDemand(t *testing.T) {
 		if got := strings.Contains(body, `"cache_control":{"type":"ephemeral"}`); got != tc.want {
 			t.Errorf("%s at %s: %s", tc.cfg.Model, tc.cfg.BaseURL, body)
 		}
-	}
-}
-
-// Models that the library refuses to send tools to over this API.
-func TestModelsThatNeedAnotherAPI(t *testing.T) {
-	c, p := client(t, openai.Config{Model: "gpt-6-sol", API: openai.APIChat}, stream(hello, stop))
-	req := question()
-	req.Tools = tools(1)
-	_, err := c.Complete(t.Context(), req, nil)
-	if f := kindOf(t, err); f.Kind != agent.KindRejected || !strings.Contains(err.Error(), "gpt-6-sol") || len(p.bodies) != 0 {
-		t.Errorf("error %v", err)
-	}
-	if _, err := c.Complete(t.Context(), question(), nil); err != nil {
-		t.Errorf("without tools: %v", err)
-	}
-	body := sent(t, openai.Config{Model: "gpt-6-sol", ReasoningEffort: "none"}, req)
-	if field(t, body, "reasoning_effort") != `"none"` {
-		t.Errorf("body %s", body)
 	}
 }
 
@@ -308,7 +288,7 @@ func TestTemperatureIsSentToModelsThatTakeOne(t *testing.T) {
 	warm := 0.2
 	for model, sent := range map[string]bool{"gpt-4o": true, "llama-3": true, "gpt-5-mini": false, "o3": false} {
 		reply := respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n\ndata: [DONE]\n")
-		c, p := client(t, openai.Config{Model: model, API: openai.APIChat, Retry: openai.Retry{MaxAttempts: 1}}, reply)
+		c, p := client(t, openai.Config{Model: model, Retry: openai.Retry{MaxAttempts: 1}}, reply)
 		req := question()
 		req.Temperature = &warm
 		if _, err := c.Complete(t.Context(), req, nil); err != nil {

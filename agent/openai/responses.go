@@ -12,21 +12,6 @@ import (
 	"oneclaw/agent"
 )
 
-// responseSkeleton is the request to the Responses API without the parts that the
-// payload holds encoded. Nothing is kept by the server: reasoning comes encrypted and
-// is given back within the turn.
-func (c *Client) responseSkeleton() api.CreateResponseRequest {
-	store := false
-	req := api.CreateResponseRequest{Model: c.cfg.Model, Store: &store}
-	if reasons(c.cfg.Model) {
-		req.Include = []api.ResponseInclude{api.ResponseIncludeReasoningEncryptedContent}
-	}
-	if c.cfg.ReasoningEffort != "" {
-		req.Reasoning = &api.ResponseReasoning{Effort: c.cfg.ReasoningEffort}
-	}
-	return req
-}
-
 // The kinds of items that matter.
 const (
 	itemMessage   = "message"
@@ -56,91 +41,70 @@ type content struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// response is the whole of a reply, or what is known of it.
+// response is the whole of a reply, or what is known of it. The library's type decodes
+// fields that nobody needs, and fails where a server has others.
 type response struct {
-	Object     string             `json:"object"`
-	Status     api.ResponseStatus `json:"status"`
-	Model      string             `json:"model"`
-	Output     []item             `json:"output"`
-	Usage      *api.ResponseUsage `json:"usage"`
-	Error      *api.ResponseError `json:"error"`
-	Incomplete *struct {
-		Reason string `json:"reason"`
-	} `json:"incomplete_details"`
+	Object     string                         `json:"object"`
+	Status     api.ResponseStatus             `json:"status"`
+	Model      string                         `json:"model"`
+	Output     []item                         `json:"output"`
+	Usage      *api.ResponseUsage             `json:"usage"`
+	Error      *api.ResponseError             `json:"error"`
+	Incomplete *api.ResponseIncompleteDetails `json:"incomplete_details"`
+}
+
+// event is one event; a server that does not stream sends the response alone.
+type event struct {
+	Type     string    `json:"type"`
+	Delta    any       `json:"delta"`
+	Item     item      `json:"item"`
+	Response *response `json:"response"`
+	// Code and Message are those of an error, where it has them not in an object.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	response
 }
 
 // responseCollector puts the events of the Responses API together.
 type responseCollector struct {
-	onDelta  func(agent.Delta)
-	origin   string
-	streamed bool
-	text     strings.Builder
-	items    []item
-	final    *response
+	show   func(text string) // to whoever watches
+	origin string
+	text   strings.Builder
+	items  []item
+	final  *response
 }
-
-func (r *responseCollector) shown() bool { return r.streamed }
 
 // add takes one event. The last one has the whole reply in it.
 func (r *responseCollector) add(raw []byte) error {
 	if len(strings.TrimSpace(string(raw))) == 0 {
 		return nil
 	}
-	var kind struct {
-		Type   string `json:"type"`
-		Object string `json:"object"`
-	}
-	if err := json.Unmarshal(raw, &kind); err != nil {
+	var e event
+	if err := json.Unmarshal(raw, &e); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
-	switch kind.Type {
+	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		return r.delta(raw, kind.Type == "response.output_text.delta")
+		text, _ := e.Delta.(string)
+		r.text.WriteString(text)
+		if e.Type == "response.output_text.delta" {
+			r.show(text)
+		}
 	case "response.output_item.done":
-		var e struct {
-			Item item `json:"item"`
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return fmt.Errorf("decode an item of the reply: %w", err)
-		}
 		if len(r.items) < maxCalls {
 			r.items = append(r.items, e.Item)
 		}
 	case "response.completed", "response.incomplete", "response.failed":
-		var e struct {
-			Response *response `json:"response"`
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return fmt.Errorf("decode the end of the reply: %w", err)
-		}
-		return r.last(e.Response, kind.Type)
+		return r.last(e.Response, e.Type)
 	case "error":
-		return reported(raw)
+		if e.Error != nil {
+			return reported(e.Error.Code, e.Error.Message)
+		}
+		return reported(e.Code, e.Message)
 	case "":
-		// A server that does not stream sends the reply alone.
-		var whole response
-		if kind.Object != "response" {
-			return nil
+		if e.Object == "response" {
+			return r.last(&e.response, "response."+string(e.Status))
 		}
-		if err := json.Unmarshal(raw, &whole); err != nil {
-			return fmt.Errorf("decode the reply: %w", err)
-		}
-		return r.last(&whole, "response."+string(whole.Status))
-	}
-	return nil
-}
-
-func (r *responseCollector) delta(raw []byte, show bool) error {
-	var e struct {
-		Delta string `json:"delta"`
-	}
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return fmt.Errorf("decode a piece of the reply: %w", err)
-	}
-	r.text.WriteString(e.Delta)
-	if show && e.Delta != "" && r.onDelta != nil {
-		r.streamed = true
-		r.onDelta(agent.Delta{Text: e.Delta})
 	}
 	return nil
 }
@@ -154,7 +118,7 @@ func (r *responseCollector) last(whole *response, kind string) error {
 		if whole.Error == nil {
 			return errBroken
 		}
-		return apiError(whole.Error.Code, whole.Error.Message)
+		return reported(whole.Error.Code, whole.Error.Message)
 	}
 	if kind == "response.incomplete" {
 		whole.Status = api.ResponseStatusIncomplete
@@ -163,29 +127,14 @@ func (r *responseCollector) last(whole *response, kind string) error {
 	return io.EOF
 }
 
-// reported is an error that comes as an event, in one of the two forms that are seen.
-func reported(raw []byte) error {
-	var e struct {
-		Code    string             `json:"code"`
-		Message string             `json:"message"`
-		Error   *api.ResponseError `json:"error"`
-	}
-	if json.Unmarshal(raw, &e) != nil {
-		return errBroken
-	}
-	if e.Error != nil {
-		e.Code, e.Message = e.Error.Code, e.Error.Message
-	}
-	return apiError(e.Code, e.Message)
-}
-
-// apiError is an error in the form of those that come as the answer to a request.
-func apiError(code, message string) error {
-	kind := "server_error"
+// reported is an error that came as an event, with a type like those that come as the
+// answer to a request.
+func reported(code, message string) error {
+	kind := " server_error"
 	if strings.HasPrefix(code, "invalid_") {
-		kind = "invalid_request_error"
+		kind = " invalid_request_error"
 	}
-	return &api.APIError{Code: code, Message: message, Type: kind}
+	return &serverError{code: code + kind, text: message}
 }
 
 // end returns the reply when the stream has ended with err.

@@ -82,7 +82,7 @@ func TestResponsesReplies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, p := client(t, openai.Config{API: openai.APIResponses}, tc.answer)
+			c, p := client(t, openai.Config{Model: "gpt-6-sol"}, tc.answer)
 			got, err := c.Complete(t.Context(), question(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -122,13 +122,13 @@ func TestResponsesFailures(t *testing.T) {
 		"service is away": {refusal(503, "", "Overloaded"), agent.KindUnavailable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, openai.Config{API: openai.APIResponses, Retry: openai.Retry{MaxAttempts: 1}}, tc.answer)
+			c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, tc.answer)
 			_, err := c.Complete(t.Context(), question(), nil)
 			if f := kindOf(t, err); f.Kind != tc.kind {
 				t.Errorf("%v, want %s", err, tc.kind)
 			}
 			synctest.Test(t, func(t *testing.T) {
-				c, p := client(t, openai.Config{API: openai.APIResponses}, tc.answer, good)
+				c, p := client(t, openai.Config{Model: "gpt-6-sol"}, tc.answer, good)
 				var deltas []agent.Delta
 				reply, err := c.Complete(t.Context(), question(), func(d agent.Delta) { deltas = append(deltas, d) })
 				if again := err == nil; again != tc.again || len(p.requests) == 2 != tc.again {
@@ -158,7 +158,7 @@ func TestResponsesStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		go func() { _, _ = io.WriteString(w, "data: "+textHel+"\n\n") }()
-		c, _ := client(t, openai.Config{API: openai.APIResponses, Retry: openai.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
+		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {
 			context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(context.Cause(req.Context())) })
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r}, nil
 		})
@@ -174,7 +174,7 @@ func TestResponsesStall(t *testing.T) {
 // to nobody but the model that gave it.
 func TestReasoningGoesBack(t *testing.T) {
 	phased := strings.Replace(itemText, `"role"`, `"phase":"commentary","role"`, 1)
-	c, p := client(t, openai.Config{Model: "gpt-6-sol", API: openai.APIResponses, ReasoningEffort: "low"},
+	c, p := client(t, openai.Config{Model: "gpt-6-sol"},
 		events(created, completed(itemThink, phased, itemOne, strings.ReplaceAll(itemThink, "rs_1", "rs_2"), itemTwo)), events(completed(itemText)), events(completed(itemText)))
 	first, err := c.Complete(t.Context(), agent.Request{System: "You help.", Messages: question().Messages, Tools: tools(1)}, nil)
 	if err != nil {
@@ -205,13 +205,13 @@ func TestReasoningGoesBack(t *testing.T) {
 	if got := field(t, p.bodies[2], "input"); got != plain+`,{"role":"user","content":"And?"}]` {
 		t.Errorf("in the next turn %s", got)
 	}
-	if got := field(t, sentOver(t, openai.Config{Model: "other", API: openai.APIResponses}, events(completed(itemText)), agent.Request{Messages: history[:4]}), "input"); got != plain+"]" {
+	if got := field(t, sentOver(t, openai.Config{Model: "gpt-6-luna"}, events(completed(itemText)), agent.Request{Messages: history[:4]}), "input"); got != plain+"]" {
 		t.Errorf("another model is sent %s", got)
 	}
 	if body := sent(t, openai.Config{}, agent.Request{Messages: history[:4]}); strings.Contains(body, "gAAA") || strings.Contains(body, "carried") {
 		t.Errorf("another API is sent %s", body)
 	}
-	wantBody := `{"include":["reasoning.encrypted_content"],"model":"gpt-6-sol","reasoning":{"effort":"low"},"store":false,"stream":true,"tools":[`
+	wantBody := `{"include":["reasoning.encrypted_content"],"model":"gpt-6-sol","store":false,"stream":true,"tools":[`
 	if !strings.HasPrefix(p.bodies[0], wantBody) || !strings.HasSuffix(p.bodies[0], `"strict":false}],"input":[{"role":"system","content":"You help."},`+user+`]}`) {
 		t.Errorf("body %s", p.bodies[0])
 	}
@@ -229,38 +229,30 @@ func sentOver(t *testing.T, cfg openai.Config, a answer, req agent.Request) stri
 func TestWhichAPI(t *testing.T) {
 	const hosted, other = "https://api.openai.com/v1", "https://gateway.test/v1"
 	for _, tc := range []struct {
-		base, model, effort string
-		api                 openai.API
-		want                string
+		base, model, want string
 	}{
-		{hosted, "gpt-5-mini", "", "", "chat/completions"},
-		{hosted, "gpt-4o", "", openai.APIAuto, "chat/completions"},
-		{hosted, "gpt-6-sol", "", "", "responses"},
-		{hosted, "gpt-6.1-sol", "high", "", "responses"},
-		{hosted, "gpt-7-new", "", "", "responses"},
-		{hosted, "gpt-6-sol", "none", "", "chat/completions"},
-		{hosted, "gpt-5.2-pro", "", "", "responses"},
-		{hosted, "gpt-5.1-codex-mini", "", "", "responses"},
-		{hosted, "o3-deep-research", "", "", "responses"},
-		{other, "gpt-6-sol", "", "", "responses"}, // the library would refuse it
-		{other, "gpt-6-like", "", "", "chat/completions"},
-		{other, "gpt-5.2-pro", "", "", "chat/completions"},
-		{other, "llama3", "", openai.APIResponses, "responses"},
-		{hosted, "gpt-5.2-pro", "", openai.APIChat, "chat/completions"},
+		{hosted, "gpt-5-mini", "chat/completions"},
+		{hosted, "gpt-4o", "chat/completions"},
+		{hosted, "gpt-6-sol", "responses"},
+		{hosted, "gpt-6.1-sol", "responses"},
+		{hosted, "gpt-7-new", "responses"},
+		{hosted, "gpt-5.2-pro", "responses"},
+		{hosted, "gpt-5.1-codex-mini", "responses"},
+		{hosted, "o3-deep-research", "responses"},
+		{other, "gpt-6-sol", "responses"}, // known by its whole name
+		{other, "gpt-6-like", "chat/completions"},
+		{other, "gpt-5.2-pro", "chat/completions"},
 	} {
 		a := stream(hello, stop)
 		if tc.want == "responses" {
 			a = events(completed(itemText))
 		}
-		c, p := client(t, openai.Config{BaseURL: tc.base, Model: tc.model, ReasoningEffort: tc.effort, API: tc.api, Retry: openai.Retry{MaxAttempts: 1}}, a)
+		c, p := client(t, openai.Config{BaseURL: tc.base, Model: tc.model, Retry: openai.Retry{MaxAttempts: 1}}, a)
 		if _, err := c.Complete(t.Context(), agent.Request{Messages: question().Messages, Tools: tools(1)}, nil); err != nil {
 			t.Errorf("%+v: %v", tc, err)
 		} else if got := p.requests[0].URL.String(); got != tc.base+"/"+tc.want {
 			t.Errorf("%+v: %s", tc, got)
 		}
-	}
-	if _, err := openai.New(openai.Config{Model: "m", API: "smoke"}); err == nil {
-		t.Error("an unknown API: no error")
 	}
 }
 
@@ -330,7 +322,7 @@ func FuzzResponses(f *testing.F) {
 	f.Add(`{"type":"error"}`)
 	f.Fuzz(func(t *testing.T, lines string) {
 		body := "data: " + strings.ReplaceAll(lines, "\n", "\n\ndata: ") + "\n\n"
-		c, _ := client(t, openai.Config{API: openai.APIResponses, Retry: openai.Retry{MaxAttempts: 1}}, respond(200, "text/event-stream", body))
+		c, _ := client(t, openai.Config{Model: "gpt-6-sol", Retry: openai.Retry{MaxAttempts: 1}}, respond(200, "text/event-stream", body))
 		reply, err := c.Complete(t.Context(), question(), nil)
 		if err != nil {
 			_ = kindOf(t, err)
@@ -340,6 +332,6 @@ func FuzzResponses(f *testing.F) {
 			t.Errorf("a reply out of nothing: %+v", reply)
 		}
 		again := agent.Message{Role: agent.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Reasoning: reply.Reasoning}
-		sentOver(t, openai.Config{API: openai.APIResponses}, events(completed(itemText)), agent.Request{Messages: append(question().Messages, again)})
+		sentOver(t, openai.Config{Model: "gpt-6-sol"}, events(completed(itemText)), agent.Request{Messages: append(question().Messages, again)})
 	})
 }

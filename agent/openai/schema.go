@@ -14,72 +14,40 @@ func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
 	if c.cfg.Dialect != DialectOpenAI {
 		adapted := make([]toolgroups.Tool, len(tools))
 		for i, t := range tools {
-			t.Parameters = adapt(c.cfg.Dialect, t.Parameters)
-			adapted[i] = t
+			adapted[i] = toolgroups.Tool{Name: t.Name, Description: t.Description, Parameters: adapt(c.cfg.Dialect, t.Parameters)}
 		}
 		tools = adapted
 	}
 	if c.responses {
-		return flatTools(tools)
+		// It would hold schemas to its strict mode if not told otherwise.
+		return toolgroups.EncodeToolsAs(tools, `{"type":"function",`, `,"strict":false}`)
 	}
 	return toolgroups.EncodeTools(tools)
 }
 
-// flatTools is the array as the Responses API takes it. It would hold schemas to its
-// strict mode if not told otherwise.
-func flatTools(tools []toolgroups.Tool) json.RawMessage {
-	b := []byte{'['}
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(append(b, `{"type":"function","name":`...), t.Name)
-		b = appendString(append(b, `,"description":`...), t.Description)
-		b = append(b, `,"parameters":`...)
-		if len(t.Parameters) == 0 {
-			b = append(b, `{"type":"object","properties":{}}`...)
-		} else {
-			b = append(b, t.Parameters...)
-		}
-		b = append(b, `,"strict":false}`...)
-	}
-	return append(b, ']')
-}
-
 // adapt takes out of a schema what a dialect refuses. One that cannot be read stays.
 func adapt(d Dialect, schema json.RawMessage) json.RawMessage {
-	var value any
-	if json.Unmarshal(schema, &value) != nil {
+	var object map[string]any
+	switch {
+	case d == DialectAnthropic && !bytes.Contains(schema, []byte(`Of"`)), json.Unmarshal(schema, &object) != nil, object == nil:
 		return schema
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return schema
-	}
-	switch d {
-	case DialectAnthropic:
-		// Claude refuses these at the top, and only there.
-		changed := false
-		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-			_, has := object[key]
-			changed = changed || has
-			delete(object, key)
-		}
-		if !changed {
-			return schema
-		}
-	case DialectGemini:
+	case d == DialectGemini:
 		object = geminiSchema(object, 0)
 	default:
+		// Claude refuses these at the top, and only there.
+		all := len(object)
+		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+			delete(object, key)
+		}
+		if len(object) == all {
+			return schema
+		}
+	}
+	adapted, err := toolgroups.EncodeJSON(object)
+	if err != nil {
 		return schema
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(object) != nil {
-		return schema
-	}
-	return bytes.TrimSpace(b.Bytes())
+	return adapted
 }
 
 // maxSchemaDepth bounds how deep a schema is followed.

@@ -37,15 +37,12 @@ type chunk struct {
 	Error   *api.APIError
 }
 
-// usage is what a server says about tokens. The library's type does not know those that
-// were written to a cache.
+// usage is what a server says about tokens. Those of Chat Completions that were written
+// to a cache have the names of the Responses API; the library knows them there alone.
 type usage struct {
-	PromptTokens        int `json:"prompt_tokens"`
-	CompletionTokens    int `json:"completion_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens     int `json:"cached_tokens"`
-		CacheWriteTokens int `json:"cache_write_tokens"`
-	} `json:"prompt_tokens_details"`
+	PromptTokens        int                            `json:"prompt_tokens"`
+	CompletionTokens    int                            `json:"completion_tokens"`
+	PromptTokensDetails api.ResponseInputTokensDetails `json:"prompt_tokens_details"`
 }
 
 type choice struct {
@@ -72,9 +69,8 @@ type toolCall struct {
 
 // accumulator puts the pieces of a reply together.
 type accumulator struct {
-	onDelta   func(agent.Delta)
+	show      func(text string) // to whoever watches
 	origin    string
-	streamed  bool
 	text      strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
@@ -91,8 +87,6 @@ type call struct {
 	extra     json.RawMessage
 }
 
-func (a *accumulator) shown() bool { return a.streamed }
-
 // add takes one event.
 func (a *accumulator) add(raw []byte) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -103,7 +97,7 @@ func (a *accumulator) add(raw []byte) error {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
 	if c.Error != nil {
-		return c.Error
+		return inStream(c.Error)
 	}
 	if c.Model != "" {
 		a.model = c.Model
@@ -125,13 +119,8 @@ func (a *accumulator) add(raw []byte) error {
 }
 
 func (a *accumulator) addDelta(d *delta) {
-	if d.Content != "" {
-		a.text.WriteString(d.Content)
-		if a.onDelta != nil {
-			a.streamed = true
-			a.onDelta(agent.Delta{Text: d.Content})
-		}
-	}
+	a.text.WriteString(d.Content)
+	a.show(d.Content)
 	a.refusal.WriteString(d.Refusal)
 	a.reasoning.WriteString(d.ReasoningContent)
 	if d.ReasoningContent == "" {
@@ -171,7 +160,6 @@ func (a *accumulator) addCall(t *toolCall) {
 // give every call the index 0: a piece with a name and another id is a new call.
 func (a *accumulator) find(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
-
 		if t.Index != nil && c.index != *t.Index {
 			continue
 		}
@@ -189,9 +177,9 @@ func (a *accumulator) find(t *toolCall) *call {
 
 // end returns the reply when the stream has ended with err.
 func (a *accumulator) end(err error) (agent.Reply, error) {
-	var reported *api.APIError
+	_, told := errors.AsType[*serverError](err)
 	switch {
-	case errors.As(err, &reported):
+	case told:
 		return agent.Reply{}, err
 	case a.finish == "" && errors.Is(err, io.EOF):
 		return agent.Reply{}, errIncomplete

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,103 +12,92 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	api "github.com/sashabaranov/go-openai"
 )
 
 // maxErrorBody is how much of an error page is read.
 const maxErrorBody = 64 << 10
 
-// doer sends the one request of an attempt. It stands between the library and the
-// network for what the library does not do: it puts the payload into the request,
-// keeps headers of the answer, and bounds and watches the body.
-type doer struct {
-	client  *http.Client
-	payload payload
-	// alive is called whenever something arrives.
-	alive func()
-
-	status     int
-	retryAfter time.Duration
-}
-
-// Do sends the request.
-func (d *doer) Do(req *http.Request) (*http.Response, error) {
-	skeleton, err := io.ReadAll(req.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the request: %w", err)
+// send sends a request, one without a body as GET, and returns the answer. An answer
+// that is none is a *[serverError].
+func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
 	}
-	body, err := d.payload.fill(skeleton)
+	req, err := http.NewRequestWithContext(ctx, method, c.cfg.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	req.ContentLength = 0
-	for _, part := range body {
-		req.ContentLength += int64(len(part))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	if body == nil && c.cfg.Dialect == DialectAnthropic {
+		req.Header.Set("X-Api-Key", c.cfg.APIKey)
+		req.Header.Set("Anthropic-Version", anthropicVersion)
+	} else if c.cfg.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
 	}
-	req.GetBody = func() (io.ReadCloser, error) { return reader(body), nil }
-	req.Body = reader(body)
-	resp, err := d.client.Do(req)
+	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
-	d.alive()
-	d.status = resp.StatusCode
-	d.retryAfter = retryAfter(resp.Header)
-	if resp.StatusCode >= 400 {
-		resp.Body = &limited{ReadCloser: resp.Body, left: maxErrorBody, atEnd: io.EOF, alive: d.alive}
+	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
-	resp.Body = &limited{ReadCloser: resp.Body, left: maxReply, atEnd: errTooLarge, alive: d.alive}
-	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && kind == "application/json" {
-		return asStream(resp)
-	}
-	return resp, nil
-}
-
-func reader(parts [][]byte) io.ReadCloser {
-	readers := make([]io.Reader, len(parts))
-	for i := range parts {
-		readers[i] = bytes.NewReader(parts[i])
-	}
-	return io.NopCloser(io.MultiReader(readers...))
-}
-
-// failedStatus is the status of the answer if it says that something failed.
-func (d *doer) failedStatus() int {
-	if d.status < 400 {
-		return 0
-	}
-	return d.status
-}
-
-// asStream makes a stream of one event out of a reply that is not streamed.
-func asStream(resp *http.Response) (*http.Response, error) {
 	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the reply: %w", err)
+	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
+	refused := &serverError{status: resp.StatusCode, wait: retryAfter(resp.Header), text: string(page)}
+	var told api.ErrorResponse
+	if json.Unmarshal(page, &told) == nil && told.Error != nil {
+		refused.code, refused.text = codeOf(told.Error), told.Error.Message
 	}
-	var event bytes.Buffer
-	event.WriteString("data: ")
-	if err := json.Compact(&event, raw); err != nil {
-		return nil, fmt.Errorf("decode the reply: %w", err)
-	}
-	event.WriteString("\n\ndata: [DONE]\n\n")
-	resp.Body = io.NopCloser(&event)
-	return resp, nil
+	return nil, refused
 }
 
-// limited is a body that ends, with atEnd, behind a number of bytes.
+// events gives the events of a reply to add until it returns an error; a reply that is
+// not streamed is one. The end of the reply is io.EOF.
+func events(resp *http.Response, add func(raw []byte) error) error {
+	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return fmt.Errorf("read the reply: %w", err)
+		}
+		if err := add(raw); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	for lines := bufio.NewReader(resp.Body); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		event, some := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
+		event = bytes.TrimSpace(event)
+		switch {
+		case string(event) == "[DONE]":
+			return io.EOF
+		case !some && !bytes.HasPrefix(event, []byte("{")), len(event) == 0:
+			continue // A comment, a name, or an empty line; an error may come bare.
+		}
+		if err := add(event); err != nil {
+			return err
+		}
+	}
+}
+
+// limited is a body that ends, with errTooLarge, behind a number of bytes.
 type limited struct {
 	io.ReadCloser
 	left  int
-	atEnd error
-	alive func()
+	alive func() // called whenever something arrives
 }
 
 // Read reads at most what is left.
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, l.atEnd
+		return 0, errTooLarge
 	}
 	n, err := l.ReadCloser.Read(p[:min(len(p), l.left)])
 	l.left -= n

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"cmp"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"path"
 	"regexp"
@@ -12,38 +10,15 @@ import (
 	"oneclaw/agent"
 )
 
-// Vision says whether a model is shown the pictures that come with a message.
-type Vision string
-
-// The values of [Vision].
-const (
-	// VisionAuto goes by the name of the model.
-	VisionAuto Vision = "auto"
-	// VisionOn shows them.
-	VisionOn Vision = "on"
-	// VisionOff names the files alone.
-	VisionOff Vision = "off"
-)
-
-func parseVision(v Vision) (Vision, error) {
-	switch v = cmp.Or(v, VisionAuto); v {
-	case VisionAuto, VisionOn, VisionOff:
-		return v, nil
-	}
-	return "", fmt.Errorf("openai: vision must be %s, %s or %s", VisionAuto, VisionOn, VisionOff)
-}
-
 var (
 	// seeing are the families that can see, whoever's name stands before theirs.
 	seeing = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|claude|gemini)`)
-	// blind are the models of these families that can not.
+	// blind are the models of these families that cannot.
 	blind = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts`)
 )
 
-func sees(v Vision, model string) bool {
-	if v != VisionAuto {
-		return v == VisionOn
-	}
+// sees reports whether a model is shown the pictures that come with a message.
+func sees(model string) bool {
 	model = strings.ToLower(model)
 	return seeing.MatchString(model) && !blind.MatchString(model)
 }
@@ -83,11 +58,11 @@ func (s show) with(first, last int) []picture {
 	return s.pictures
 }
 
-// look reads the pictures of the message that is answered. What can not be read, or is
+// look reads the pictures of the message that is answered. What cannot be read, or is
 // no picture, is left out: the message names it all the same.
 func (c *Client) look(req agent.Request) show {
 	s := show{at: -1}
-	if req.ReadFile == nil || !sees(c.cfg.Vision, c.cfg.Model) {
+	if req.ReadFile == nil || !sees(c.cfg.Model) {
 		return s
 	}
 	for i := range req.Messages {
@@ -105,7 +80,7 @@ func (c *Client) look(req agent.Request) show {
 		}
 		data, err := req.ReadFile(f.Path, min(maxPicture, left))
 		if err != nil {
-			c.log.Warn("picture not shown to the model", "model", c.cfg.Model, "file", f.Path, "err", err)
+			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", f.Path, "err", err)
 			continue
 		}
 		if kind := http.DetectContentType(data); pictureKind(kind) {
@@ -132,40 +107,4 @@ func pictureKind(kind string) bool {
 		return true
 	}
 	return false
-}
-
-// user writes a user message for Chat Completions.
-func (e *encoder) user(text string, pictures []picture) {
-	if len(pictures) == 0 {
-		e.message("user", text)
-		return
-	}
-	e.open("user")
-	e.raw(`,"content":[{"type":"text"`)
-	e.field("text", text)
-	e.raw(`}`)
-	for _, p := range pictures {
-		e.raw(`,{"type":"image_url","image_url":{"url":"`)
-		e.buf = p.appendURL(e.buf)
-		e.raw(`"}}`)
-	}
-	e.raw(`]}`)
-}
-
-// userInput writes a user message for the Responses API.
-func (e *encoder) userInput(text string, pictures []picture) {
-	if len(pictures) == 0 {
-		e.message("user", text)
-		return
-	}
-	e.open("user")
-	e.raw(`,"content":[{"type":"input_text"`)
-	e.field("text", text)
-	e.raw(`}`)
-	for _, p := range pictures {
-		e.raw(`,{"type":"input_image","image_url":"`)
-		e.buf = p.appendURL(e.buf)
-		e.raw(`"}`)
-	}
-	e.raw(`]}`)
 }

@@ -104,7 +104,7 @@ type Attachment struct {
 	Type string `json:"type,omitempty"`
 }
 
-// Inbox takes what platforms receive. [Bridge] implements it.
+// Inbox takes what platforms receive. The bridge implements it.
 type Inbox interface {
 	// Accept returns nil once every message is on disk (or was known already, or is
 	// not to be answered): only then may the platform confirm them. Messages of one

@@ -4,7 +4,7 @@ import "oneclaw/bridge/chats"
 
 // The kinds of jobs that no platform delivers.
 const (
-	// KindTask is a task whose time has come; see [Bridge.Submit].
+	// KindTask is a task whose time has come; see Submit of the bridge.
 	KindTask chats.Kind = "task"
 	// KindLoad is a tool group that somebody loads with a button. It waits for its turn
 	// like a message, because it changes the conversation.

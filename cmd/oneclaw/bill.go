@@ -15,6 +15,7 @@ import (
 	"oneclaw/internal/bill"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
+	"oneclaw/toolgroups/search"
 )
 
 func billCommand(load loader) *cobra.Command {
@@ -36,7 +37,7 @@ func billCommand(load loader) *cobra.Command {
 			}
 			switch {
 			case asJSON:
-				return bill.WriteJSON(cmd.OutOrStdout(), lines)
+				return search.WriteJSON(cmd.OutOrStdout(), lines)
 			case asMarkdown:
 				return bill.WriteMarkdown(cmd.OutOrStdout(), conversations, lines)
 			}

@@ -19,7 +19,7 @@ func (m *models) hybrid(name string) (*search.Hybrid, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tools.tool_search.embeddings: %w", err)
 	}
-	return search.NewHybrid(search.HybridConfig{Embedder: embedder{m, ref}, Logger: m.log})
+	return search.NewHybrid(embedder{m, ref}, m.log), nil
 }
 
 // embedder implements search.Embedder by a model of a provider, as both are configured
@@ -40,7 +40,7 @@ func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error
 		return nil, err
 	}
 	cfg.Model = e.ref.Model
-	client, err := openai.NewEmbedder(cfg)
+	client, err := openai.New(cfg)
 	if err != nil {
 		return nil, err
 	}

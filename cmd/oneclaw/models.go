@@ -59,7 +59,6 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 type models struct {
 	settings *settings.Settings
 	vault    *settings.Vault
-	clients  openai.Clients
 	http     *http.Client
 	outages  *agent.Outages
 	ledger   *budget.Ledger
@@ -69,8 +68,8 @@ type models struct {
 
 func newModels(s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
 	return &models{
-		settings: s, vault: v, ledger: ledger, log: log, clients: openai.NewClients(), http: &http.Client{Transport: modelTransport()},
-		outages: agent.NewOutages(agent.OutagesConfig{}),
+		settings: s, vault: v, ledger: ledger, log: log, http: &http.Client{Transport: modelTransport()},
+		outages: agent.NewOutages(),
 	}
 }
 
@@ -122,7 +121,7 @@ func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	if hasSuccessor {
 		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
-	return m.clients.Client(cfg)
+	return openai.New(cfg)
 }
 
 func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {

@@ -243,7 +243,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	for w, write := range map[*bytes.Buffer]func() error{
 		&text:     func() error { return bill.WriteText(&text, []bill.Conversation{c}, lines) },
 		&markdown: func() error { return bill.WriteMarkdown(&markdown, []bill.Conversation{c}, lines) },
-		&rows:     func() error { return bill.WriteJSON(&rows, lines) },
+		&rows:     func() error { return search.WriteJSON(&rows, lines) },
 	} {
 		if err := write(); err != nil || w.Len() == 0 {
 			t.Fatalf("%d bytes, %v", w.Len(), err)

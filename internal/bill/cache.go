@@ -49,6 +49,7 @@ type sent struct {
 type meter struct {
 	codec tokenizer.Codec
 	known map[string]int
+	err   error // the first
 }
 
 func newMeter() (*meter, error) {
@@ -59,16 +60,16 @@ func newMeter() (*meter, error) {
 	return &meter{codec: codec, known: map[string]int{}}, nil
 }
 
-func (m *meter) count(text string) (int, error) {
+func (m *meter) count(text string) int {
 	if n, ok := m.known[text]; ok || text == "" {
-		return n, nil
+		return n
 	}
 	n, err := m.codec.Count(text)
-	if err != nil {
-		return 0, fmt.Errorf("bill: count tokens: %w", err)
+	if err != nil && m.err == nil {
+		m.err = fmt.Errorf("bill: count tokens: %w", err)
 	}
 	m.known[text] = n
-	return n, nil
+	return n
 }
 
 // cost sends a recording to a provider with this cache.
@@ -78,46 +79,31 @@ func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
 	for _, r := range requests {
 		now := sent{segments: r.segments, sizes: make([]int, len(r.segments))}
 		for i, text := range r.segments {
-			n, err := m.count(text)
-			if err != nil {
-				return c, err
-			}
-			now.sizes[i] = n
-			now.total += n
+			now.sizes[i] = m.count(text)
+			now.total += now.sizes[i]
 		}
-		output, err := m.count(r.output)
-		if err != nil {
-			return c, err
-		}
-		read, err := m.found(past, now, cache)
-		if err != nil {
-			return c, err
-		}
+		read, written := m.found(past, now, cache), 0
 		past = append(past, now)
-		written := 0
 		if cache.Read != 1 && now.total >= cache.Min {
 			written = now.total - read
 		}
 		c.Input += now.total
 		c.Read += read
 		c.Written += written
-		c.Output += output
+		c.Output += m.count(r.output)
 		c.Billed += float64(read)*cache.Read + float64(written)*cache.Write + float64(now.total-read-written)
 	}
-	return c, nil
+	return c, m.err
 }
 
 // found is how much of a request a cache has that saw the earlier ones.
-func (m *meter) found(past []sent, now sent, cache Cache) (int, error) {
+func (m *meter) found(past []sent, now sent, cache Cache) int {
 	best := 0
 	for _, p := range past {
 		if cache.Read == 1 || p.total < cache.Min {
 			continue
 		}
-		n, err := m.common(p, now, cache)
-		if err != nil {
-			return 0, err
-		}
+		n := m.common(p, now, cache)
 		if n < cache.Min {
 			continue
 		}
@@ -126,27 +112,23 @@ func (m *meter) found(past []sent, now sent, cache Cache) (int, error) {
 		}
 		best = max(best, n)
 	}
-	return best, nil
+	return best
 }
 
 // common is how many tokens two requests begin with alike.
-func (m *meter) common(p, now sent, cache Cache) (int, error) {
+func (m *meter) common(p, now sent, cache Cache) int {
 	n, i := 0, 0
 	for i < len(p.segments) && i < len(now.segments) && p.segments[i] == now.segments[i] {
 		n += now.sizes[i]
 		i++
 	}
-	if cache.Whole {
-		if i < len(p.segments) || cache.Back > 0 && len(now.segments)-i > cache.Back {
-			return 0, nil
-		}
-		return n, nil
+	switch {
+	case cache.Whole && (i < len(p.segments) || cache.Back > 0 && len(now.segments)-i > cache.Back):
+		return 0
+	case cache.Whole, i == len(p.segments), i == len(now.segments):
+		return n
 	}
-	if i == len(p.segments) || i == len(now.segments) {
-		return n, nil
-	}
-	more, err := m.count(alike(p.segments[i], now.segments[i]))
-	return n + more, err
+	return n + m.count(alike(p.segments[i], now.segments[i]))
 }
 
 // alike is what two texts begin with.

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/toolgroups"
 )
 
 // Conversation is what people asked for and what a model did about it, without the
@@ -66,23 +69,22 @@ func (c Call) query() string {
 	return strings.ReplaceAll(c.Tool, "_", " ")
 }
 
-// arguments are those of the call as a model writes them.
-func (c Call) arguments() (json.RawMessage, error) {
+// arguments are those of the call, none as an empty object.
+func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {
-		return json.RawMessage("{}"), nil
+		return map[string]any{}
 	}
-	return plain(c.Arguments)
+	return c.Arguments
 }
 
-// plain is json.Marshal without the escapes that only HTML needs.
-func plain(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", v, err)
+// fits reports whether a call with these arguments is this one.
+func (c Call) fits(tool string, arguments json.RawMessage) bool {
+	own, err := toolgroups.EncodeJSON(c.arguments())
+	if err != nil || c.Tool != tool {
+		return false
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	var x, y any
+	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // fill puts the rows into the result.

@@ -2,7 +2,6 @@ package bill
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,15 +37,13 @@ type stage struct {
 // scripted is a client that names the model and the context of a price table.
 type scripted struct {
 	*openai.Client
-	name    string
-	context int
+	table Table
 }
 
-// ModelName returns the name of the model.
-func (s scripted) ModelName() string { return s.name }
-
-// ContextTokens returns the size of its context.
-func (s scripted) ContextTokens() int { return s.context }
+// Profile is what the table says.
+func (s scripted) Profile() agent.Profile {
+	return agent.Profile{Name: s.table.Model, ContextTokens: s.table.Context, MaxTools: s.Client.Profile().MaxTools}
+}
 
 // play plays a conversation with the model of a table.
 func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
@@ -62,7 +59,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
-			Model: scripted{s.client, table.Model, table.Context},
+			Model: scripted{s.client, table},
 		}) {
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))
@@ -117,7 +114,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
 	s.client, err = openai.New(openai.Config{
-		BaseURL: "http://bill.invalid/v1", Model: "scripted", API: openai.APIChat, Retry: openai.Retry{MaxAttempts: 1},
+		BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1},
 		HTTPClient: &http.Client{Transport: s.player},
 	})
 	return s, err
@@ -127,10 +124,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.results, func(c Call) bool {
-		arguments, err := c.arguments()
-		return c.Tool == call.Name && err == nil && same(arguments, repaired(call.Arguments))
-	})
+	i := slices.IndexFunc(s.results, func(c Call) bool { return c.fits(call.Name, call.Arguments) })
 	if i < 0 {
 		return toolgroups.Result{}, fmt.Errorf("no result is written down for %s %s", call.Name, call.Arguments)
 	}
@@ -140,11 +134,4 @@ func (s *stage) run(_ context.Context, call toolgroups.Call) (toolgroups.Result,
 		return toolgroups.Result{}, toolgroups.Errorf(c.Code, "%s", c.Result)
 	}
 	return toolgroups.Result{Text: c.Result}, nil
-}
-
-func repaired(arguments json.RawMessage) json.RawMessage {
-	if len(arguments) == 0 {
-		return json.RawMessage("{}")
-	}
-	return arguments
 }

@@ -1,7 +1,6 @@
 package bill
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -35,32 +34,19 @@ type request struct {
 	output   string
 }
 
-// wire is what the player reads of a request.
-type wire struct {
-	Tools []struct {
-		Function struct{ Name string }
-	}
-	Messages []struct{ Role, Content string }
-}
-
 // RoundTrip implements http.RoundTripper.
 func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, fmt.Errorf("bill: read the request: %w", err)
 	}
-	var sent wire
-	if err := json.Unmarshal(body, &sent); err != nil {
-		return nil, fmt.Errorf("bill: decode the request: %w", err)
-	}
-	segments, err := cut(body)
+	segments, view, err := cut(body)
 	if err != nil {
 		return nil, err
 	}
-	text, calls, err := p.reply(sent)
-	if err != nil {
-		p.err = err
-		return nil, err
+	text, calls := p.reply(view)
+	if p.err != nil {
+		return nil, p.err
 	}
 	stream, output, err := encode(text, calls)
 	if err != nil {
@@ -73,17 +59,31 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// cut takes the tools and messages of a request apart, byte for byte.
-func cut(body []byte) ([]string, error) {
+// cut takes the tools and messages of a request apart, byte for byte, and returns what
+// they tell the model.
+func cut(body []byte) (segments []string, seen view, err error) {
 	var parts struct{ Tools, Messages []json.RawMessage }
 	if err := json.Unmarshal(body, &parts); err != nil {
-		return nil, fmt.Errorf("bill: decode the request: %w", err)
+		return nil, seen, fmt.Errorf("bill: decode the request: %w", err)
 	}
-	segments := make([]string, 0, len(parts.Tools)+len(parts.Messages))
-	for _, part := range slices.Concat(parts.Tools, parts.Messages) {
-		segments = append(segments, string(part)+",")
+	seen.direct = map[string]bool{}
+	for _, raw := range slices.Concat(parts.Tools, parts.Messages) {
+		segments = append(segments, string(raw)+",")
+		var part struct {
+			Role, Content string
+			Function      struct{ Name string }
+		}
+		if err := json.Unmarshal(raw, &part); err != nil {
+			return nil, seen, fmt.Errorf("bill: decode the request: %w", err)
+		}
+		switch part.Role {
+		case "":
+			seen.direct[part.Function.Name] = true
+		case "tool":
+			seen.texts = append(seen.texts, part.Content)
+		}
 	}
-	return segments, nil
+	return segments, seen, nil
 }
 
 // called is a call as the model writes it.
@@ -91,103 +91,78 @@ type called struct{ id, name, arguments string }
 
 // reply is what the model does next: it answers, calls what the step says, or makes
 // the tools of the step callable first.
-func (p *player) reply(sent wire) (string, []called, error) {
+func (p *player) reply(view view) (string, []called) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
-		return turn.Answer, nil, nil
+		return turn.Answer, nil
 	}
 	step := turn.Steps[p.step]
-	view := look(sent)
 	var missing []Call
 	var calls []called
 	for _, c := range step.Calls {
-		arguments, err := c.arguments()
-		if err != nil {
-			return "", nil, err
-		}
 		switch {
 		case view.direct[c.Tool]:
-			calls = append(calls, p.call(c.Tool, string(arguments)))
+			calls = append(calls, p.call(c.Tool, c.arguments()))
 		case view.direct[toolgroups.ToolCall] && view.knows(c.Tool):
-			wrapped, err := plain(map[string]any{"name": c.Tool, "arguments": arguments})
-			if err != nil {
-				return "", nil, err
-			}
-			calls = append(calls, p.call(toolgroups.ToolCall, string(wrapped)))
+			calls = append(calls, p.call(toolgroups.ToolCall, map[string]any{"name": c.Tool, "arguments": c.arguments()}))
 		default:
 			missing = append(missing, c)
 		}
 	}
 	if len(missing) > 0 {
-		calls, err := p.obtain(missing, view)
-		return "", calls, err
+		return "", p.obtain(missing, view)
 	}
 	p.step++
 	p.sought, p.loaded = false, false
-	return step.Say, calls, nil
+	return step.Say, calls
 }
 
 // obtain searches for tools where that is offered, and loads their groups where it is
 // not or was in vain.
-func (p *player) obtain(missing []Call, view view) ([]called, error) {
+func (p *player) obtain(missing []Call, view view) []called {
+	var wanted []string // queries, or groups
+	want := func(text string) {
+		if !slices.Contains(wanted, text) {
+			wanted = append(wanted, text)
+		}
+	}
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
-		var queries []string
 		for _, c := range missing {
-			if q := c.query(); !slices.Contains(queries, q) {
-				queries = append(queries, q)
-			}
+			want(c.query())
 		}
-		arguments := map[string]any{"query": queries[0]}
-		if len(queries) > 1 {
-			arguments = map[string]any{"queries": queries}
+		if len(wanted) > 1 {
+			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
 		}
-		text, err := plain(arguments)
-		return []called{p.call(toolgroups.ToolSearch, string(text))}, err
+		return []called{p.call(toolgroups.ToolSearch, map[string]any{"query": wanted[0]})}
 	}
 	if p.loaded {
-		return nil, fmt.Errorf("bill: %s, turn %d: the model can not reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
+		p.err = fmt.Errorf("bill: %s, turn %d: the model cannot reach %s", p.conversation.Name, p.turn+1, missing[0].Tool)
+		return nil
 	}
 	p.loaded = true
-	var calls []called
-	var groups []string
 	for _, c := range missing {
-		group := cmp.Or(p.groups[c.Tool], "none")
-		if slices.Contains(groups, group) {
-			continue
-		}
-		groups = append(groups, group)
-		text, err := plain(map[string]any{"group_name": group})
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, p.call(toolgroups.LoadToolGroup, string(text)))
+		want(cmp.Or(p.groups[c.Tool], "none"))
 	}
-	return calls, nil
+	var calls []called
+	for _, group := range wanted {
+		calls = append(calls, p.call(toolgroups.LoadToolGroup, map[string]any{"group_name": group}))
+	}
+	return calls
 }
 
-func (p *player) call(name, arguments string) called {
+// call writes a call; what cannot be written is an error of the player.
+func (p *player) call(name string, arguments map[string]any) called {
 	p.ids++
-	return called{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: arguments}
+	text, err := toolgroups.EncodeJSON(arguments)
+	p.err = errors.Join(p.err, err)
+	return called{id: fmt.Sprintf("call_%03d", p.ids), name: name, arguments: string(text)}
 }
 
 // view is what a request tells the model about its tools.
 type view struct {
 	direct map[string]bool
 	texts  []string // results that it still sees
-}
-
-func look(sent wire) view {
-	v := view{direct: map[string]bool{}}
-	for _, t := range sent.Tools {
-		v.direct[t.Function.Name] = true
-	}
-	for _, m := range sent.Messages {
-		if m.Role == "tool" {
-			v.texts = append(v.texts, m.Content)
-		}
-	}
-	return v
 }
 
 // knows reports whether a load or a search has shown the parameters of a tool.
@@ -198,51 +173,23 @@ func (v view) knows(tool string) bool {
 	})
 }
 
-// delta is a piece of a streamed reply.
-type delta struct {
-	Content   string  `json:"content,omitempty"`
-	ToolCalls []piece `json:"tool_calls,omitempty"`
-}
-
-type piece struct {
-	Index    int      `json:"index"`
-	ID       string   `json:"id"`
-	Type     string   `json:"type"`
-	Function function `json:"function"`
-}
-
-type function struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
 // encode writes a reply as a server streams it, and returns what of it is billed as
 // output.
 func encode(text string, calls []called) (stream, output string, err error) {
-	d, finish := delta{Content: text}, "stop"
+	finish, pieces := "stop", []any{}
 	output = text
 	for i, c := range calls {
 		finish = "tool_calls"
 		output += c.name + c.arguments
-		d.ToolCalls = append(d.ToolCalls, piece{Index: i, ID: c.id, Type: "function", Function: function{c.name, c.arguments}})
+		pieces = append(pieces, map[string]any{
+			"index": i, "id": c.id, "type": "function", "function": map[string]string{"name": c.name, "arguments": c.arguments},
+		})
 	}
 	if output == "" {
 		return "", "", errors.New("bill: an empty reply")
 	}
-	chunk, err := plain(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}})
-	return string(slices.Concat([]byte("data: "), chunk, []byte("\n\ndata: [DONE]\n\n"))), output, err
-}
-
-// same reports whether two arguments mean the same.
-func same(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	one, err := json.Marshal(x)
-	if err != nil {
-		return false
-	}
-	other, err := json.Marshal(y)
-	return err == nil && bytes.Equal(one, other)
+	chunk, err := toolgroups.EncodeJSON(map[string]any{"choices": []any{
+		map[string]any{"delta": map[string]any{"content": text, "tool_calls": pieces}, "finish_reason": finish},
+	}})
+	return "data: " + string(chunk) + "\n\ndata: [DONE]\n\n", output, err
 }

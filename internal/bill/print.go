@@ -1,43 +1,25 @@
 package bill
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"strings"
+	"text/tabwriter"
 
+	"oneclaw/internal/price"
 	"oneclaw/toolgroups/search"
 )
 
-// WriteJSON writes one object a line.
-func WriteJSON(w io.Writer, lines []Line) error {
-	encoder := json.NewEncoder(w)
-	for _, l := range lines {
-		if err := encoder.Encode(l); err != nil {
-			return fmt.Errorf("bill: %w", err)
-		}
-	}
-	return nil
-}
-
 // WriteText writes a table for each conversation.
 func WriteText(w io.Writer, conversations []Conversation, lines []Line) error {
-	return write(w, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
-		for i, cell := range cells {
-			width := 20
-			switch i {
-			case 0:
-				width = 12
-			case len(cells) - 2:
-				width = 25
-			case len(cells) - 1:
-				width = 0
-			}
-			fmt.Fprintf(b, "%-*s", width, cell)
-		}
-		b.WriteString("\n")
-	})
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if err := write(table, conversations, lines, "", func(b *strings.Builder, cells []string, _ bool) {
+		b.WriteString(strings.Join(cells, "\t") + "\n")
+	}); err != nil {
+		return err
+	}
+	return table.Flush()
 }
 
 // WriteMarkdown writes the same as Markdown.
@@ -114,26 +96,13 @@ func cells(lines []Line) []string {
 	}
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = fmt.Sprintf("%s (+%.0f %%)", thousands(l.Billed), math.Round((l.Billed/best-1)*100))
+		out[i] = fmt.Sprintf("%s (+%.0f %%)", price.Count(int64(math.RoundToEven(l.Billed))), math.Round((l.Billed/best-1)*100))
 		if l.Billed == best {
-			out[i] = thousands(l.Billed)
+			out[i] = price.Count(int64(math.RoundToEven(l.Billed)))
 		}
 		if l.Routing == search.RoutingAuto {
 			out[i] += " " + string(l.Routed)
 		}
 	}
 	return out
-}
-
-// thousands writes a number with a comma every three digits.
-func thousands(f float64) string {
-	digits := fmt.Sprintf("%.0f", f)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"oneclaw/agent"
+	"oneclaw/agent/openai"
 	"oneclaw/toolgroups"
 )
 
@@ -23,7 +24,7 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 		}
 		switch {
 		case m.Role == agent.RoleUser:
-			r.turn.User = joined(r.turn.User, asked(m))
+			r.turn.User = joined(r.turn.User, openai.UserText(&m))
 		case m.Role == agent.RoleTool:
 			r.result(m)
 		case m.Role == agent.RoleAssistant && !m.Final && len(m.Calls) > 0:
@@ -98,21 +99,6 @@ func (r *recorder) close() {
 		r.turn.Steps = r.turn.Steps[:n-1]
 	}
 	r.ids = nil
-}
-
-// asked is what a model reads of a message, files and memory included.
-func asked(m agent.Message) string {
-	text := m.Text
-	if m.Sender != "" {
-		text = "[" + m.Sender + "] " + text
-	}
-	for _, f := range m.Files {
-		text = joined(text, "[file: "+f.Path+"]")
-	}
-	if m.Recalled != "" {
-		text = joined(text, "[From memory]\n"+m.Recalled)
-	}
-	return text
 }
 
 func joined(a, b string) string {

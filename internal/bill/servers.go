@@ -59,7 +59,7 @@ func Servers() ([]toolgroups.Group, error) {
 	for _, s := range list {
 		g := toolgroups.Group{Name: "mcp_" + s.Name, DisplayName: s.Title, Description: s.Description, Source: "mcp:" + s.Name}
 		for _, t := range s.Tools() {
-			schema, err := plain(t.Schema)
+			schema, err := toolgroups.EncodeJSON(t.Schema)
 			if err != nil {
 				return nil, fmt.Errorf("bill: schema of %s: %w", t.Name, err)
 			}

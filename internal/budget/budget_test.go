@@ -53,7 +53,7 @@ func (f *fake) Complete(ctx context.Context, _ agent.Request, onDelta func(agent
 	return agent.Reply{Text: "ok", Usage: f.usage}, nil
 }
 
-func (f *fake) ContextTokens() int { return 1234 }
+func (f *fake) Profile() agent.Profile { return agent.Profile{ContextTokens: 1234} }
 
 // clock is a time that a test moves.
 type clock struct {

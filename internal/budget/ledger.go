@@ -3,6 +3,7 @@ package budget
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func Open(cfg Config) (*Ledger, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: newID()}
+	l := &Ledger{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), ending: make(chan struct{}), hurry: make(chan struct{}, 1), self: rand.Text()}
 	l.idle.L = &l.mu
 	return l, nil
 }
@@ -195,7 +196,7 @@ func (l *Ledger) carry(batch []*operation) {
 	if len(again) == 0 {
 		return
 	}
-	l.log.Warn("usage can not be written, trying again", "calls", len(again), "err", err)
+	l.log.Warn("usage cannot be written, trying again", "calls", len(again), "err", err)
 	l.pause(tryAgain, nil)
 	l.mu.Lock()
 	l.queue = append(again, l.queue...)
@@ -231,9 +232,8 @@ func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, 
 		if err == nil {
 			err = l.store(ctx, b)
 		} else {
-			clear(changed) // nothing was decided: all is read anew
 			for i := range changed {
-				changed[i] = true
+				changed[i] = true // nothing was decided: all is read anew
 			}
 		}
 		if errors.Is(err, storage.ErrConflict) {

@@ -155,7 +155,7 @@ func TestC20Raise(t *testing.T) {
 	}
 }
 
-// A model without a price counts in tokens, and a budget of money that can not bound it
+// A model without a price counts in tokens, and a budget of money that cannot bound it
 // is told to the operator once.
 func TestUnknownPrice(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Money: 1}})
@@ -278,8 +278,8 @@ func TestC20Failover(t *testing.T) {
 	if r := refusal(t, err); r.Account.Name != ann().User {
 		t.Errorf("refused for %v", r.Account)
 	}
-	if chain.ContextTokens() != 1234 || chain.ModelName() != "m" {
-		t.Errorf("the wrapped model has %d tokens and the name %q", chain.ContextTokens(), chain.ModelName())
+	if p := chain.Profile(); p.ContextTokens != 1234 || p.Name != "m" {
+		t.Errorf("the wrapped model is %+v", p)
 	}
 }
 

@@ -1,9 +1,9 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -32,13 +32,6 @@ type model struct {
 	price  price.Price
 	priced bool
 }
-
-var (
-	_ agent.Model        = (*model)(nil)
-	_ agent.ContextSizer = (*model)(nil)
-	_ agent.ToolLimiter  = (*model)(nil)
-	_ agent.Namer        = (*model)(nil)
-)
 
 // Complete reserves, asks and settles.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
@@ -84,7 +77,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if m.priced {
 		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
 	}
-	id = m.ledger.self + newID()
+	id = m.ledger.self + rand.Text()
 	done := m.ledger.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
 		if refusal := b.admit(ctx, limits, m.payer, now); refusal != nil {
 			refusal.complete(b.day, now, m.ledger.cfg.Location())
@@ -118,12 +111,6 @@ func estimate(req agent.Request) int64 {
 
 // bytesPerToken is the rule of thumb that agent uses, too.
 const bytesPerToken = 4
-
-func newID() string {
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(id[:])
-}
 
 // warn says once that a limit of money does not bound a model without a price.
 func (m *model) warn(limits Limits) {
@@ -175,26 +162,9 @@ func (m *model) settle(id string, limited bool, used *Sum) {
 	})
 }
 
-// ContextTokens is that of the model.
-func (m *model) ContextTokens() int {
-	if inner, ok := m.inner.(agent.ContextSizer); ok {
-		return inner.ContextTokens()
-	}
-	return 0
-}
-
-// MaxTools is that of the model.
-func (m *model) MaxTools() int {
-	if inner, ok := m.inner.(agent.ToolLimiter); ok {
-		return inner.MaxTools()
-	}
-	return 0
-}
-
-// ModelName is that of the model.
-func (m *model) ModelName() string {
-	if inner, ok := m.inner.(agent.Namer); ok {
-		return inner.ModelName()
-	}
-	return m.name
+// Profile is that of the model.
+func (m *model) Profile() agent.Profile {
+	p := agent.ProfileOf(m.inner)
+	p.Name = cmp.Or(p.Name, m.name)
+	return p
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
+
+	"oneclaw/internal/price"
 )
 
 // Refusal is why a call was not made.
@@ -47,7 +48,7 @@ func (r *Refusal) State() string {
 	if r.Money {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
 	}
-	return fmt.Sprintf("%s of %s tokens", Count(r.Spent.Tokens()), Count(r.Limit.Tokens))
+	return fmt.Sprintf("%s of %s tokens", price.Count(r.Spent.Tokens()), price.Count(r.Limit.Tokens))
 }
 
 // Sentence is for the person who is refused, in Markdown.
@@ -75,23 +76,11 @@ func (r *Refusal) Step() Limit {
 func (l Limit) String() string {
 	switch {
 	case l.Money != 0 && l.Tokens != 0:
-		return fmt.Sprintf("%s and %s tokens", l.Money, Count(l.Tokens))
+		return fmt.Sprintf("%s and %s tokens", l.Money, price.Count(l.Tokens))
 	case l.Money != 0:
 		return l.Money.String()
 	}
-	return Count(l.Tokens) + " tokens"
-}
-
-// Count writes a number with commas between its thousands.
-func Count(n int64) string {
-	digits := strconv.FormatInt(max(n, -n), 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	if n < 0 {
-		return "-" + digits
-	}
-	return digits
+	return price.Count(l.Tokens) + " tokens"
 }
 
 // Raise gives an account more until its day or month ends, and returns its new limit.

@@ -39,6 +39,9 @@ func (c *Cache[K, V]) Put(key K, value V, age time.Duration) {
 	c.values.Add(key, e)
 }
 
+// Forget removes a value.
+func (c *Cache[K, V]) Forget(key K) { c.values.Remove(key) }
+
 // Has says whether there is a value that is not too old.
 func (c *Cache[K, V]) Has(key K) bool {
 	_, ok := c.Get(key)

@@ -12,8 +12,6 @@ import (
 // not jump. The first line that fits counts.
 var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
-	{"agent/calls.go", "how long a call took"},
-	{"agent/round.go", "how long a model took"},
 	{"agent/openai/transport.go", "a date that a server has sent"},
 	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"internal/database/backup.go", "names of copies"},

@@ -175,13 +175,31 @@ func modelOutcome(ctx context.Context, err error) string {
 
 // Watch adds what is looked up when somebody asks.
 func (m *Metrics) Watch(b Worker, database string, now func() time.Time) {
-	m.registry.MustRegister(&state{
-		bridge: b, database: database, now: now,
-		open:    prometheus.NewDesc("oneclaw_jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, nil),
-		waiting: prometheus.NewDesc("oneclaw_jobs_waiting", "Jobs that wait in the queues of their chats.", nil, nil),
-		age:     prometheus.NewDesc("oneclaw_oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, nil),
-		ready:   prometheus.NewDesc("oneclaw_platform_ready", "1 where the platform receives, else 0.", []string{"platform"}, nil),
-		size:    prometheus.NewDesc("oneclaw_database_size_bytes", "Size of the database file.", nil, nil),
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
+		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
+		m.registry.MustRegister(prometheus.NewGaugeFunc(opts, value))
+	}
+	gauge("jobs_open", "Jobs that are not closed: waiting, running or being delivered.", nil, func() float64 { return float64(b.Load().Open) })
+	gauge("jobs_waiting", "Jobs that wait in the queues of their chats.", nil, func() float64 { return float64(b.Load().Waiting) })
+	gauge("oldest_job_age_seconds", "How long ago the oldest open job was accepted; 0 without one.", nil, func() float64 {
+		if oldest := b.Load().Oldest; !oldest.IsZero() {
+			return max(now().Sub(oldest).Seconds(), 0)
+		}
+		return 0
+	})
+	for name := range b.Ready() {
+		gauge("platform_ready", "1 where the platform receives, else 0.", prometheus.Labels{"platform": name}, func() float64 {
+			if b.Ready()[name] != nil {
+				return 0
+			}
+			return 1
+		})
+	}
+	gauge("database_size_bytes", "Size of the database file.", nil, func() float64 {
+		if info, err := os.Stat(database); err == nil {
+			return float64(info.Size())
+		}
+		return 0
 	})
 }
 
@@ -196,41 +214,6 @@ type Worker interface {
 	Load() lanes.Load
 	// Ready says of each platform why it does not receive.
 	Ready() map[string]error
-}
-
-// state collects what the bot is in now.
-type state struct {
-	bridge                          Worker
-	database                        string
-	now                             func() time.Time
-	open, waiting, age, ready, size *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (s *state) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, to) }
-
-// Collect implements prometheus.Collector.
-func (s *state) Collect(to chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	load, age := s.bridge.Load(), 0.0
-	if !load.Oldest.IsZero() {
-		age = max(s.now().Sub(load.Oldest).Seconds(), 0)
-	}
-	gauge(s.open, float64(load.Open))
-	gauge(s.waiting, float64(load.Waiting))
-	gauge(s.age, age)
-	for name, err := range s.bridge.Ready() {
-		ready := 1.0
-		if err != nil {
-			ready = 0
-		}
-		gauge(s.ready, ready, name)
-	}
-	if info, err := os.Stat(s.database); err == nil {
-		gauge(s.size, float64(info.Size()))
-	}
 }
 
 // labels are the values of a label that people choose: without secrets, and not many.

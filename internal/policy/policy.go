@@ -126,7 +126,7 @@ func (r Rule) fitsChat(call toolgroups.Call) bool {
 	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
 }
 
-// Check refuses rules that can not work.
+// Check refuses rules that cannot work.
 func Check(rules []Rule) error {
 	seen := make(map[string]int)
 	for n, r := range rules {

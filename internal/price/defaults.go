@@ -1,23 +1,11 @@
 package price
 
-// DefaultsAsOf is when the prices of [Defaults] were looked up. Providers change them
-// without notice: check your provider's page.
-const DefaultsAsOf = "2026-11"
-
 // Defaults returns list prices of common models in dollars per million tokens, as of
-// [DefaultsAsOf]. They are those of standard requests: providers ask more for very long
-// prompts and faster service, less for batches and at certain hours. Where a price
-// depends on the hour, it is the higher one.
-func Defaults() Table {
-	t := Table{}
-	for name, p := range openAI() {
-		t[normal(name)] = p
-	}
-	for name, p := range others() {
-		t[normal(name)] = p
-	}
-	return t
-}
+// November 2026: providers change them without notice, so check your provider's page. They
+// are those of standard requests: providers ask more for very long prompts and faster
+// service, less for batches and at certain hours. Where a price depends on the hour, it is
+// the higher one.
+func Defaults() Table { return openAI().With(others()) }
 
 // openAI is from developers.openai.com/api/docs/pricing.
 func openAI() Table {

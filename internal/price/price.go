@@ -3,10 +3,12 @@
 package price
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +35,18 @@ func (u USD) String() string {
 		digits = min(1-int(math.Floor(math.Log10(amount))), 9)
 	}
 	return fmt.Sprintf("%s$%.*f", sign, digits, amount)
+}
+
+// Count writes a number with commas between its thousands.
+func Count(n int64) string {
+	digits := strconv.FormatInt(max(n, -n), 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	if n < 0 {
+		return "-" + digits
+	}
+	return digits
 }
 
 // Price is what the tokens of a model cost, in US dollars per million.
@@ -62,19 +76,12 @@ func (p Price) Of(t Tokens) USD {
 	cached := min(max(t.Cached, 0), max(t.Input, 0))
 	written := min(max(t.Written, 0), max(t.Input, 0)-cached)
 	plain := max(t.Input, 0) - cached - written
-	millionths := float64(plain)*p.Input + float64(cached)*or(p.CachedInput, p.Input) +
-		float64(written)*or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
+	millionths := float64(plain)*p.Input + float64(cached)*cmp.Or(p.CachedInput, p.Input) +
+		float64(written)*cmp.Or(p.CacheWrite, p.Input) + float64(max(t.Output, 0))*p.Output
 	return Dollars(millionths / 1e6)
 }
 
-func or(a, b float64) float64 {
-	if a != 0 {
-		return a
-	}
-	return b
-}
-
-// check refuses what can not be a price.
+// check refuses what cannot be a price.
 func (p Price) check() error {
 	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
 		if v < 0 || math.IsNaN(v) || v > 1e6 {
@@ -89,7 +96,7 @@ func (p Price) check() error {
 // (anthropic/claude-haiku-4.5), to count for that type alone.
 type Table map[string]Price
 
-// Check reports the first entry that can not be used.
+// Check reports the first entry that cannot be used.
 func (t Table) Check() error {
 	for name, p := range t {
 		if _, err := path.Match(name, ""); err != nil || strings.TrimSpace(name) == "" {
@@ -148,11 +155,10 @@ func normal(name string) string {
 // With returns the table with the entries of another in the place of its own.
 func (t Table) With(other Table) Table {
 	all := make(Table, len(t)+len(other))
-	for name, p := range t {
-		all[normal(name)] = p
-	}
-	for name, p := range other {
-		all[normal(name)] = p
+	for _, table := range []Table{t, other} {
+		for name, p := range table {
+			all[normal(name)] = p
+		}
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package spending
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,8 +38,8 @@ type Desk struct {
 	Admins []string // from the settings
 }
 
-// plea is what a budget card is about.
-type plea struct {
+// budgetRequest is what a budget card is about.
+type budgetRequest struct {
 	// ID is the same in all cards about one refusal.
 	ID string `json:"id"`
 	// Chat and User were refused.
@@ -49,26 +48,26 @@ type plea struct {
 	Refusal budget.Refusal `json:"refusal"`
 }
 
-func (p plea) period() string {
+func (p budgetRequest) period() string {
 	if p.Refusal.Account.Kind == budget.KindMonth {
 		return "for this month"
 	}
 	return "for today"
 }
 
-// once has administrators asked once for the same limit, however often somebody asks.
-func (p plea) once() string {
+// once is the key under which administrators are asked one time for the same limit.
+func (p budgetRequest) once() string {
 	r := p.Refusal
 	return fmt.Sprintf("budget/ask/%s/%s/%s/%s", r.Account.Kind, r.Account.Name, r.Limit, r.Until.Format(time.DateOnly))
 }
 
-func (p plea) raiseButton() []cards.Choice {
+func (p budgetRequest) raiseButton() []cards.Choice {
 	return []cards.Choice{{
 		Label: fmt.Sprintf("Raise by %s %s", p.Refusal.Step(), p.period()), Value: choiceRaise, Style: chats.StylePrimary,
 	}}
 }
 
-func (p plea) card(text string, rows ...[]cards.Choice) (cards.Card, error) {
+func (p budgetRequest) card(text string, rows ...[]cards.Choice) (cards.Card, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return cards.Card{}, fmt.Errorf("encode budget card: %w", err)
@@ -86,9 +85,7 @@ func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error)
 	if err != nil {
 		return cards.Card{}, err
 	}
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	p := plea{ID: hex.EncodeToString(id[:]), Chat: chat, User: scope.User, Refusal: *refusal}
+	p := budgetRequest{ID: rand.Text(), Chat: chat, User: scope.User, Refusal: *refusal}
 	if refusal.Held {
 		return p.card(refusal.Sentence()) // a minute is faster than an administrator
 	}
@@ -102,7 +99,7 @@ func (d *Desk) Refused(_ context.Context, scope toolgroups.Scope, failure error)
 
 // Pressed implements bridge.CardHandler.
 func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
-	var p plea
+	var p budgetRequest
 	if err := json.Unmarshal(press.Card.Data, &p); err != nil {
 		return cards.Result{}, fmt.Errorf("decode budget card: %w", err)
 	}
@@ -138,7 +135,7 @@ func (d *Desk) Pressed(ctx context.Context, press cards.Press) (cards.Result, er
 const maxAsked = 10
 
 // askAdministrators shows administrators, alone with the bot, who wants more.
-func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p plea) (cards.Result, error) {
+func (d *Desk) askAdministrators(ctx context.Context, press cards.Press, p budgetRequest) (cards.Result, error) {
 	places, err := d.adminChats(ctx)
 	if err != nil {
 		return cards.Result{}, err

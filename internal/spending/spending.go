@@ -1,5 +1,5 @@
-// Package spending tells people in a chat what models have used, and has administrators
-// asked for more where a budget is spent.
+// Package spending tells people in a chat what models have used, and asks
+// administrators for more when a budget is spent.
 package spending
 
 import (
@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
+	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
 )
 
@@ -38,7 +39,7 @@ func usageText(r budget.Report, scope toolgroups.Scope) string {
 		line("everybody this month", r.Month)
 	}
 	ever := r.ChatEver
-	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", budget.Count(ever.Tokens()), calls(ever.Calls))
+	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", price.Count(ever.Tokens()), calls(ever.Calls))
 	if ever.Money > 0 {
 		fmt.Fprintf(&text, ", %s", ever.Money)
 	}
@@ -52,10 +53,10 @@ func usageText(r budget.Report, scope toolgroups.Scope) string {
 // usageLine is what an account has used, and what is left of it.
 func usageLine(l budget.Line) string {
 	s := l.Spent
-	text := budget.Count(s.Tokens())
+	text := price.Count(s.Tokens())
 	switch {
 	case l.Limit.Tokens > 0:
-		text += fmt.Sprintf(" of %s tokens (%s left)", budget.Count(l.Limit.Tokens), budget.Count(max(l.Limit.Tokens-s.Tokens(), 0)))
+		text += fmt.Sprintf(" of %s tokens (%s left)", price.Count(l.Limit.Tokens), price.Count(max(l.Limit.Tokens-s.Tokens(), 0)))
 	case s.Calls == 0:
 		text = "nothing"
 	default:
@@ -83,7 +84,7 @@ func calls(n int64) string {
 	if n == 1 {
 		return "1 call"
 	}
-	return budget.Count(n) + " calls"
+	return price.Count(n) + " calls"
 }
 
 // Savings implements bridge.Config.Savings.
@@ -95,7 +96,7 @@ func Savings(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, 
 		}
 		s := r.ChatEver
 		return fmt.Sprintf("So far in this chat: about %s tokens of tools instead of %s, so %s were saved (%d %%).",
-			budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All), nil
+			price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All), nil
 	}
 }
 
@@ -106,5 +107,5 @@ func savings(s budget.Sum) string {
 		return ""
 	}
 	return fmt.Sprintf("Tools took about %s tokens of that; all of them with every call would have been about %s, so %s were saved (%d %%).",
-		budget.Count(s.Tools), budget.Count(s.All), budget.Count(s.Saved()), 100*s.Saved()/s.All)
+		price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All)
 }

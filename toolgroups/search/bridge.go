@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -35,7 +33,7 @@ const (
 
 // BridgeConfig is what a [Bridge] is made of.
 type BridgeConfig struct {
-	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
+	// Config is the block tools.tool_search.
 	Config Config
 	// Catalogue is what can be found and called. Nil means nothing.
 	Catalogue *Catalogue
@@ -58,8 +56,6 @@ type BridgeConfig struct {
 	Turn []Past
 	// Hybrid, if not nil, joins an embedder to the ranking.
 	Hybrid *Hybrid
-	// Logger takes what a tool called through [ToolCall] itself logs. Nil discards it.
-	Logger *slog.Logger
 }
 
 // Unavailable is a source whose tools cannot be used now.
@@ -73,17 +69,6 @@ type Unavailable struct {
 type Bridge struct {
 	cfg    BridgeConfig
 	direct map[string]bool
-}
-
-// NewBridge makes a bridge.
-func NewBridge(cfg BridgeConfig) (*Bridge, error) {
-	if cfg.Config.unset() {
-		cfg.Config = DefaultConfig()
-	}
-	if !cfg.Config.sound() {
-		return nil, errors.New("search: the limits of tool_search are out of range")
-	}
-	return newBridge(cfg), nil
 }
 
 func newBridge(cfg BridgeConfig) *Bridge {
@@ -142,44 +127,28 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 	}
 }
 
+// callTool is only ever unwrapped: the caller runs the tool that it stands for, never itself.
 func (b *Bridge) callTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
 		Name: ToolCall, Description: description,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
 			`"arguments":{"type":"object","description":"Arguments of that tool"}},"required":["name","arguments"]}`),
-		OwnArguments: true, Run: b.run,
+		OwnArguments: true,
 	}
 }
 
-// run serves callers that did not resolve the call: the tool runs all the same,
-// with every check that [toolgroups.Run] makes.
-func (b *Bridge) run(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	r, fault := b.Resolve(ToolCall, call.Arguments)
-	if fault != nil {
-		return toolgroups.Result{}, fault
-	}
-	entry, ok := b.cfg.Catalogue.Lookup(r.Name)
-	if !ok {
-		return toolgroups.Result{}, b.unknown(r.Name)
-	}
-	call.Name, call.Arguments = r.Name, r.Arguments
-	res, fault := toolgroups.Run(ctx, b.cfg.Logger, entry.Tool, call)
-	if fault != nil {
-		return toolgroups.Result{}, fault
-	}
-	return res, nil
-}
-
-// find searches the catalogue, with the embedder where there is one.
+// find searches the catalogue, with the embedder where there is one. The exact name of a
+// tool puts it first; the exact name of a group or source returns all its tools.
 func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
-	f := b.cfg.Catalogue.Search(query, limit)
-	if b.cfg.Hybrid == nil || f.Whole != "" {
+	c := b.cfg.Catalogue
+	_, exact := c.Lookup(query)
+	if f, whole := c.whole(query); whole {
 		return f
 	}
-	if _, exact := b.cfg.Catalogue.Lookup(query); exact {
-		return f
+	if b.cfg.Hybrid == nil || exact {
+		return c.found(c.index().Search(query, limit))
 	}
-	return b.cfg.Hybrid.search(ctx, b.cfg.Catalogue, query, limit)
+	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
 }
 
 // unknown answers for a name that the catalogue does not have: one that is to be
@@ -223,16 +192,11 @@ func (b *Bridge) finder() string {
 	return ToolSearch
 }
 
+// list writes names as 'a', 'b' or 'c'.
 func list(names []string) string {
-	var text strings.Builder
-	for i, n := range names {
-		switch {
-		case i > 0 && i == len(names)-1:
-			text.WriteString(" or ")
-		case i > 0:
-			text.WriteString(", ")
-		}
-		text.WriteString("'" + n + "'")
+	text := "'" + strings.Join(names, "', '") + "'"
+	if at := strings.LastIndex(text, ", "); at >= 0 {
+		text = text[:at] + " or " + text[at+2:]
 	}
-	return text.String()
+	return text
 }

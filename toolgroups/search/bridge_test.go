@@ -297,11 +297,3 @@ func TestSearchForAWholeSource(t *testing.T) {
 		t.Errorf("%d hits, %s", len(f.Matches), f.Hint)
 	}
 }
-
-func TestNewBridgeRefusesLimits(t *testing.T) {
-	for _, c := range []search.Config{{Enabled: "on", SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500}} {
-		if _, err := search.NewBridge(search.BridgeConfig{Config: c}); err == nil {
-			t.Errorf("%+v is accepted", c)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,8 +27,14 @@ type Entry struct {
 // switched off and what the role of the sender does not allow. Core tools are
 // never among them.
 func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
+	return enabled(reg, reg.GroupNames(), role)
+}
+
+// enabled returns the tools of groups that are switched on and that a role may use.
+func enabled(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
 	var entries []Entry
-	for _, g := range reg.Groups() {
+	for _, name := range groups {
+		g, _ := reg.Group(name)
 		for _, t := range g.Tools {
 			if role >= max(t.Role, g.Role) && !reg.Disabled(t.Name) {
 				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
@@ -80,6 +85,9 @@ func NewCatalogue(entries []Entry) *Catalogue {
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.entries) }
 
+// tokens estimates what the schemas of all tools cost.
+func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
+
 // Lookup returns the entry of a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
 	i, ok := c.byName[name]
@@ -104,13 +112,8 @@ type Found struct {
 // MaxWhole is how many tools the name of a group or source returns at most.
 const MaxWhole = 100
 
-// Search finds tools. The exact name of a tool puts it first; the exact name of a
-// group or source returns all its tools.
-func (c *Catalogue) Search(query string, limit int) Found {
-	if f, ok := c.whole(query); ok {
-		return f
-	}
-	r := c.index().Search(query, limit)
+// found are the tools of a ranking.
+func (c *Catalogue) found(r Ranking) Found {
 	f := Found{Weak: r.Weak}
 	for _, h := range r.Hits {
 		f.Entries = append(f.Entries, c.entries[h.Doc])
@@ -177,9 +180,8 @@ func (c *Catalogue) similarTo(name string) []string {
 	if len(out) > 0 {
 		return out
 	}
-	r := c.index().Search(name, most)
-	for _, h := range r.Hits {
-		out = append(out, c.entries[h.Doc].Tool.Name)
+	for _, e := range c.found(c.index().Search(name, most)).Entries {
+		out = append(out, e.Tool.Name)
 	}
 	return out
 }
@@ -296,7 +298,7 @@ func kind(s *jsonschema.Schema) string {
 	case len(s.Enum) > 0 && len(s.Enum) <= maxEnum:
 		values := make([]string, len(s.Enum))
 		for i, v := range s.Enum {
-			text, err := marshal(v)
+			text, err := toolgroups.EncodeJSON(v)
 			if err != nil {
 				return s.Type
 			}
@@ -316,15 +318,4 @@ func kind(s *jsonschema.Schema) string {
 // clip makes a text one line of at most n characters.
 func clip(s string, n int) string {
 	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), n)
-}
-
-// marshal is json.Marshal without the escapes that only HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -75,7 +75,8 @@ func configKeys() []string {
 
 // Parse reads the block as a YAML or JSON decoder yields it: nothing, a boolean
 // (true is auto, false is off), a mode as a string, or a map. What is out of range
-// is clamped, what cannot be read is replaced by its default, each with a warning.
+// is clamped, what cannot be read is replaced by its default, each with a warning. A key
+// that is not known is not looked at.
 func Parse(v any) Config {
 	c := DefaultConfig()
 	block, ok := v.(map[string]any)
@@ -83,12 +84,6 @@ func Parse(v any) Config {
 		c.Enabled = c.mode("tool_search", v)
 		return c
 	}
-	for key := range block {
-		if !slices.Contains(configKeys(), key) {
-			c.warn("tool_search.%s is not known and ignored", key)
-		}
-	}
-	slices.Sort(c.Warnings)
 	c.Enabled = c.mode("tool_search.enabled", block["enabled"])
 	c.ThresholdPct = c.number(block, "threshold_pct", DefaultThresholdPct, 0, 100)
 	c.MaxSearchLimit = c.number(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
@@ -97,7 +92,7 @@ func Parse(v any) Config {
 	return c
 }
 
-// UnmarshalYAML reads the block as [Parse] does, but takes an unknown key for an
+// UnmarshalYAML reads the block as [Parse] does, and takes an unknown key for an
 // error, as it is everywhere else in the file.
 func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {

@@ -86,12 +86,12 @@ func TestHermes07SearchLimitsClamped(t *testing.T) {
 }
 
 func TestAcceptance095OutOfRangeWarns(t *testing.T) {
-	c := search.Parse(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many", "extra": 1})
+	c := search.Parse(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many"})
 	if c.ThresholdPct != 100 || c.MaxSearchLimit != 1 || c.SearchDefaultLimit != 1 {
 		t.Errorf("got %+v", c)
 	}
 	all := strings.Join(c.Warnings, "\n")
-	for _, want := range []string{"threshold_pct is 101", "max_search_limit is 0", `search_default_limit is "many"`, "extra"} {
+	for _, want := range []string{"threshold_pct is 101", "max_search_limit is 0", `search_default_limit is "many"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning has %q:\n%s", want, all)
 		}

@@ -35,14 +35,9 @@ type manyDescribed struct {
 
 // describe is what tool_describe does.
 func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-	fixed, err := toolgroups.RepairArguments(call.Arguments)
-	var args fields
-	if err == nil {
-		err = json.Unmarshal(fixed, &args)
-	}
-	if err != nil {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, `%s: %s. Send {"name": "..."}.`,
-			ToolDescribe, reason(call.Arguments, err))
+	args, fault := object(ToolDescribe, call.Arguments)
+	if fault != nil {
+		return toolgroups.Result{}, fault
 	}
 	names := texts(args["name"], args["names"])
 	_, batch := args["names"]

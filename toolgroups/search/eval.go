@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -183,29 +184,26 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // WriteText prints reports as a table.
 func WriteText(w io.Writer, reports []Report) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, err := fmt.Fprintln(t, "tools\tqueries\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(t, "tools\tqueries\thalf\trecall@1\trecall@5\trecall@10\tNDCG@10\tempty\tmean ms\tp99 ms\t  file")
 	for _, r := range reports {
-		if err == nil {
-			_, err = fmt.Fprintf(t, "%d\t%d\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Half,
-				r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, r.MeanMS, r.P99MS, r.File)
-		}
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.3f\t  %s\n", r.Tools, r.Queries, r.Half,
+			r.RecallAt1, r.RecallAt5, r.RecallAt10, r.NDCGAt10, 100*r.Empty, r.MeanMS, r.P99MS, r.File)
 	}
-	if err == nil {
-		err = t.Flush()
-	}
-	if err != nil {
+	_ = t.Flush()
+	if _, err := io.WriteString(w, table.String()); err != nil {
 		return fmt.Errorf("search: print reports: %w", err)
 	}
 	return nil
 }
 
-// WriteJSON prints one JSON object a line for each report.
-func WriteJSON(w io.Writer, reports []Report) error {
+// WriteJSON prints one JSON object a line for each of the lines.
+func WriteJSON[T any](w io.Writer, lines []T) error {
 	enc := json.NewEncoder(w)
-	for _, r := range reports {
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("search: print reports: %w", err)
+	for _, line := range lines {
+		if err := enc.Encode(line); err != nil {
+			return fmt.Errorf("search: print JSON: %w", err)
 		}
 	}
 	return nil

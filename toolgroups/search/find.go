@@ -63,13 +63,9 @@ type wish struct {
 
 // queries reads the arguments of a search.
 func queries(arguments json.RawMessage) (wish, *toolgroups.Error) {
-	fixed, err := toolgroups.RepairArguments(arguments)
-	var args fields
-	if err == nil {
-		err = json.Unmarshal(fixed, &args)
-	}
-	if err != nil {
-		return wish{}, toolgroups.Errorf(toolgroups.CodeInvalid, `%s: %s. Send {"query": "..."}.`, ToolSearch, reason(arguments, err))
+	args, fault := object(ToolSearch, arguments)
+	if fault != nil {
+		return wish{}, fault
 	}
 	w := wish{texts: texts(args["query"], args["queries"]), limit: args["limit"]}
 	_, w.batch = args["queries"]
@@ -95,7 +91,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		return toolgroups.Result{}, fault
 	}
 	fruitless := Fruitless(b.cfg.Turn)
-	if fault := b.brake(fruitless, call.Arguments); fault != nil {
+	if fault := b.brake(fruitless, w.texts); fault != nil {
 		return toolgroups.Result{}, fault
 	}
 	limit := b.limit(w.limit)
@@ -118,12 +114,12 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 }
 
 // brake stops a turn that searches in circles.
-func (b *Bridge) brake(fruitless int, arguments json.RawMessage) *toolgroups.Error {
+func (b *Bridge) brake(fruitless int, texts []string) *toolgroups.Error {
 	const stop = " Stop searching: go on with what you have, or tell the user that there is no such tool."
 	if fruitless >= FruitlessStop {
 		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
-	if n := repeated(b.cfg.Turn, arguments); n >= SameSearch {
+	if n := repeated(b.cfg.Turn, texts); n >= SameSearch {
 		return toolgroups.Errorf(toolgroups.CodeFruitless, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
@@ -187,7 +183,7 @@ func (b *Bridge) origins() string {
 }
 
 func reply(v any) (toolgroups.Result, error) {
-	text, err := marshal(v)
+	text, err := toolgroups.EncodeJSON(v)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("search: encode the answer: %w", err)
 	}

@@ -89,19 +89,19 @@ func bridge(t testing.TB, change ...func(*search.BridgeConfig)) *search.Bridge {
 	for _, f := range change {
 		f(&cfg)
 	}
-	b, err := search.NewBridge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return search.NewBridge(cfg)
 }
 
 // use runs a bridge tool as a dispatcher would.
 func use(t testing.TB, b *search.Bridge, name, args string) (string, *toolgroups.Error) {
 	t.Helper()
-	for _, bt := range b.Tools() {
-		if bt.Name == name {
-			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: name, Arguments: json.RawMessage(args)})
+	to, fault := b.Resolve(name, json.RawMessage(args))
+	if fault != nil {
+		return "", fault
+	}
+	for _, bt := range append(b.Tools(), b.Deferred()...) {
+		if bt.Name == to.Name {
+			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: to.Name, Arguments: to.Arguments})
 			return res.Text, fault
 		}
 	}

@@ -1,16 +1,15 @@
 package search
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"oneclaw/internal/cache"
 )
 
 // Embedder turns texts into vectors: a server of embeddings, a local model.
@@ -20,22 +19,11 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// HybridConfig is what a [Hybrid] is made of.
-type HybridConfig struct {
-	// Embedder is required.
-	Embedder Embedder
-	// MaxVectors bounds the vectors that are kept. 0 means 20,000.
-	MaxVectors int
-	// Timeout bounds what a search waits for the embedder. 0 means 2 seconds.
-	Timeout time.Duration
-	// Logger is told when the embedder fails. Nil discards it.
-	Logger *slog.Logger
-}
-
-// Defaults of [HybridConfig].
 const (
-	defaultVectors = 20_000
-	defaultWait    = 2 * time.Second
+	// maxVectors bounds the vectors that are kept.
+	maxVectors = 20_000
+	// embedTime bounds what a search waits for the embedder.
+	embedTime = 2 * time.Second
 	// fusion is the constant of the reciprocal rank fusion, pool how deep it looks.
 	fusion = 20
 	pool   = 50
@@ -48,25 +36,16 @@ const (
 // fails or is slow, the ranking by words stands alone. It may be used
 // concurrently.
 type Hybrid struct {
-	cfg HybridConfig
-	log *slog.Logger
-
-	mu      sync.Mutex
-	vectors map[string][]float32
+	embedder Embedder
+	vectors  *cache.Cache[string, []float32]
+	log      *slog.Logger
 }
 
-// NewHybrid makes a hybrid ranking.
-func NewHybrid(cfg HybridConfig) (*Hybrid, error) {
-	if cfg.Embedder == nil || cfg.MaxVectors < 0 || cfg.Timeout < 0 {
-		return nil, errors.New("search: a hybrid ranking needs an embedder and bounds that are not negative")
-	}
-	cfg.MaxVectors = cmp.Or(cfg.MaxVectors, defaultVectors)
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultWait)
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Hybrid{cfg: cfg, log: log, vectors: map[string][]float32{}}, nil
+// NewHybrid makes a hybrid ranking. The log is told when the embedder fails.
+func NewHybrid(e Embedder, log *slog.Logger) *Hybrid { return newHybrid(e, maxVectors, log) }
+
+func newHybrid(e Embedder, vectors int, log *slog.Logger) *Hybrid {
+	return &Hybrid{embedder: e, vectors: cache.New[string, []float32](vectors), log: log}
 }
 
 // Search ranks the documents of an index for a query by both.
@@ -87,18 +66,9 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) 
 	return Ranking{Hits: x.exactFirst(query, x.best(scores, limit), limit)}
 }
 
-func (h *Hybrid) search(ctx context.Context, c *Catalogue, query string, limit int) Found {
-	r := h.Search(ctx, c.index(), query, limit)
-	f := Found{Weak: r.Weak}
-	for _, hit := range r.Hits {
-		f.Entries = append(f.Entries, c.entries[hit.Doc])
-	}
-	return f
-}
-
 // nearest returns the documents that are closest in meaning.
 func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, embedTime)
 	defer cancel()
 	texts := make([]string, 0, len(x.docs)+1)
 	for _, d := range x.docs {
@@ -120,21 +90,19 @@ func (h *Hybrid) nearest(ctx context.Context, x *Index, query string) ([]Ranked,
 func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int
-	h.mu.Lock()
 	for i, t := range texts {
-		if v, ok := h.vectors[t]; ok {
+		if v, ok := h.vectors.Get(t); ok {
 			out[i] = v
 		} else {
 			missing = append(missing, i)
 		}
 	}
-	h.mu.Unlock()
 	for part := range slices.Chunk(missing, batchTexts) {
 		batch := make([]string, len(part))
 		for k, i := range part {
 			batch[k] = texts[i]
 		}
-		vectors, err := h.cfg.Embedder.Embed(ctx, batch)
+		vectors, err := h.embedder.Embed(ctx, batch)
 		if err != nil {
 			return nil, fmt.Errorf("search: embed: %w", err)
 		}
@@ -143,25 +111,10 @@ func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error)
 		}
 		for k, i := range part {
 			out[i] = vectors[k]
+			h.vectors.Put(batch[k], vectors[k], cache.Forever)
 		}
-		h.keep(batch, vectors)
 	}
 	return out, nil
-}
-
-// keep enters vectors into the cache, which is emptied when it is full.
-func (h *Hybrid) keep(texts []string, vectors [][]float32) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.vectors)+len(texts) > h.cfg.MaxVectors {
-		clear(h.vectors)
-	}
-	if len(texts) > h.cfg.MaxVectors {
-		return
-	}
-	for i, t := range texts {
-		h.vectors[t] = vectors[i]
-	}
 }
 
 func cosine(a, b []float32) float64 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"oneclaw/toolgroups/search"
 )
@@ -40,18 +39,14 @@ func (e *topics) Embed(ctx context.Context, texts []string) ([][]float32, error)
 
 func hybrid(t testing.TB, e search.Embedder, most int) *search.Hybrid {
 	t.Helper()
-	h, err := search.NewHybrid(search.HybridConfig{Embedder: e, MaxVectors: most, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return search.NewSmallHybrid(e, most)
 }
 
 func TestHybridFindsByMeaning(t *testing.T) {
 	e := &topics{}
 	b := bridge(t, func(c *search.BridgeConfig) {
 		c.Catalogue = catalogue(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
-		c.Hybrid = hybrid(t, e, 0)
+		c.Hybrid = hybrid(t, e, 100)
 	})
 	if f := find(t, b, `{"query":"post letter"}`); len(f.Matches) == 0 || f.Matches[0].Name != "send_mail" {
 		t.Errorf("got %v", f.names())
@@ -67,7 +62,7 @@ func TestHybridFindsByMeaning(t *testing.T) {
 }
 
 func TestHybridFallsBackToWords(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Hybrid = hybrid(t, &topics{err: errors.New("down")}, 0) })
+	b := bridge(t, func(c *search.BridgeConfig) { c.Hybrid = hybrid(t, &topics{err: errors.New("down")}, 100) })
 	if f := find(t, b, `{"query":"merge pull request"}`); len(f.Matches) != 1 || f.Matches[0].Name != "github_merge_pull_request" {
 		t.Errorf("got %v", f.names())
 	}
@@ -84,13 +79,5 @@ func TestHybridCacheIsBounded(t *testing.T) {
 	}
 	if e.calls.Load() != 3 {
 		t.Errorf("%d calls for three searches that the cache is too small for", e.calls.Load())
-	}
-}
-
-func TestNewHybridRefuses(t *testing.T) {
-	for _, c := range []search.HybridConfig{{}, {Embedder: &topics{}, MaxVectors: -1}, {Embedder: &topics{}, Timeout: -1}} {
-		if _, err := search.NewHybrid(c); err == nil {
-			t.Errorf("%+v is accepted", c)
-		}
 	}
 }

@@ -231,7 +231,7 @@ func (x *Index) feedback(best []Ranked) []weight {
 func (x *Index) best(scores []float64, n int) []Ranked {
 	out := make([]Ranked, 0, min(n, len(scores))+1)
 	for d, s := range scores {
-		if s <= 0 || len(out) == n && !x.before(Ranked{d, s}, out[n-1]) {
+		if s <= 0 || len(out) == n && x.compare(Ranked{d, s}, out[n-1]) >= 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(out, Ranked{d, s}, x.compare)
@@ -240,8 +240,6 @@ func (x *Index) best(scores []float64, n int) []Ranked {
 	}
 	return out
 }
-
-func (x *Index) before(a, b Ranked) bool { return x.compare(a, b) < 0 }
 
 func (x *Index) compare(a, b Ranked) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.docs[a.Doc].Name, x.docs[b.Doc].Name),

@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"slices"
 
 	"oneclaw/toolgroups"
 )
@@ -38,28 +39,17 @@ func Fruitless(turn []Past) int {
 	return n
 }
 
-// repeated counts the searches of a turn with the same arguments.
-func repeated(turn []Past, arguments json.RawMessage) int {
-	want, n := wanted(arguments), 0
+// repeated counts the searches of a turn for the same words.
+func repeated(turn []Past, texts []string) int {
+	n := 0
 	for _, p := range turn {
-		if p.Tool == ToolSearch && p.OK && want != "" && wanted(json.RawMessage(p.Arguments)) == want {
-			n++
+		if p.Tool == ToolSearch && p.OK {
+			if w, fault := queries(json.RawMessage(p.Arguments)); fault == nil && slices.Equal(w.texts, texts) {
+				n++
+			}
 		}
 	}
 	return n
-}
-
-// wanted is what tells searches apart.
-func wanted(arguments json.RawMessage) string {
-	q, fault := queries(arguments)
-	if fault != nil {
-		return ""
-	}
-	text, err := marshal(q.texts)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
 
 // barren reports whether the result of a search holds no hit.

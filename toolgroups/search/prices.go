@@ -132,9 +132,9 @@ func (p Prices) kept(tokens, times int) float64 {
 // decide chooses the routing of a session and logs the numbers that it rests on.
 func (r *Router) decide(f toolgroups.Facts) Routing {
 	d := r.deferrable(f.Registry, f.Scope.Role)
-	decision := r.cfg.Config.Decide(d.catalogue.Len(), d.tokens(), f.ContextTokens)
+	decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
 	core := f.Registry.Offer(nil)
-	c := r.cfg.Prices.Of(f.Model).costs(sizesOf(core, decision.Tokens, d.catalogue.entries))
+	c := r.cfg.Prices.Of(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
 	tools := len(core) + decision.Tools
 	mode := RoutingGroups
 	switch {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"oneclaw/toolgroups"
 )
 
@@ -31,7 +29,7 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (Resolved, *too
 	if name != ToolCall {
 		return Resolved{name, arguments}, nil
 	}
-	outer, fault := object(arguments)
+	outer, fault := object(ToolCall, arguments)
 	if fault != nil {
 		return Resolved{}, fault
 	}
@@ -63,17 +61,21 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (Resolved, *too
 // fields are the members of an object, as they were written.
 type fields map[string]json.RawMessage
 
-// object reads an object that may be written in one of several ways.
-func object(raw json.RawMessage) (fields, *toolgroups.Error) {
+// object reads the arguments of a bridge tool, which may be written in one of several ways.
+func object(tool string, raw json.RawMessage) (fields, *toolgroups.Error) {
 	fixed, err := toolgroups.RepairArguments(raw)
+	var f fields
 	if err == nil {
-		var f fields
-		if err = json.Unmarshal(fixed, &f); err == nil {
-			return f, nil
-		}
+		err = json.Unmarshal(fixed, &f)
 	}
-	return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. "+
-		`Send {"name": "...", "arguments": {...}}.`, ToolCall, reason(raw, err))
+	if err != nil {
+		example := map[string]string{
+			ToolSearch: `{"query": "..."}`, ToolDescribe: `{"name": "..."}`, ToolCall: `{"name": "...", "arguments": {...}}`,
+		}[tool]
+		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
+			tool, reason(raw, err), example)
+	}
+	return f, nil
 }
 
 // reason adds what the decoder says to a text that is no JSON.
@@ -100,7 +102,7 @@ func single(outer fields) (fields, *toolgroups.Error) {
 		calls = []json.RawMessage{raw}
 	}
 	if len(calls) == 1 {
-		return object(calls[0])
+		return object(ToolCall, calls[0])
 	}
 	const echo = 1000
 	first := ""
@@ -128,10 +130,10 @@ func (b *Bridge) named(outer fields) (string, *toolgroups.Error) {
 
 // inside returns the arguments of the tool, wherever they were put.
 func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Error) {
-	schema := properties(tool)
+	known := func(name string) bool { return slices.Contains(parameters(tool), name) }
 	raw, key := json.RawMessage(nil), "arguments"
 	for _, k := range []string{"arguments", "args", "input", "parameters"} {
-		if v, ok := outer[k]; ok && (k == "arguments" || !schema[k]) {
+		if v, ok := outer[k]; ok && (k == "arguments" || !known(k)) {
 			raw, key = v, k
 			break
 		}
@@ -149,11 +151,11 @@ func inside(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolgroups.Er
 	for k, v := range outer {
 		_, there := args[k]
 		// What stands beside the name belongs inside, unless it is there already.
-		if k != "name" && k != key && !there && (empty || schema[k]) {
+		if k != "name" && k != key && !there && (empty || known(k)) {
 			args[k] = v
 		}
 	}
-	out, err := marshal(args)
+	out, err := toolgroups.EncodeJSON(args)
 	if err != nil {
 		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' is not valid JSON", key, tool.Name)
 	}
@@ -167,18 +169,6 @@ func unquote(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage(strings.TrimSpace(text))
 	}
 	return raw
-}
-
-// properties returns the names of a tool's parameters.
-func properties(t toolgroups.Tool) map[string]bool {
-	var s jsonschema.Schema
-	names := map[string]bool{}
-	if json.Unmarshal(t.Parameters, &s) == nil {
-		for name := range s.Properties {
-			names[name] = true
-		}
-	}
-	return names
 }
 
 // texts reads a parameter that is a list of strings: a list, one string, or a list

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,13 +76,7 @@ type Router struct {
 
 	mu       sync.Mutex
 	registry *toolgroups.Registry
-	byRole   map[toolgroups.Role]*deferred
-}
-
-// deferred is what tool search can find for a role.
-type deferred struct {
-	catalogue *Catalogue
-	tokens    func() int
+	byRole   map[toolgroups.Role]*Catalogue
 }
 
 var _ toolgroups.Router = (*Router)(nil)
@@ -104,10 +99,7 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if cfg.Prices == nil {
 		cfg.Prices = PriceTable(nil)
 	}
-	r := &Router{cfg: cfg, log: cfg.Logger, configured: configured}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
+	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
 		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
 		r.cfg.Routing = RoutingGroups
@@ -136,7 +128,7 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 func (r *Router) announce(f toolgroups.Facts, mode Routing) {
 	d := r.deferrable(f.Registry, f.Scope.Role)
 	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
-		"deferrable", d.catalogue.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
+		"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 }
 
 func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
@@ -170,9 +162,7 @@ func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgro
 	if f.MaxTools == 0 || len(tools) < f.MaxTools {
 		return nil, tools
 	}
-	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
-	b := r.callOnly(f, kept, append(enabled(f.Registry, groups), ungrouped(cut)...))
-	return b, append(kept, b.Tools()...)
+	return r.callOnly(f, tools, groups)
 }
 
 // bridged offers the core and [ToolCall], whatever is loaded.
@@ -181,14 +171,22 @@ func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	if len(f.Registry.GroupNames()) == 0 && (f.MaxTools == 0 || len(core) <= f.MaxTools) {
 		return nil, core
 	}
-	kept, _, cut := fit(core, nil, 1, f.MaxTools)
-	b := r.callOnly(f, kept, append(enabled(f.Registry, f.Loaded), ungrouped(cut)...))
+	return r.callOnly(f, core, f.Loaded)
+}
+
+// callOnly offers tools, as many as fit, and [ToolCall] for those of groups and the rest.
+func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []string) (*Bridge, []toolgroups.Tool) {
+	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
+	b := newBridge(BridgeConfig{
+		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
+		Direct: toolNames(kept), CallOnly: true, Outside: outside(f),
+	})
 	return b, append(kept, b.Tools()...)
 }
 
 // searched offers the core, the bridge and the loaded groups.
 func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
-	catalogue := r.deferrable(f.Registry, f.Scope.Role).catalogue
+	catalogue := r.deferrable(f.Registry, f.Scope.Role)
 	if catalogue.Len() == 0 {
 		return r.direct(f, f.Loaded)
 	}
@@ -199,7 +197,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolNames(slices.Concat(core, loaded)),
-		Outside: outside(f), Hybrid: r.cfg.Hybrid, Logger: r.log,
+		Outside: outside(f), Hybrid: r.cfg.Hybrid,
 		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p Past) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
@@ -211,13 +209,6 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 		tools = tools[len(tools)-f.MaxTools:] // not even the bridge fits
 	}
 	return b, tools
-}
-
-func (r *Router) callOnly(f toolgroups.Facts, direct []toolgroups.Tool, entries []Entry) *Bridge {
-	return newBridge(BridgeConfig{
-		Config: r.cfg.Config, Catalogue: NewCatalogue(entries), Direct: toolNames(direct), CallOnly: true,
-		Outside: outside(f), Logger: r.log,
-	})
 }
 
 // outside answers for tools that are known but not to be reached through the bridge.
@@ -235,20 +226,6 @@ func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoade
 	n := min(len(core), max(0, limit-bridge))
 	m := min(len(loaded), max(0, limit-bridge-n))
 	return core[:n:n], loaded[:m:m], core[n:]
-}
-
-// enabled returns the tools of groups that are switched on.
-func enabled(reg *toolgroups.Registry, groups []string) []Entry {
-	var entries []Entry
-	for _, name := range groups {
-		g, _ := reg.Group(name)
-		for _, t := range g.Tools {
-			if !reg.Disabled(t.Name) {
-				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
-			}
-		}
-	}
-	return entries
 }
 
 // ungrouped makes entries of tools that belong to the array and did not fit into it.
@@ -289,20 +266,16 @@ func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []too
 }
 
 // deferrable returns what tool search can find, made once for a registry and role.
-func (r *Router) deferrable(reg *toolgroups.Registry, role toolgroups.Role) *deferred {
+func (r *Router) deferrable(reg *toolgroups.Registry, role toolgroups.Role) *Catalogue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.registry != reg {
-		r.registry, r.byRole = reg, map[toolgroups.Role]*deferred{}
+		r.registry, r.byRole = reg, map[toolgroups.Role]*Catalogue{}
 	}
-	d, ok := r.byRole[role]
+	c, ok := r.byRole[role]
 	if !ok {
-		entries := Deferrable(reg, role)
-		d = &deferred{
-			catalogue: NewCatalogue(entries),
-			tokens:    sync.OnceValue(func() int { return toolgroups.EstimateTokens(Tools(entries)) }),
-		}
-		r.byRole[role] = d
+		c = NewCatalogue(Deferrable(reg, role))
+		r.byRole[role] = c
 	}
-	return d
+	return c
 }

@@ -41,8 +41,12 @@ func TestRouterConfig(t *testing.T) {
 	if _, err := search.NewRouter(search.RouterConfig{Routing: "magic"}); err == nil {
 		t.Error("an unknown routing is accepted")
 	}
-	if _, err := search.NewRouter(search.RouterConfig{Config: search.Config{Enabled: search.ModeOn}}); err == nil {
-		t.Error("a search without hits is accepted")
+	for _, c := range []search.Config{
+		{Enabled: search.ModeOn}, {Enabled: search.ModeOn, SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500},
+	} {
+		if _, err := search.NewRouter(search.RouterConfig{Config: c}); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
 	}
 	route := router(t, search.RouterConfig{}).Route(toolgroups.Facts{Registry: office(t, 0)})
 	if route.Mode != "groups" || route.Record != "" || route.Unwrap != nil {

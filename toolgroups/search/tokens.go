@@ -31,23 +31,6 @@ type word struct {
 	quoted, capital bool
 }
 
-// Tokens returns the words of a text as they are indexed: split at everything that
-// is neither letter nor digit, and where camelCase changes; lower case, without
-// accents, stemmed as English. Scripts that put no space between words are cut
-// into overlapping pairs of characters.
-func Tokens(text string) []string {
-	var out []string
-	for _, w := range words(text) {
-		for _, p := range w.parts {
-			out = append(out, stem(p))
-		}
-		if len(w.parts) != 1 {
-			out = append(out, stem(w.text))
-		}
-	}
-	return out
-}
-
 // stem reduces an English word to its stem and leaves others as they are.
 func stem(w string) string {
 	for i := range len(w) {
