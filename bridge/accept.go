@@ -116,7 +116,14 @@ func (in *intake) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message)
 		return in.enqueue(ctx, j)
 	}
 	if in.people.Role(m.By()) == toolgroups.RoleStranger {
-		return in.acceptStranger(ctx, j)
+		heard, err := in.people.Hear(ctx, j)
+		if !heard || err != nil {
+			return err
+		}
+		if err = in.enqueue(ctx, j); err != nil {
+			in.people.Forget(m)
+		}
+		return err
 	}
 	if refused, err := in.refuses(ctx, l, j); refused || err != nil {
 		return err
@@ -127,20 +134,6 @@ func (in *intake) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message)
 		in.hint(ctx, l, j)
 	}
 	return err
-}
-
-// acceptStranger takes a message that makes no turn: to claim the bot, or to be told how to
-// be let in.
-func (in *intake) acceptStranger(ctx context.Context, j *jobs.Job) error {
-	heard, err := in.people.Hear(ctx, j)
-	if !heard || err != nil {
-		return err
-	}
-	if err := in.enqueue(ctx, j); err != nil {
-		in.people.Forget(j.Message)
-		return err
-	}
-	return nil
 }
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
@@ -208,7 +201,7 @@ func (in *intake) number() int64 {
 
 // job makes the job of a message.
 func (in *intake) job(m chats.Message) *jobs.Job {
-	return &jobs.Job{Message: m, Seq: in.number(), State: jobs.StateOpen, Accepted: in.now()}
+	return &jobs.Job{Message: m, Holder: in.jobs.Holder, Seq: in.number(), State: jobs.StateOpen, Accepted: in.now()}
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being

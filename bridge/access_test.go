@@ -394,7 +394,8 @@ func TestD03DamagedRecordsLetNobodyIn(t *testing.T) {
 	u.stop()
 	for key, value := range map[string]string{
 		"access/fake:1": `{"user":"fake:1","standing":"own`, "access/fake:2": `{"user":"fake:1","standing":"owner"}`,
-		"access/fake:3": `{"user":"fake:3","standing":"king"}`, "access/fake:4": ``, "access/": `{"standing":"owner"}`, "claim": `{`,
+		"access/fake:3": `{"user":"fake:3","standing":"king"}`, "access/fake:4": ``, "access/": `{"standing":"owner"}`, "access/fake:": `{"user":"fake:","standing":"owner"}`,
+		"claim": `{`,
 	} {
 		if _, err := u.cfg.Store.Put(t.Context(), key, []byte(value), storage.Any); err != nil {
 			t.Fatal(err)

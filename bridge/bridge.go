@@ -58,7 +58,9 @@ type Bridge struct {
 
 // New checks the configuration and returns a bridge that is ready to run.
 func New(cfg Config) (*Bridge, error) {
-	switch {
+	switch err := cfg.Access.Validate(); {
+	case err != nil:
+		return nil, err
 	case cfg.Store == nil || cfg.Turns.Agent == nil || cfg.Turns.Tools == nil:
 		return nil, errors.New("bridge: a store, an agent and a registry are needed")
 	case cfg.DataDir == "":
@@ -80,14 +82,12 @@ func New(cfg Config) (*Bridge, error) {
 		}
 		b.platforms[p.Name()] = p
 	}
-	if err := b.furnish(); err != nil {
-		return nil, err
-	}
+	b.furnish()
 	return b, nil
 }
 
 // furnish makes the rooms, each of those below it.
-func (b *Bridge) furnish() (err error) {
+func (b *Bridge) furnish() {
 	cfg := b.cfg
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.commands = &commands{platforms: b.platforms}
@@ -100,14 +100,10 @@ func (b *Bridge) furnish() (err error) {
 	})
 	handlers := make(map[string]cards.Handler)
 	b.desk = b.newDesk(handlers)
-	b.people, err = people.New(people.Config{
-		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Logger: b.log, Now: cfg.Now,
-		Post: b.desk.Post, Void: b.desk.Void, Answer: b.desk.Answer,
+	b.people = people.New(people.Config{
+		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Cards: b.desk, Log: b.log, Now: cfg.Now,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
-	if err != nil {
-		return err
-	}
 	b.gate = b.newGate()
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns,
@@ -126,7 +122,6 @@ func (b *Bridge) furnish() (err error) {
 	maps.Copy(handlers, b.people.Handlers())
 	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
 	b.staff()
-	return nil
 }
 
 // staff makes those who work between the rooms.

@@ -301,6 +301,9 @@ func (c *carrier) mended(j *jobs.Job, err error) bool {
 	return true
 }
 
+// errBarred cancels the turn of a removed user.
+var errBarred = errors.New("bridge: its user was removed")
+
 // barred reports whether a job must not run because of whose it is: what its user may do
 // counts now, not when it was accepted.
 func (c *carrier) barred(j *jobs.Job) bool {

@@ -23,7 +23,7 @@ func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 // newGate makes the gate of the calls, which asks with cards.
 func (b *Bridge) newGate() *approval.Gate {
 	return approval.New(approval.Config{
-		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Permit: b.permit, Role: b.people.Role,
+		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role,
 		Lane:    func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
 		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
 	})
@@ -42,6 +42,10 @@ func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card cards
 	return err
 }
 
+// AdminChats returns the chats in which the bot is alone with its owner or with an
+// administrator who was made one in a chat.
+func (b *Bridge) AdminChats() []chats.Chat { return b.people.AdminChats() }
+
 // cardStep makes the run of a job that has no answer to deliver.
 func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(context.Context, *jobs.Job) error {
 	return func(ctx context.Context, j *jobs.Job) error {
@@ -56,7 +60,7 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 // deskJobs carries the jobs of cards.
 type deskJobs struct{ b *Bridge }
 
-func (d deskJobs) Number() int64 { return d.b.intake.number() }
+func (d deskJobs) New(m chats.Message) *jobs.Job { return d.b.intake.job(m) }
 
 func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
 

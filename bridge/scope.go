@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/workspace"
@@ -20,7 +21,7 @@ func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope,
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	return toolgroups.Scope{
-		User: m.Chat.Platform + ":" + m.User, Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
+		User: m.By(), Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
 		Quota: b.cfg.Limits.WorkspaceQuota, Reserve: b.cfg.Limits.DiskReserve,
 	}, nil
@@ -57,3 +58,6 @@ func (b *Bridge) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, er
 	}
 	return b.scope(j, session)
 }
+
+// role returns what the sender of a message may do now.
+func (b *Bridge) role(m chats.Message) toolgroups.Role { return b.people.Role(m.By()) }

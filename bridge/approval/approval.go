@@ -65,8 +65,6 @@ type Config struct {
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
 	Desk    *cards.Desk
-	// Permit decides whether the sender of a message may use tools at all.
-	Permit func(m chats.Message) agent.Gate
 	// Role is what a user, platform:id, may do now.
 	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
@@ -83,14 +81,16 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// Of returns what decides about the calls of a turn: first whether its user may still make
-// them, then whether somebody has to approve them.
+// Of returns what decides about the calls of a turn: first whether its user may make them
+// now, whatever they could do when the turn began, then whether somebody has to approve them.
 func (g *Gate) Of(j *jobs.Job, h *sessions.History) agent.Gate {
-	permit := g.cfg.Permit(j.Message)
 	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-		d, err := permit(ctx, call, tool)
-		if err != nil || d.Verdict != agent.Allow || g.cfg.Policy == nil {
-			return d, err
+		role := g.cfg.Role(j.By())
+		switch {
+		case role == toolgroups.RoleStranger || role < tool.Role:
+			return deny("the user may not use this tool any more")
+		case g.cfg.Policy == nil:
+			return agent.Decision{}, nil
 		}
 		return g.decide(ctx, j, h, call, tool)
 	}

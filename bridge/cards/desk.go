@@ -18,8 +18,8 @@ import (
 
 // Jobs carries what comes of cards to its end.
 type Jobs interface {
-	// Number numbers a job: the numbers order the jobs of a chat.
-	Number() int64
+	// New makes the job of a message.
+	New(m chats.Message) *jobs.Job
 	// Queue has a new job worked on, which is on disk.
 	Queue(j *jobs.Job)
 	// Adopt queues the open job under a key, unless somebody works on it already.
@@ -90,7 +90,7 @@ func (d *Desk) Post(ctx context.Context, key string, to chats.Chat, card Card) (
 		return "", err
 	}
 	for {
-		known, err := jobs.Store{KV: d.cfg.Store}.Find(ctx, jobs.KeyOf(m))
+		known, err := jobs.Store{Store: d.cfg.Store}.Find(ctx, jobs.KeyOf(m))
 		if err != nil {
 			return "", err
 		}
@@ -157,7 +157,9 @@ func (d *Desk) message(kept *Kept, kind chats.Kind) chats.Message {
 }
 
 func (d *Desk) job(kept *Kept, m chats.Message) *jobs.Job {
-	return &jobs.Job{Message: m, Card: kept.Token, Seq: d.cfg.Jobs.Number(), State: jobs.StateOpen, Accepted: d.cfg.Now()}
+	j := d.cfg.Jobs.New(m)
+	j.Card = kept.Token
+	return j
 }
 
 // Parts makes the messages of the card of a job. There are none where the card is over

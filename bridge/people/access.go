@@ -11,7 +11,7 @@ import (
 // nobody in.
 //
 // Each entry is platform:id for one user, platform:* for everybody on a platform, or
-// * for everybody; those from another workspace (see [chats.Message.User]) are not among them.
+// * for everybody but those from another workspace (see [chats.Message.User]).
 type Access struct {
 	// Allow lists who may talk to the bot.
 	Allow []string
@@ -48,8 +48,8 @@ func (a Access) Role(platform, user string) toolgroups.Role {
 	return toolgroups.RoleStranger
 }
 
-// matches reports whether one of the entries names a user. Those from outside of the
-// platform's workspace are let in by their own entry alone.
+// matches reports whether one of the entries names a user. People from outside of the
+// platform's workspace need an entry of their own.
 func matches(list []string, platform, user string) bool {
 	outsider := strings.Contains(user, "@")
 	for _, entry := range list {

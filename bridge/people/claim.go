@@ -27,13 +27,13 @@ const claimKey = "claim"
 
 // Errors of [NewClaim].
 var (
-	// ErrOwned is returned where the bot has an owner.
+	// ErrOwned says that the bot has an owner.
 	ErrOwned = errors.New("people: the bot has an owner")
-	// ErrOffered is returned where the operator has made a claim that is still open.
+	// ErrOffered says that the operator has made a claim that is still open.
 	ErrOffered = errors.New("people: a claim is open")
 )
 
-// Claim is the offer of the bot to whoever sends it the code in a direct chat.
+// Claim offers the bot to whoever sends it the code in a direct chat.
 type Claim struct {
 	// Code is shown to the operator, once. Only its hash is stored.
 	Code string `json:"code"`
@@ -41,8 +41,8 @@ type Claim struct {
 	Until time.Time `json:"until"`
 }
 
-// NewClaim stores a new claim in place of any earlier one. By hand is one that the
-// operator has asked for: a claim that the program makes does not replace it.
+// NewClaim stores a new claim in place of any earlier one. ByHand says that the operator
+// asked for it: a claim that the program makes by itself does not replace it.
 func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (Claim, error) {
 	owned, err := Owned(ctx, kv)
 	if err != nil {
@@ -52,7 +52,7 @@ func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (C
 		return Claim{}, ErrOwned
 	}
 	earlier, err := readClaim(ctx, kv)
-	if err != nil && !errors.Is(err, errDamagedClaim) {
+	if err != nil {
 		return Claim{}, err
 	}
 	if earlier.ByHand && !byHand && earlier.open(now) {
@@ -60,7 +60,7 @@ func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (C
 	}
 	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
 	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until, ByHand: byHand}
-	return offer, stored.put(ctx, kv, storage.Any)
+	return offer, store(ctx, kv, claimKey, stored, storage.Any)
 }
 
 // Owned reports whether somebody owns the bot.
@@ -77,11 +77,11 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 type claim struct {
 	Hash  []byte    `json:"hash"`
 	Until time.Time `json:"until"`
-	// Void is set where the code may be known to somebody else.
+	// Void says that others may know the code.
 	Void bool `json:"void,omitempty"`
-	// ByHand is set where the operator has asked for it.
+	// ByHand says that the operator asked for it.
 	ByHand bool `json:"by_hand,omitempty"`
-	// By is who has sent the right code.
+	// By sent the right code.
 	By string `json:"by,omitempty"`
 
 	rev storage.Revision
@@ -92,24 +92,12 @@ func hashCode(code string) []byte {
 	return sum[:]
 }
 
-func (c claim) put(ctx context.Context, kv storage.KV, rev storage.Revision) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode claim: %w", err)
-	}
-	if _, err := kv.Put(ctx, claimKey, data, rev); err != nil {
-		return fmt.Errorf("store claim: %w", err)
-	}
-	return nil
-}
-
 func (c claim) open(now time.Time) bool { return !c.Void && now.Before(c.Until) }
 
 func (c claim) is(code string) bool { return subtle.ConstantTimeCompare(c.Hash, hashCode(code)) == 1 }
 
-var errDamagedClaim = errors.New("people: the claim cannot be read")
-
-// readClaim returns the claim that was made last, or the zero value.
+// readClaim returns the last claim. The zero value stands for none and for a damaged one: no
+// code takes either, and the next claim replaces both.
 func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	var c claim
 	entry, err := kv.Get(ctx, claimKey)
@@ -119,14 +107,14 @@ func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	if err != nil {
 		return c, fmt.Errorf("read claim: %w", err)
 	}
-	if err := json.Unmarshal(entry.Value, &c); err != nil {
-		return claim{}, fmt.Errorf("%w: %w", errDamagedClaim, err)
+	if json.Unmarshal(entry.Value, &c) != nil {
+		return claim{}, nil
 	}
 	c.rev = entry.Revision
 	return c, nil
 }
 
-// What those are told whose code does not make them the owner.
+// Answers to codes that take no claim.
 const (
 	wrongCode = "That is not the code, or not all of it. My log shows it; each start makes a new one. " +
 		"I may not answer the next wrong one."
@@ -134,15 +122,12 @@ const (
 		"If I am yours, start me again: my log then shows a new one."
 )
 
-// tryCode returns the claim that was made last, if there is one, and why the code of a user
-// does not take it. Wrong codes are not counted: a code has 130 bits, and nobody but the
-// operator decides when it ends.
+// tryCode returns the last claim, if there is one, and why a user's code does not take it.
+// It does not count wrong codes: a code has 130 bits, and the operator alone decides when it
+// ends.
 func (d *Desk) tryCode(ctx context.Context, user, code string) (c claim, refusal string, err error) {
 	c, err = readClaim(ctx, d.cfg.Store)
 	switch {
-	case errors.Is(err, errDamagedClaim):
-		d.log.Error("nobody can claim the bot: start it again for a new code", "err", err)
-		return c, noClaim, nil
 	case err != nil:
 		return c, "", err
 	case !c.open(d.cfg.Now()) || c.By != "" && c.By != user:
@@ -153,26 +138,18 @@ func (d *Desk) tryCode(ctx context.Context, user, code string) (c claim, refusal
 	return c, "", nil
 }
 
-// codePattern is what a claim looks like: what the link of Telegram sends, the command,
-// or a code behind the mere word, because Slack keeps texts with a slash for itself.
+// codePattern matches what claims the bot: what Telegram's link sends, the command, or a code
+// behind the mere word, because Slack keeps texts with a slash for itself.
 var codePattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
-
-// codeOf returns the code of a message that is meant to claim the bot.
-func codeOf(m chats.Message) (code string, claims bool) {
-	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
-	if match == nil || m.Kind != chats.KindText {
-		return "", false
-	}
-	return match[1] + match[2], true
-}
 
 const claimName = "claim"
 
-// AsClaim returns a message that is meant to claim the bot as the command that does so, and
-// any other one as it is.
+// AsClaim turns a message that is meant to claim the bot into the command that does, and
+// returns any other one as it is.
 func AsClaim(m chats.Message) chats.Message {
-	if code, claims := codeOf(m); claims {
-		m.Text = strings.TrimSpace("/" + claimName + " " + code)
+	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
+	if match != nil && m.Kind == chats.KindText {
+		m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
 	}
 	return m
 }
@@ -196,19 +173,19 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 		c.Void = true
 		d.log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
 		return "Everybody here could read that code, so it does not count any more. " +
-			"Start me again and send me the new one in a direct chat.", c.put(ctx, d.cfg.Store, c.rev)
+			"Start me again and send me the new one in a direct chat.", store(ctx, d.cfg.Store, claimKey, c, c.rev)
 	}
-	// Who has won is on record before they own anything: of two who are right at the
-	// same moment, also in two processes, one fails here and finds the claim taken.
+	// The winner is on record before they own anything: of two with the right code at the
+	// same moment, even in two processes, one fails here and finds the claim taken.
 	c.By = m.By()
-	if err := c.put(ctx, d.cfg.Store, c.rev); err != nil {
+	if err := store(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
 		return "", err
 	}
 	owner := writer(m, isOwner, d.cfg.Now())
 	if err := d.register.put(ctx, owner); err != nil {
 		return "", err
 	}
-	d.strangers.forget(func(note) bool { return true })
+	d.strangers.forget()
 	d.log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
 	if err := d.cfg.Store.Delete(ctx, claimKey, storage.Any); err != nil {
 		d.log.Warn("a used claim could not be removed", "err", err) // it is taken all the same

@@ -46,13 +46,13 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 		return "Sorry, /people is for my administrators.", nil
 	}
 	if !j.Message.Direct {
-		return "Who may talk to me is nothing for a shared chat: ask me in a direct one.", nil
+		return "I do not say in a shared chat who may talk to me. Please ask me in a direct one.", nil
 	}
 	verb, user, _ := strings.Cut(strings.Join(strings.Fields(args), " "), " ")
 	switch {
 	case verb == "":
 		text, choices := d.list(role)
-		return d.cfg.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
+		return d.cfg.Cards.Answer(ctx, j, cards.Card{Kind: cardPeople, Text: text, Choices: choices})
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
@@ -69,7 +69,7 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 	return peopleUsage, nil
 }
 
-// pressed removes somebody whose button was pressed in the list.
+// pressed removes the person whose button was pressed in the list.
 func (d *Desk) pressed(ctx context.Context, press cards.Press) (cards.Result, error) {
 	if press.Expired {
 		return cards.Result{}, nil
@@ -85,14 +85,14 @@ func (d *Desk) pressed(ctx context.Context, press cards.Press) (cards.Result, er
 	return cards.Result{Toast: cmp.Or(refusal, "Removed."), Text: text, Choices: choices, Close: len(choices) == 0}, nil
 }
 
-// maxListed bounds the list of people: it is one message.
+// maxListed bounds the list, so that it fits into one message.
 const maxListed = 30
 
-// list returns the list, with a button for each person whom this role can remove.
+// list lists people and settings, with a button for each person whom this role can remove.
 func (d *Desk) list(role toolgroups.Role) (string, [][]cards.Choice) {
 	var lines []string
 	var choices [][]cards.Choice
-	for n, p := range d.register.all(func(p person) bool { return p.Standing.role() > toolgroups.RoleStranger }) {
+	for n, p := range d.register.with(toolgroups.RoleUser) {
 		lines = append(lines, fmt.Sprintf("- %s – %s since %s", p.title(), p.Standing, p.Since.UTC().Format("2 January 2006")))
 		if n < maxListed && role > p.Standing.role() {
 			label := wording.OneLine("Remove "+cmp.Or(p.Name, p.User), cards.MaxLabel)
@@ -111,9 +111,8 @@ func (d *Desk) list(role toolgroups.Role) (string, [][]cards.Choice) {
 	return strings.Join(lines, "\n") + "\n\n" + peopleUsage, choices
 }
 
-// remove takes back what was given to somebody in a chat. It holds at once: what they asked
-// for and is not answered yet is not answered any more. It returns why not, in plain words,
-// where they can still talk to the bot.
+// remove takes back what somebody was allowed in a chat, at once: what they asked for is not
+// answered any more. A refusal says in plain words why they may still talk to the bot.
 func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -140,7 +139,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 	return one, "", nil
 }
 
-// add gives a standing to somebody who was named by their id.
+// add lets somebody in by their id, or makes them an administrator.
 func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user string, as standing) (string, error) {
 	if refusal := d.unnamed(user); refusal != "" {
 		return refusal, nil
@@ -155,7 +154,7 @@ func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user st
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
 	if one.Standing == hasAsked {
-		if err := d.cfg.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
+		if err := d.cfg.Cards.Void(ctx, one.Card, "_Let in with /people._"); err != nil {
 			return "", err
 		}
 	} else {
@@ -170,7 +169,7 @@ func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user st
 	return one.title() + " may talk to me now.", nil
 }
 
-// unnamed says why a text is no id of one person; empty where it is one.
+// unnamed says why a text is not the id of one person; it returns nothing if it is.
 func (d *Desk) unnamed(user string) string {
 	chat, err := chats.ParseChat(user)
 	platform := d.cfg.Platforms[chat.Platform]

@@ -11,7 +11,6 @@ import (
 
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -20,24 +19,16 @@ import (
 type Config struct {
 	// Store keeps the people and the claim.
 	Store storage.KV
-	// Access is what the settings say. People who are let in from a chat come on top.
+	// Access is what the settings say; it has to be valid.
 	Access Access
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform
-	// Post sends a card, once for each key, and returns the token of the card under that
-	// key. It returns [cards.ErrNoButtons] or [jobs.ErrInvalid] for a chat that can never
-	// show it.
-	Post func(ctx context.Context, key string, to chats.Chat, card cards.Card) (token string, err error)
-	// Void ends an open card with a note that says why.
-	Void func(ctx context.Context, token, note string) error
-	// Answer answers a command with a card and returns what the command returns.
-	Answer func(ctx context.Context, j *jobs.Job, card cards.Card) (string, error)
+	// Cards asks the owner, and shows the list of people.
+	Cards *cards.Desk
 	// Expel ends what runs for a removed user, platform:id.
 	Expel func(user string)
-	// Logger takes the log.
-	Logger *slog.Logger
-	// Now is the clock.
-	Now func() time.Time
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // Desk is where people ask to be let in, and where they are let in and removed. Its methods
@@ -51,28 +42,25 @@ type Desk struct {
 	changing sync.Mutex
 }
 
-// New checks the settings and returns a desk. It knows them alone until [Desk.Load].
-func New(cfg Config) (*Desk, error) {
-	if err := cfg.Access.Validate(); err != nil {
-		return nil, err
-	}
+// New returns a desk. Until [Desk.Load] it knows the settings alone.
+func New(cfg Config) *Desk {
 	return &Desk{
-		cfg: cfg, log: cfg.Logger,
+		cfg: cfg, log: cfg.Log,
 		register:  register{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[note]time.Time)},
-	}, nil
+	}
 }
 
 // Load reads the people who were let in before. A record that cannot be read lets nobody in.
 func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.log) }
 
-// Role is what a user, platform:id, may do now: the higher of what the settings give and
-// what was given in a chat.
+// Role returns what a user, platform:id, may do now: what the settings allow or what
+// somebody allowed in a chat, whichever is more.
 func (d *Desk) Role(user string) toolgroups.Role {
 	return max(d.configured(user), d.register.find(user).Standing.role())
 }
 
-// configured is what the settings give a user.
+// configured returns what the settings allow a user.
 func (d *Desk) configured(user string) toolgroups.Role {
 	platform, id, _ := strings.Cut(user, ":")
 	return d.cfg.Access.Role(platform, id)
@@ -82,7 +70,7 @@ func (d *Desk) configured(user string) toolgroups.Role {
 // administrator who was made one in a chat, as far as it knows those chats.
 func (d *Desk) AdminChats() []chats.Chat {
 	var places []chats.Chat
-	for _, one := range d.register.all(func(one person) bool { return one.Standing.role() >= toolgroups.RoleAdmin }) {
+	for _, one := range d.register.with(toolgroups.RoleAdmin) {
 		if one.Chat != (chats.Chat{}) {
 			places = append(places, one.Chat)
 		}
@@ -90,7 +78,7 @@ func (d *Desk) AdminChats() []chats.Chat {
 	return places
 }
 
-// Prune forgets who asked and was not let in, when the time of that is over.
+// Prune forgets people without a role whose time is over.
 func (d *Desk) Prune(ctx context.Context) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()

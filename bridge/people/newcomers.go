@@ -16,14 +16,13 @@ import (
 
 // Bounds of the cards about newcomers.
 const (
-	// askedAge is how long the owner has to decide about somebody.
+	// askedAge is how long the owner has to decide.
 	askedAge = 7 * 24 * time.Hour
-	// refusedAge is how long the owner is not asked again about somebody who was refused
-	// or removed.
+	// refusedAge is how long the owner is not asked again about somebody.
 	refusedAge = 30 * 24 * time.Hour
 	// maxAsked bounds the cards that are open.
 	maxAsked = 20
-	// maxSaid bounds what a card shows of what they wrote.
+	// maxSaid bounds what a card quotes.
 	maxSaid = 120
 )
 
@@ -34,15 +33,8 @@ const (
 	choiceRefuse = "refuse"
 )
 
-// newcomer is who a card is about.
-type newcomer struct {
-	User  string    `json:"user"`
-	Title string    `json:"title"`
-	Since time.Time `json:"since"`
-}
-
-// Knock asks the owner about a stranger who has written, and returns what the stranger is
-// told. It bears repeating: the owner is asked once.
+// Knock asks the owner about a stranger, once however often it is called, and returns what
+// to tell the stranger.
 func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -78,14 +70,13 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 	return fmt.Sprintf(sorry+"I have asked my owner whether to let you in. If so, I tell you here. (You are `%s`.)", one.User), nil
 }
 
-// makeRoom ends the oldest cards about newcomers where as many are open as may be: who
-// asked last is most likely still there, and strangers must not keep others from being
-// asked about.
+// makeRoom ends the oldest cards about newcomers if too many are open: whoever asked last
+// is most likely still there, and strangers must not keep the owner from hearing of others.
 func (d *Desk) makeRoom(ctx context.Context, now time.Time) error {
 	waiting := d.register.all(func(p person) bool { return p.Standing == hasAsked && !p.over(now) })
 	for _, oldest := range waiting[:max(0, len(waiting)-maxAsked+1)] {
 		note := fmt.Sprintf("_Too many have asked since. `/people add %s` lets them in._", oldest.User)
-		if err := d.cfg.Void(ctx, oldest.Card, note); err != nil {
+		if err := d.cfg.Cards.Void(ctx, oldest.Card, note); err != nil {
 			return err
 		}
 		if err := d.register.remove(ctx, oldest.User); err != nil {
@@ -97,15 +88,15 @@ func (d *Desk) makeRoom(ctx context.Context, now time.Time) error {
 
 // ask posts the card about a newcomer, once.
 func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
-	said := "They sent something that is no text."
+	said := "They sent something other than text."
 	if text = wording.OneLine(text, maxSaid); text != "" {
 		said = "They wrote: " + wording.Code(text)
 	}
-	data, err := json.Marshal(newcomer{one.User, one.title(), one.Since})
+	data, err := json.Marshal(one)
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)
 	}
-	token, err := d.cfg.Post(ctx, admitKey(one), owner.Chat, cards.Card{
+	token, err := d.cfg.Cards.Post(ctx, admitKey(one), owner.Chat, cards.Card{
 		Kind: cardAdmit, Data: data, Expires: one.Until,
 		Text: fmt.Sprintf("**May I talk to somebody new?**\n\n%s has written to me. %s", one.title(), said),
 		Choices: [][]cards.Choice{{
@@ -126,7 +117,7 @@ func admitKey(one person) string {
 
 // decide does what the owner has pressed on the card about a newcomer.
 func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, error) {
-	var who newcomer
+	var who person
 	if err := json.Unmarshal(press.Card.Data, &who); err != nil {
 		return cards.Result{}, fmt.Errorf("decode newcomer: %w", err)
 	}
@@ -136,10 +127,10 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	one := d.register.find(who.User)
-	known := one.Since.Equal(who.Since)
+	known := one.User != "" && one.Since.Equal(who.Since)
 	switch {
 	case press.Expired:
-		result := cards.Result{Text: "Nobody has decided about " + who.Title + ". When they write again, I ask again."}
+		result := cards.Result{Text: "Nobody has decided about " + who.title() + ". When they write again, I ask again."}
 		if !known || one.Standing != hasAsked {
 			return result, nil
 		}
@@ -162,8 +153,8 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 
 const welcome = "You have been let in: I talk to you now. Please send your message again; /help says what I can do."
 
-// letIn gives somebody a standing and tells them, if they have asked for it; the same
-// decision made again tells them no second time.
+// letIn gives somebody a role, and tells them if they asked for it; called again for the
+// same decision, it does not tell them again.
 func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) error {
 	one.Standing, one.By, one.Until = as, by, time.Time{}
 	if err := d.register.put(ctx, one); err != nil {
@@ -173,7 +164,7 @@ func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) er
 	if one.Card == "" {
 		return nil
 	}
-	_, err := d.cfg.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
+	_, err := d.cfg.Cards.Post(ctx, admitKey(one), one.Chat, cards.Card{Text: welcome})
 	if errors.Is(err, jobs.ErrInvalid) {
 		return nil // nobody is there to be told
 	}

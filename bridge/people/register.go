@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,54 +17,46 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// standing is what the bot was told in a chat about somebody.
+// standing is what was decided in a chat about somebody, or is still to be decided.
 type standing string
 
-// The standings. Those that give no role end at a time.
+// The standings. Those without a role end at a time.
 const (
 	isOwner standing = "owner"
 	isAdmin standing = "admin"
 	isUser  standing = "user"
-	// hasAsked: the owner has a card about them.
+	// hasAsked: a card asks the owner about them.
 	hasAsked standing = "asked"
-	// isRefused: the owner has decided against them, and is not asked again yet.
+	// isRefused: somebody decided against them; the owner is not asked again yet.
 	isRefused standing = "refused"
 )
 
-func (s standing) role() toolgroups.Role {
-	switch s {
-	case isOwner:
-		return toolgroups.RoleOwner
-	case isAdmin:
-		return toolgroups.RoleAdmin
-	case isUser:
-		return toolgroups.RoleUser
-	}
-	return toolgroups.RoleStranger
+var roles = map[standing]toolgroups.Role{
+	isOwner: toolgroups.RoleOwner, isAdmin: toolgroups.RoleAdmin, isUser: toolgroups.RoleUser,
 }
 
-// person is somebody whom the bot was told about in a chat. The zero value is nobody.
+func (s standing) role() toolgroups.Role { return roles[s] }
+
+// person is somebody with a standing. The zero value is nobody.
 type person struct {
-	// User is platform:id.
-	User string `json:"user"`
-	Name string `json:"name,omitempty"`
-	// Standing is what they are.
+	User     string   `json:"user"` // platform:id
+	Name     string   `json:"name,omitempty"`
 	Standing standing `json:"standing"`
-	// By is who decided that; empty for who claimed the bot.
+	// By decided that. It is empty for whoever claimed the bot.
 	By    string    `json:"by,omitempty"`
 	Since time.Time `json:"since"`
-	// Until ends a standing that gives no role.
+	// Until ends a standing without a role.
 	Until time.Time `json:"until,omitzero"`
-	// Chat is where the bot talks to them alone.
+	// Chat is their direct chat with the bot, if it is known.
 	Chat chats.Chat `json:"chat,omitzero"`
 	// Card is the token of the card about them.
 	Card string `json:"card,omitempty"`
 }
 
-// maxName bounds what a text repeats of a name.
+// maxName bounds names in texts.
 const maxName = 40
 
-// writer is the person who wrote a message in a direct chat.
+// writer returns who wrote a message in a direct chat, with a standing.
 func writer(m chats.Message, as standing, now time.Time) person {
 	return person{
 		User: m.By(), Name: wording.OneLine(m.UserName, maxName), Standing: as, Since: now,
@@ -87,8 +78,8 @@ func (p person) title() string {
 const accessPrefix = "access/"
 
 // register keeps people in a KV and in memory. It alone changes these records while the
-// program runs, both together: a look costs no read and is never old. Who changes it holds
-// [Desk.changing].
+// program runs, both together, so a look-up costs no read and is never old. Whoever changes
+// it holds [Desk.changing].
 type register struct {
 	kv storage.KV
 
@@ -96,27 +87,17 @@ type register struct {
 	byID map[string]person
 }
 
-func decodePerson(entry storage.Entry) (person, error) {
-	var one person
-	if err := json.Unmarshal(entry.Value, &one); err != nil {
-		return person{}, fmt.Errorf("decode person: %w", err)
-	}
-	if accessPrefix+one.User != entry.Key || strings.HasSuffix(one.User, ":") || one.User == "" {
-		return person{}, errors.New("decode person: the record is of somebody else")
-	}
-	return one, nil
-}
-
-// load reads all people but those whose records cannot be read.
+// load reads all people whose records are whole.
 func (r *register) load(ctx context.Context, log *slog.Logger) error {
 	byID := make(map[string]person)
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: accessPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read who may talk to the bot: %w", err)
 		}
-		one, err := decodePerson(entry)
-		if err != nil {
-			log.Error("a record of a person cannot be read and lets nobody in", "key", entry.Key, "err", err)
+		var one person
+		err := json.Unmarshal(entry.Value, &one)
+		if _, id, _ := strings.Cut(one.User, ":"); err != nil || id == "" || entry.Key != accessPrefix+one.User {
+			log.Error("a damaged record of a person lets nobody in", "key", entry.Key, "err", err)
 			continue
 		}
 		byID[one.User] = one
@@ -127,11 +108,16 @@ func (r *register) load(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// find returns what is known of a user; nobody where nothing is.
+// find returns a user, or nobody.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[user]
+}
+
+// with returns everybody with at least this role.
+func (r *register) with(role toolgroups.Role) []person {
+	return r.all(func(one person) bool { return one.Standing.role() >= role })
 }
 
 // all returns everybody who passes, the highest role first, then the oldest.
@@ -152,7 +138,7 @@ func (r *register) all(pass func(person) bool) []person {
 
 // owner returns who owns the bot.
 func (r *register) owner() (person, bool) {
-	owners := r.all(func(one person) bool { return one.Standing == isOwner })
+	owners := r.with(toolgroups.RoleOwner)
 	if len(owners) == 0 {
 		return person{}, false
 	}
@@ -162,12 +148,8 @@ func (r *register) owner() (person, bool) {
 // put stores a person. They are on disk and in effect when put returns nil; after an error
 // they are not in effect before the next start.
 func (r *register) put(ctx context.Context, one person) error {
-	data, err := json.Marshal(one)
-	if err != nil {
-		return fmt.Errorf("encode person %s: %w", one.User, err)
-	}
-	if _, err := r.kv.Put(ctx, accessPrefix+one.User, data, storage.Any); err != nil {
-		return fmt.Errorf("store person %s: %w", one.User, err)
+	if err := store(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
+		return err
 	}
 	r.set(one)
 	return nil
@@ -179,8 +161,7 @@ func (r *register) set(one person) {
 	r.byID[one.User] = one
 }
 
-// bar takes away what somebody was given, in memory first: they are out even if the write
-// fails.
+// bar refuses somebody, in memory first: they are out even if the write fails.
 func (r *register) bar(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until = isRefused, by, now.Add(refusedAge)
 	r.set(one)
@@ -194,6 +175,18 @@ func (r *register) remove(ctx context.Context, user string) error {
 	r.mu.Unlock()
 	if err := r.kv.Delete(ctx, accessPrefix+user, storage.Any); err != nil {
 		return fmt.Errorf("remove person %s: %w", user, err)
+	}
+	return nil
+}
+
+// store writes a record over a revision.
+func store(ctx context.Context, kv storage.KV, key string, record any, rev storage.Revision) error {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", key, err)
+	}
+	if _, err := kv.Put(ctx, key, data, rev); err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
 }

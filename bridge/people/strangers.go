@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,14 +13,14 @@ import (
 	"oneclaw/bridge/jobs"
 )
 
-// A stranger is told once in this time how to be let in, and once that a code is wrong; what
-// else they send is dropped unanswered. So many are answered in an hour.
+// In this time a stranger is told once how to be let in, and once that a code is wrong; the
+// rest of what they send is dropped. All together get so many answers an hour.
 const (
 	strangerInterval   = 24 * time.Hour
 	maxStrangersAnHour = 200
 )
 
-// strangers remembers who was told: as many as are answered within the interval.
+// strangers remembers who was told: at most as many as are answered in the interval.
 type strangers struct {
 	mu   sync.Mutex
 	told map[note]time.Time
@@ -27,15 +29,15 @@ type strangers struct {
 	answers int
 }
 
-// note is what a stranger was told, and where.
+// note says whom the bot told what, and where.
 type note struct {
-	user string
-	// direct is set in a direct chat, code where it was about a code.
-	direct, code bool
+	user   string
+	direct bool // in a direct chat
+	code   bool // about a code
 }
 
-// tell reports whether somebody is to be answered now, and notes that they are. Who was
-// told in a shared chat is told once more where they are alone with the bot.
+// tell reports whether to answer somebody, and notes it. Somebody who was told in a shared
+// chat is told once more in a direct one.
 func (s *strangers) tell(n note, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,31 +58,33 @@ func (s *strangers) tell(n note, now time.Time) bool {
 	return true
 }
 
-// forget forgets the notes that pass.
-func (s *strangers) forget(pass func(note) bool) {
+// forget forgets that these users were told, or that anybody was.
+func (s *strangers) forget(users ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return pass(n) })
+	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return users == nil || slices.Contains(users, n.user) })
 }
 
 const sorry = "Sorry, I only talk to people I have been introduced to. "
 
-// Hear decides what a message of somebody without a role becomes: the command that claims
-// the bot, a sentence that says once how to be let in, or nothing. It reports whether the
-// job is to be answered; no turn comes of it. Where the job cannot be stored, [Desk.Forget]
-// takes back that its sender was told.
+// Hear decides what a stranger's message becomes: the command that claims the bot, a notice
+// that says once how to be let in, or nothing, where it returns false. If the job cannot be
+// stored, [Desk.Forget] has to follow.
 func (d *Desk) Hear(ctx context.Context, j *jobs.Job) (bool, error) {
 	m := j.Message
-	if code, claims := codeOf(m); claims {
+	if m.Kind != chats.KindText {
+		return false, nil
+	}
+	if code, claims := strings.CutPrefix(m.Text, "/"+claimName); claims {
 		c, refusal, err := d.tryCode(ctx, m.By(), code)
 		if err != nil || refusal == "" {
 			return err == nil, err
 		}
-		if c.Hash != nil { // somebody could claim the bot with a code lately
+		if c.Hash != nil {
 			j.Notice = refusal
 		}
 	}
-	if m.Kind != chats.KindText || !d.strangers.tell(note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()) {
+	if !d.strangers.tell(note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()) {
 		return false, nil
 	}
 	_, owned := d.register.owner()
@@ -98,7 +102,5 @@ func (d *Desk) Hear(ctx context.Context, j *jobs.Job) (bool, error) {
 	return true, nil
 }
 
-// Forget takes back that the sender of a message was told.
-func (d *Desk) Forget(m chats.Message) {
-	d.strangers.forget(func(n note) bool { return n.user == m.By() })
-}
+// Forget takes back what [Desk.Hear] noted: the sender was not told.
+func (d *Desk) Forget(m chats.Message) { d.strangers.forget(m.By()) }

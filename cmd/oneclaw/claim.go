@@ -50,7 +50,7 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 		log.Info("nobody may talk to the bot yet: it waits for the code that oneclaw claim has printed (or set ONECLAW_ALLOW)", until)
 	case errors.Is(err, people.ErrOwned):
 	case ctx.Err() == nil:
-		log.Error("nobody may talk to the bot yet, and it can not be claimed: set ONECLAW_ALLOW", "err", err)
+		log.Error("nobody may talk to the bot yet, and it cannot be claimed: set ONECLAW_ALLOW", "err", err)
 	}
 }
 
