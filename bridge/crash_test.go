@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,8 +143,8 @@ func twoRounds(effects *sync.Map) thinker {
 				}
 			}
 			if last.Role == agent.RoleAssistant {
-				n, _ := effects.LoadOrStore(question, new(int))
-				*n.(*int)++
+				n, _ := effects.LoadOrStore(question, new(atomic.Int32))
+				n.(*atomic.Int32).Add(1)
 				if !yield(agent.Message{Role: agent.RoleTool, CallID: "0", Status: agent.StatusOK, Text: "done"}, nil) {
 					return
 				}
@@ -286,7 +287,7 @@ func TestAFailedWriteAsksNothingTwice(t *testing.T) {
 				r.stop()
 				for _, question := range []string{"one", "two"} {
 					n, _ := effects.Load(question)
-					if n == nil || *n.(*int) > 2 {
+					if n == nil || n.(*atomic.Int32).Load() > 2 {
 						t.Errorf("the tool of %q ran %v times", question, n)
 					}
 				}

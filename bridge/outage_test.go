@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -149,8 +150,8 @@ func careful(effects *sync.Map) thinker {
 				if !next(agent.Message{Role: agent.RoleStarted, CallID: "0"}) {
 					return
 				}
-				n, _ := effects.LoadOrStore(question, new(int))
-				*n.(*int)++
+				n, _ := effects.LoadOrStore(question, new(atomic.Int32))
+				n.(*atomic.Int32).Add(1)
 			}
 			if last.Role == agent.RoleStarted && !next(result) {
 				return
@@ -199,7 +200,7 @@ func outlast(t *testing.T, d *disk) (refused int) {
 		t.Errorf("%d answers: %q", n, r.platform.texts())
 	}
 	for _, question := range []string{"one", "two", "three"} {
-		if n, _ := effects.Load(question); n == nil || *n.(*int) != 1 {
+		if n, _ := effects.Load(question); n == nil || n.(*atomic.Int32).Load() != 1 {
 			t.Errorf("the tool of %q did not run once", question)
 		}
 	}

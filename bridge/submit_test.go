@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"oneclaw/agent"
@@ -277,8 +278,8 @@ func liveTasks(t *testing.T, life *mortal) {
 	}
 	for question, n := range effects.Range {
 		// A crash right before the record of a result lets a tool run once more.
-		if *n.(*int) > 2 {
-			t.Errorf("the tool of %q ran %d times", question, *n.(*int))
+		if n.(*atomic.Int32).Load() > 2 {
+			t.Errorf("the tool of %q ran %d times", question, n.(*atomic.Int32).Load())
 		}
 	}
 }

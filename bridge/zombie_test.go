@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -166,7 +167,7 @@ func takenOver(t *testing.T, life *zombie, wakes string) {
 			t.Errorf("the log has %d messages, want three questions with three each", got)
 		}
 		for _, question := range []string{"one", "two", "three"} {
-			if n, _ := effects.Load(question); n == nil || *n.(*int) > 2 {
+			if n, _ := effects.Load(question); n == nil || n.(*atomic.Int32).Load() > 2 {
 				t.Errorf("the tool of %q ran %v times", question, n)
 			}
 		}

@@ -189,7 +189,7 @@ func (d *Desk) handle(ctx context.Context, press Press) (result Result, err erro
 
 // keepResult writes what became of a card. Where it was decided or changed otherwise
 // meanwhile, that is an error, and the caller looks again; that it was shown or moved
-// changes nothing of the decision.
+// changes nothing of the decision, nor does any change of what is merely said.
 func (d *Desk) keepResult(ctx context.Context, kept *Kept, result Result, how End) error {
 	for {
 		version := kept.Version
@@ -208,7 +208,8 @@ func (d *Desk) keepResult(ctx context.Context, kept *Kept, result Result, how En
 		if err != nil {
 			return err
 		}
-		if now == nil || !now.Open() || now.Version != version {
+		said := how == open && result.Text == "" && result.Choices == nil && result.Data == nil
+		if now == nil || !now.Open() || now.Version != version && !said {
 			return conflict
 		}
 		now.Press, now.Toast = kept.Press, kept.Toast
