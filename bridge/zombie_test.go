@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -195,7 +196,7 @@ func checkRecords(t *testing.T, store storage.Store) {
 // TestZombieLosesItsJob takes a job over while its answer has begun: every way to write it
 // is refused from then on, to the former holder alone.
 func TestZombieLosesItsJob(t *testing.T) {
-	store := newRig(t, echo).cfg.Store
+	store := openStore(t, filepath.Join(t.TempDir(), "db"))
 	former := jobs.Store{Store: store, Holder: "former"}
 	j := &jobs.Job{Message: direct("7", "hello"), State: jobs.StateWaiting}
 	if added, err := former.Add(t.Context(), j); !added || err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -186,17 +187,33 @@ func (d *Desk) handle(ctx context.Context, press Press) (result Result, err erro
 	return d.cfg.Handlers[press.Card.Kind](ctx, press)
 }
 
-// keepResult writes what became of a card. Where somebody else changed it meanwhile, that is
-// an error, and the caller looks again.
+// keepResult writes what became of a card. Where it was decided or changed otherwise
+// meanwhile, that is an error, and the caller looks again; that it was shown or moved
+// changes nothing of the decision.
 func (d *Desk) keepResult(ctx context.Context, kept *Kept, result Result, how End) error {
-	show := unseen
-	if kept.take(result) || how != open {
-		show = edited
+	for {
+		version := kept.Version
+		show := unseen
+		if kept.take(result) || how != open {
+			show = edited
+		}
+		if how != open {
+			kept.end(d.cfg.Now(), how)
+		}
+		conflict := d.save(ctx, kept, show)
+		if !errors.Is(conflict, storage.ErrConflict) {
+			return conflict
+		}
+		now, err := d.Get(ctx, kept.Token)
+		if err != nil {
+			return err
+		}
+		if now == nil || !now.Open() || now.Version != version {
+			return conflict
+		}
+		now.Press, now.Toast = kept.Press, kept.Toast
+		kept = now
 	}
-	if how != open {
-		kept.end(d.cfg.Now(), how)
-	}
-	return d.save(ctx, kept, show)
 }
 
 // Refresh edits the messages of a card. Where its text has got more or fewer parts than
