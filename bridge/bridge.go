@@ -191,7 +191,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		err = b.mover.load(ctx)
 	}
 	if err == nil {
-		err = b.desk.Load(ctx)
+		err = b.desk.Load(ctx, b.keeper.mendQuietly)
 	}
 	if err == nil {
 		err = b.resume(ctx)

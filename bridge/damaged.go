@@ -110,6 +110,12 @@ func (k *keeper) begunLog(ctx context.Context, log string) bool {
 	return false
 }
 
+// mendQuietly sets a damaged record aside that nobody waits for.
+func (k *keeper) mendQuietly(ctx context.Context, d *jobs.DamagedError) error {
+	_, err := k.mend(ctx, d, chats.Chat{}, "")
+	return err
+}
+
 // mendJob sets an open job aside that does not decode. A person hears of their message.
 func (k *keeper) mendJob(ctx context.Context, d *jobs.DamagedError) error {
 	m, _ := jobs.MessageOf(d.Key, jobs.OpenPrefix)

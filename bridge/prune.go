@@ -63,16 +63,12 @@ func (k *keeper) prune(ctx context.Context) {
 // pruneOnce goes on with the rest where one kind fails.
 func (k *keeper) pruneOnce(ctx context.Context) error {
 	now := k.now()
-	mend := func(d *jobs.DamagedError) error {
-		_, err := k.mend(ctx, d, chats.Chat{}, "")
-		return err
-	}
-	receipts, err := k.jobs.Prune(ctx, now, mend)
+	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
 	tasks, tasksErr := k.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), mend), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

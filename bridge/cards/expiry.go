@@ -2,6 +2,7 @@ package cards
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"oneclaw/bridge/jobs"
@@ -35,12 +36,15 @@ func (d *Desk) forget(token string) {
 	delete(d.due, token)
 }
 
-// Load finds the cards that a former run left open.
-func (d *Desk) Load(ctx context.Context) error {
+// Load finds the cards that a former run left open, and reports those that do not decode.
+func (d *Desk) Load(ctx context.Context, damaged func(context.Context, *jobs.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
-		if err == nil {
+		if broken, is := errors.AsType[*jobs.DamagedError](err); is {
+			err = damaged(ctx, broken)
+		} else if err == nil {
 			d.await(kept)
-		} else if !jobs.IsDamaged(err) {
+		}
+		if err != nil {
 			return err
 		}
 	}

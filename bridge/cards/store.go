@@ -178,10 +178,10 @@ func (d *Desk) all(ctx context.Context) iter.Seq2[*Kept, error] {
 
 // Prune removes cards that were closed before the given time, and reports those that do not
 // decode.
-func (d *Desk) Prune(ctx context.Context, before time.Time, damaged func(*jobs.DamagedError) error) error {
+func (d *Desk) Prune(ctx context.Context, before time.Time, damaged func(context.Context, *jobs.DamagedError) error) error {
 	for kept, err := range d.all(ctx) {
 		if broken, is := errors.AsType[*jobs.DamagedError](err); is {
-			err = damaged(broken)
+			err = damaged(ctx, broken)
 		} else if err == nil && !kept.Open() && kept.Ended.Before(before) {
 			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
 		}
