@@ -57,9 +57,20 @@ func groups() []toolgroups.Group {
 		size int
 		role toolgroups.Role
 	}{
-		{"config", 17, toolgroups.RoleAdmin}, {"pdf", 3, 0}, {"scheduled_tasks", 5, 0}, {"js_tool_management", 4, toolgroups.RoleAdmin},
-		{"google_gmail", 25, 0}, {"google_gmail_settings", 14, 0}, {"google_drive", 15, 0}, {"google_calendar", 14, 0}, {"google_contacts", 7, 0},
-		{"google_docs", 8, 0}, {"google_sheets", 9, 0}, {"google_slides", 7, 0}, {"google_forms", 5, 0}, {"google_tasks", 8, 0},
+		{"config", 17, toolgroups.RoleAdmin},
+		{"pdf", 3, 0},
+		{"scheduled_tasks", 5, 0},
+		{"js_tool_management", 4, toolgroups.RoleAdmin},
+		{"google_gmail", 25, 0},
+		{"google_gmail_settings", 14, 0},
+		{"google_drive", 15, 0},
+		{"google_calendar", 14, 0},
+		{"google_contacts", 7, 0},
+		{"google_docs", 8, 0},
+		{"google_sheets", 9, 0},
+		{"google_slides", 7, 0},
+		{"google_forms", 5, 0},
+		{"google_tasks", 8, 0},
 	} {
 		out = append(out, toolgroups.Group{Name: g.name, Role: g.role, Tools: fakes(g.name, g.size)})
 	}

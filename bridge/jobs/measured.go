@@ -28,7 +28,7 @@ const (
 	MeasuredExpired Measured = "approval_expired"
 )
 
-// Meter, if not nil, is told what is to be counted, by the name of the platform. It is
+// Meter is told what is to be counted, by the name of the platform. It is
 // called from several goroutines and must not wait.
 type Meter func(platform string, what Measured)
 

@@ -20,9 +20,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxShownName bounds a name that is shown, in characters.
-const maxShownName = 60
-
 // inbox is the folder of a workspace where files from the chat are saved.
 const inbox = "inbox"
 

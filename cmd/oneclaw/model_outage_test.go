@@ -19,8 +19,8 @@ import (
 	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/turns"
 	"oneclaw/bridge/people"
+	"oneclaw/bridge/turns"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )

@@ -3,10 +3,11 @@ package google
 import (
 	"encoding/json"
 	"fmt"
-	"oneclaw/toolgroups/google/service"
 	"strings"
 	"testing"
 	"time"
+
+	"oneclaw/toolgroups/google/service"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/api/calendar/v3"

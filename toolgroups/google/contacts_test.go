@@ -1,8 +1,9 @@
 package google
 
 import (
-	"oneclaw/toolgroups/google/service"
 	"testing"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // contactsFields is what is asked for of a person.

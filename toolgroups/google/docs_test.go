@@ -1,11 +1,12 @@
 package google
 
 import (
-	"oneclaw/toolgroups/google/service"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 func TestDocsChanges(t *testing.T) {

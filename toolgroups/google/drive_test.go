@@ -2,8 +2,9 @@ package google
 
 import (
 	"net/url"
-	"oneclaw/toolgroups/google/service"
 	"testing"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 // What is asked for of a file and of a permission.

@@ -1,10 +1,11 @@
 package google
 
 import (
-	"oneclaw/toolgroups/google/service"
 	"slices"
 	"strings"
 	"testing"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 func TestForms(t *testing.T) {

@@ -1,8 +1,9 @@
 package google
 
 import (
-	"oneclaw/toolgroups/google/service"
 	"testing"
+
+	"oneclaw/toolgroups/google/service"
 )
 
 func TestTasks(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+
 	"oneclaw/internal/retry"
 )
 

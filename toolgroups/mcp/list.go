@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"oneclaw/internal/folder"
 	"os"
 	"path/filepath"
+
+	"oneclaw/internal/folder"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )

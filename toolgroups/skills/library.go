@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"oneclaw/internal/workspace"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"oneclaw/internal/workspace"
 )
 
 //go:embed builtin
