@@ -51,12 +51,12 @@ type carrier struct {
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
 func (c *carrier) carry(ctx context.Context, j *jobs.Job) {
-	for wait := minRetry; ; wait = min(2*wait, maxRetry) {
+	for pauses := retry.New(minRetry, maxRetry); ; {
 		err := c.attempt(ctx, j)
 		if err == nil {
 			return
 		}
-		turn := j.Turn
+		wait, turn := pauses.Next(0), j.Turn
 		c.lanes.EndTurn(j)
 		if c.ends(ctx, j, err, wait) || c.rest(ctx, wait) != nil {
 			return
@@ -204,8 +204,8 @@ func (c *carrier) deliver(ctx context.Context, j *jobs.Job) error {
 // cut off, and it is sent again with its mark.
 func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 	c.lanes.Go(func() {
-		for wait := minRetry; c.settle(j, state) != nil; wait = min(2*wait, maxRetry) {
-			if retry.Wait(c.lanes.Work(), wait) != nil {
+		for pauses := retry.New(minRetry, maxRetry); c.settle(j, state) != nil; {
+			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
 				return
 			}
 		}
