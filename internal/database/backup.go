@@ -30,27 +30,31 @@ func Backup(ctx context.Context, dir, file string, force bool) (size int64, err 
 	if err := mayWrite(file, database, force); err != nil {
 		return 0, err
 	}
-	return write(ctx, file, ".oneclaw-backup-*", force, func(w io.Writer) error { return copyDatabase(ctx, dir, w) })
-}
-
-// write makes a file of a copy of a database, once that is whole and checked.
-func write(ctx context.Context, file, pattern string, force bool, fill func(io.Writer) error) (size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), pattern)
+	copied, size, err := spool(filepath.Dir(file), ".oneclaw-backup-*", func(w io.Writer) error { return copyDatabase(ctx, dir, w) })
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
+	defer func() { _ = os.Remove(copied) }()
+	if err := bolt.Verify(ctx, copied); err != nil {
+		return 0, fmt.Errorf("the copy is not good, so it was not kept: %w", err)
+	}
+	return size, place(copied, file, force)
+}
+
+// spool writes a file of its own to a folder; it leaves none behind where that fails.
+func spool(dir, pattern string, fill func(io.Writer) error) (name string, size int64, err error) {
+	f, err := os.CreateTemp(dir, pattern)
+	if err != nil {
+		return "", 0, err
+	}
 	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	info, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Close()); err != nil {
-		return 0, fmt.Errorf("write the backup: %w", err)
+		return "", 0, errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := bolt.Verify(ctx, f.Name()); err != nil {
-		return 0, fmt.Errorf("the copy is not good, so it was not kept: %w", err)
-	}
-	return info.Size(), place(f.Name(), file, force)
+	return f.Name(), info.Size(), nil
 }
 
 // mayWrite refuses what would be lost.
@@ -144,7 +148,7 @@ func Restore(ctx context.Context, dir, file string, known int) (kept string, err
 	if err == nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 	}
-	if kept, err = keep(database); err != nil {
+	if kept, err = keep(database, database, "before-restore"); err != nil {
 		return "", err
 	}
 	return kept, place(copied, database, true)
@@ -168,32 +172,25 @@ func mayRead(file, database string) error {
 }
 
 // copyBackup copies a backup into the data directory and checks the copy.
-func copyBackup(ctx context.Context, dir, file string, known int) (name string, err error) {
-	from, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the backup: %w", err)
-	}
-	defer func() { _ = from.Close() }()
-	to, err := os.CreateTemp(dir, restorePattern)
+func copyBackup(ctx context.Context, dir, file string, known int) (string, error) {
+	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return readFile(file, w) })
 	if err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(to.Name())
-		}
-	}()
-	_, err = io.Copy(to, from)
-	if err == nil {
-		err = to.Sync()
+	if err := checkBackup(ctx, name, known); err != nil {
+		return "", errors.Join(fmt.Errorf("%s is not restored: %w", file, err), os.Remove(name))
 	}
-	if err = errors.Join(err, to.Close()); err != nil {
-		return "", fmt.Errorf("copy the backup: %w", err)
+	return name, nil
+}
+
+func readFile(name string, w io.Writer) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
 	}
-	if err := checkBackup(ctx, to.Name(), known); err != nil {
-		return "", fmt.Errorf("%s is not restored: %w", file, err)
-	}
-	return to.Name(), nil
+	defer func() { _ = f.Close() }()
+	_, err = io.Copy(w, f)
+	return err
 }
 
 // checkBackup refuses what the bot could not be started with.
@@ -215,36 +212,30 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 	return checkFormat(f, known)
 }
 
-// keep gives the database a second name, or copies it where files have one name only.
-func keep(database string) (string, error) {
-	name := database + ".before-restore-" + time.Now().Format("20060102-150405")
+// keep gives a file a second name beside the database, one that is free and says why and
+// when, or copies it where files have one name only.
+func keep(file, database, why string) (string, error) {
+	begin := database + "." + why + time.Now().Format("-20060102-150405")
+	name := begin
 	for n := 2; ; n++ {
-		err := os.Link(database, name)
-		if err == nil {
-			return name, folder.Sync(filepath.Dir(name))
+		err := os.Link(file, name)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = copyFile(file, name)
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return name, copyFile(database, name)
+			return name, errors.Join(err, folder.Sync(filepath.Dir(name)))
 		}
-		name = fmt.Sprintf("%s.before-restore-%s-%d", database, time.Now().Format("20060102-150405"), n)
+		name = fmt.Sprintf("%s-%d", begin, n)
 	}
 }
 
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
+func copyFile(from, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
+	err = readFile(from, out)
+	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // Backups answers a request with the database as it is then, one at a time.

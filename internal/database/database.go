@@ -126,10 +126,16 @@ func compactWaste(ctx context.Context, path string, above int64, log *slog.Logge
 }
 
 // keepFormat backs a database up that is about to get a new format.
-func keepFormat(ctx context.Context, store *bolt.Store) (name string, err error) {
-	name = store.Path() + ".before-update-" + time.Now().Format("20060102-150405")
-	_, err = write(ctx, name, spoolPattern, true, func(w io.Writer) error { return store.Backup(ctx, w) })
-	return name, err
+func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
+	copied, _, err := spool(filepath.Dir(store.Path()), spoolPattern, func(w io.Writer) error { return store.Backup(ctx, w) })
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(copied) }()
+	if err := bolt.Verify(ctx, copied); err != nil {
+		return "", err
+	}
+	return keep(copied, store.Path(), "before-update")
 }
 
 // Verify checks the whole database of a data directory that nobody uses.

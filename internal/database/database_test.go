@@ -126,3 +126,28 @@ func TestALargeDatabaseThatIsMostlyFreeIsCompacted(t *testing.T) {
 		t.Errorf("the value is %q (%v)", entry.Value, err)
 	}
 }
+
+// TestBackupsOfOneSecondAreKept: a backup never takes the name of one that was made a moment
+// before.
+func TestBackupsOfOneSecondAreKept(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, Name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	kept := map[string]bool{}
+	for range 5 {
+		name, err := keepFormat(ctx, store)
+		if err == nil {
+			err = bolt.Verify(ctx, name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = true
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(kept) != 5 || len(files) != 6 {
+		t.Errorf("%d names, %d files, %v", len(kept), len(files), err)
+	}
+}

@@ -50,40 +50,12 @@ func (c *cancelWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Check reads everything and compares: the pages with their references, the
-// positions of each log, the index of labels with the records, the values.
-// Writes wait meanwhile. It returns the first fault it finds.
-func (s *Store) Check(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
-		return fmt.Errorf("bolt: check: %w", err)
-	}
-	defer s.leave()
-	if err := guard(func() error { return s.check(ctx) }); err != nil {
-		return fmt.Errorf("bolt: check %s: %w", s.path, err)
-	}
-	return nil
-}
-
-func (s *Store) check(ctx context.Context) error {
-	if err := checkSize(s.db); err != nil {
-		return err
-	}
-	defer func() { _ = s.db.View(func(tx *bbolt.Tx) error { release(tx); return nil }) }()
-	// Only in a write transaction nobody changes the list of free pages.
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	return checkAll(ctx, tx)
-}
-
-// Verify checks a file that nobody has open, as [Store.Check] does, and does not change
-// it. An error that wraps [ErrDamaged] says that it is no whole store.
+// Verify reads a whole file that nobody has open and compares: the pages with their
+// references, the positions of each log, the index of labels with the records, the values.
+// It returns the first fault it finds and does not change the file. An error that wraps
+// [ErrDamaged] says that it is no whole store.
 func Verify(ctx context.Context, path string) error {
-	cfg := Config{Path: path}
-	err := verify(ctx, cfg)
-	if err != nil {
+	if err := verify(ctx, Config{Path: path}); err != nil {
 		return fmt.Errorf("bolt: check %s: %w", path, err)
 	}
 	return nil

@@ -98,7 +98,7 @@ func guard(f func() error) (err error) {
 var errEnough = errors.New("bolt: looked long enough")
 
 // skim reads the values and the logs as far as it comes in a time, and compares them as
-// [Store.Check] does.
+// [Verify] does.
 func skim(db *bbolt.DB, limit time.Duration) error {
 	if limit <= 0 {
 		return nil

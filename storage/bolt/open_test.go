@@ -201,7 +201,7 @@ func TestOpenReadsTheFirstLayout(t *testing.T) {
 	}
 }
 
-func TestCheckFindsDamage(t *testing.T) {
+func TestVerifyFindsDamage(t *testing.T) {
 	log := func(tx *bbolt.Tx, part string) *bbolt.Bucket {
 		return tx.Bucket([]byte("logs")).Bucket([]byte("log")).Bucket([]byte(part))
 	}
@@ -227,9 +227,9 @@ func TestCheckFindsDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			edit(t, path, c.damage)
-			err := open(t, path).Check(t.Context())
+			err := bolt.Verify(t.Context(), path)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("Check: %v, want %q", err, c.want)
+				t.Errorf("Verify: %v, want %q", err, c.want)
 			}
 		})
 	}
