@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 
 	"oneclaw/internal/budget"
 	"oneclaw/internal/price"
@@ -27,30 +26,6 @@ type BudgetConfig struct {
 	MonthUSD    float64 `yaml:"month_usd" env:"ONECLAW_BUDGET_MONTH_USD"`
 	// ReplyTokens is what is reserved for a reply before it is there.
 	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`
-}
-
-// maxBudget bounds a budget in dollars: what is above is a mistake.
-const maxBudget = 1e9
-
-func (c Config) checkBudget() error {
-	b := c.Budget
-	for name, tokens := range map[string]int64{
-		"user_tokens": b.UserTokens, "chat_tokens": b.ChatTokens, "total_tokens": b.TotalTokens,
-		"month_tokens": b.MonthTokens, "reply_tokens": b.ReplyTokens,
-	} {
-		if tokens < 0 {
-			return fmt.Errorf("setting budget.%s (ONECLAW_BUDGET_%s): want a number of tokens, 0 for no bound", name, strings.ToUpper(name))
-		}
-	}
-	for name, usd := range map[string]float64{"user_usd": b.UserUSD, "chat_usd": b.ChatUSD, "total_usd": b.TotalUSD, "month_usd": b.MonthUSD} {
-		if !(usd >= 0 && usd <= maxBudget) {
-			return fmt.Errorf("setting budget.%s (ONECLAW_BUDGET_%s): want dollars such as 2.50, 0 for no bound", name, strings.ToUpper(name))
-		}
-	}
-	if err := c.Prices.Check(); err != nil {
-		return fmt.Errorf("setting %w", err)
-	}
-	return nil
 }
 
 func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {

@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// check refuses values that can not work, and settings whose feature is not built.
+// check refuses values that can not work.
 func (c Config) check() error {
 	if err := c.access().Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
@@ -23,24 +23,48 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkPrivate, c.checkMemory, c.checkPlatforms, c.checkBudget, c.checkApprovals, c.checkLimits} {
+	if _, err := c.allowPrivate(); err != nil {
+		return err
+	}
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
-		return fmt.Errorf("setting log.level (ONECLAW_LOG_LEVEL): %q is none of debug, info, warn, error", c.Log.Level)
-	}
-	if !slices.Contains([]string{"", "text", "json"}, c.Log.Format) {
-		return fmt.Errorf("setting log.format (ONECLAW_LOG_FORMAT): %q is neither text nor json", c.Log.Format)
-	}
-	if !slices.Contains(search.Routings(), search.Routing(c.Tools.Routing)) {
-		return fmt.Errorf("setting tools.routing (ONECLAW_ROUTING): %q is none of %v", c.Tools.Routing, search.Routings())
+	if err := c.Prices.Check(); err != nil {
+		return fmt.Errorf("setting %w", err)
 	}
 	if err := c.MCP.Validate(); err != nil {
 		return fmt.Errorf("setting mcp: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one line for several faults
 	}
-	return c.unbuilt()
+	return nil
+}
+
+// checkChoices refuses words that a setting does not know.
+func (c Config) checkChoices() error {
+	for _, s := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"log.level (ONECLAW_LOG_LEVEL)", c.Log.Level, []string{"debug", "info", "warn", "error"}},
+		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
+		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, routings()},
+		{"store (ONECLAW_STORE)", c.Store, []string{"bolt"}},
+	} {
+		if !slices.Contains(s.known, s.value) {
+			return fmt.Errorf("setting %s: %q is none of %q", s.name, s.value, s.known)
+		}
+	}
+	return nil
+}
+
+// routings are the ways by which tools can reach the model.
+func routings() []string {
+	var names []string
+	for _, r := range search.Routings() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // checkApprovals refuses rules that can not work.
@@ -54,24 +78,37 @@ func (c Config) checkApprovals() error {
 	return nil
 }
 
-func (c Config) checkPrivate() error {
-	_, err := c.allowPrivate()
-	return err
-}
+const (
+	// leastBrowserMiB is what the browser needs to show a plain page.
+	leastBrowserMiB = 256
+	// maxMiB is less than a number of bytes holds.
+	maxMiB = 1 << 40
+	// maxNumber bounds every other number: what is above is a mistake.
+	maxNumber = 1e15
+	// maxUSD bounds a budget in dollars.
+	maxUSD = 1e9
+)
 
-// leastBrowserMiB is what the browser needs to show a plain page.
-const leastBrowserMiB = 256
-
-// checkMemory refuses bounds that leave no room, or more than a number of bytes holds.
-func (c Config) checkMemory() error {
-	if mib := c.Tools.BrowserMemoryMiB; mib < leastBrowserMiB || mib > 1<<40 {
-		return fmt.Errorf("setting tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB): want a number of MiB of at least %d", leastBrowserMiB)
-	}
-	for name, mib := range map[string]int64{
-		"exec_memory_mib": c.Tools.ExecMemoryMiB, "workspace_mib": c.Tools.WorkspaceMiB, "disk_reserve_mib": c.Tools.DiskReserveMiB,
-	} {
-		if mib <= 0 || mib > 1<<40 {
-			return fmt.Errorf("setting tools.%s (ONECLAW_TOOLS_%s): want a number of MiB above 0", name, strings.ToUpper(name))
+// checkNumbers refuses bounds below 0 or without any sense, and memory of 0.
+func (c Config) checkNumbers() error {
+	for _, s := range c.settings() {
+		number, least, most := 0.0, 0.0, maxNumber
+		switch {
+		case s.value.CanFloat():
+			number, most = s.value.Float(), maxUSD
+		case s.value.CanInt() && !s.duration():
+			number = float64(s.value.Int())
+		default:
+			continue
+		}
+		if strings.HasSuffix(s.key, "_mib") {
+			least, most = 1, maxMiB
+		}
+		if s.key == "tools.browser_memory_mib" {
+			least = leastBrowserMiB
+		}
+		if !(number >= least && number <= most) {
+			return fmt.Errorf("setting %s (%s): want a number from %.0f to %.0f", s.key, s.variable, least, most)
 		}
 	}
 	return nil
@@ -98,22 +135,6 @@ func (c Config) checkPlatforms() error {
 	for _, platform := range c.all {
 		if err := platform.Validate(); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// unbuilt refuses what is promised but does not work yet, rather than ignore it.
-func (c Config) unbuilt() error {
-	for _, s := range []struct {
-		set  bool
-		name string
-		now  string
-	}{
-		{c.Store != "bolt", "store (ONECLAW_STORE)", "the only engine so far is bolt"},
-	} {
-		if s.set {
-			return fmt.Errorf("setting %s: %s; remove the setting", s.name, s.now)
 		}
 	}
 	return nil

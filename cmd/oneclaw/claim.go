@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
+	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
 
@@ -105,13 +106,11 @@ func newClaim(cmd *cobra.Command, cfg Config) error {
 
 // storeClaim makes a claim in the data directory of a bot that does not run.
 func storeClaim(ctx context.Context, cfg Config) (claim people.Claim, err error) {
-	store, err := openStore(cfg, newLogger(io.Discard, cfg))
-	if err != nil {
-		return claim, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	claim, err = people.NewClaim(ctx, store, cfg.outside.now(), true)
-	return claim, claimRefusal(err)
+	err = withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
+		claim, err = people.NewClaim(ctx, store, cfg.outside.now(), true)
+		return claimRefusal(err)
+	})
+	return claim, err
 }
 
 func claimRefusal(err error) error {

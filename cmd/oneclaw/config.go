@@ -270,6 +270,8 @@ type setting struct {
 
 func (s setting) secret() bool { return s.value.Type() == reflect.TypeFor[redact.Secret]() }
 
+func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
+
 // settings are all values, in their order.
 func (c *Config) settings() []setting {
 	var all []setting
@@ -318,7 +320,7 @@ func environmentError(err error) error {
 		case s.field != wrong.Name:
 		case s.value.Kind() == reflect.Bool:
 			return fmt.Errorf("environment: %s: want true or false", s.variable)
-		case s.value.CanInt() && s.value.Type() != reflect.TypeFor[time.Duration]():
+		case s.value.CanInt() && !s.duration():
 			return fmt.Errorf("environment: %s: want a whole number", s.variable)
 		default:
 			return fmt.Errorf("environment: %s: %w", s.variable, wrong.Err)

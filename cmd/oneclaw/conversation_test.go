@@ -114,9 +114,12 @@ func TestAttack12ClearSaysWhatItDoes(t *testing.T) {
 }
 
 // registryOf is the registry of the program as it is built.
-func registryOf(t *testing.T) *toolgroups.Registry {
+func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	t.Helper()
-	registry, err := describeTools(t.Context(), defaultConfig())
+	err := emptyBot(t.Context(), defaultConfig(), func(b *bot) error {
+		registry = b.tools.Registry()
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

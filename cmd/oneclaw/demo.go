@@ -15,7 +15,6 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/slack"
 	"oneclaw/telegram"
-	"oneclaw/toolgroups/search"
 )
 
 func demoCommand(load loader) *cobra.Command {
@@ -70,8 +69,8 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 
 // controls is what the page may change of the bot.
 func controls(b *bot) demo.Controls {
-	c := demo.Controls{
-		Web: b.handler(),
+	return demo.Controls{
+		Web: b.handler(), Routings: routings(),
 		Routing: func(ctx context.Context) (string, error) {
 			return b.tools.settings.Values.Get(ctx, settings.SettingRouting)
 		},
@@ -79,10 +78,6 @@ func controls(b *bot) demo.Controls {
 			return b.tools.settings.Values.Set(ctx, settings.SettingRouting, name)
 		},
 	}
-	for _, r := range search.Routings() {
-		c.Routings = append(c.Routings, string(r))
-	}
-	return c
 }
 
 // demoModel is the model that the settings name, if they name one at all.

@@ -201,8 +201,5 @@ func (d *patient) checkListen(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkCluster(_ context.Context) *doctor.Finding {
-	if d.cfg.Store == "bolt" {
-		return doctor.OK("one process: nothing else may use the data directory")
-	}
-	return doctor.Warn("workspaces, skills and tools are files: every process needs the same %s, on a shared file system", d.cfg.DataDir)
+	return doctor.OK("one process: nothing else may use the data directory")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/database"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/google"
 )
@@ -45,35 +45,24 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 
 // accountCommands connect and disconnect a user's account.
 func accountCommands(g *google.Google) []bridge.Command {
-	return []bridge.Command{
-		{
-			CommandInfo: chats.CommandInfo{Name: "connect", Description: "Connect your Google account: /connect google"},
-			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
-				args, ok := forGoogle(call.Args)
-				if !ok {
-					return "I can connect a Google account: `/connect google`.", nil
-				}
-				return g.Connect(ctx, google.ConnectRequest{
-					User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args,
-				})
-			},
-		},
-		{
-			CommandInfo: chats.CommandInfo{Name: "disconnect", Description: "Disconnect your Google account: /disconnect google"},
-			Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
-				if _, ok := forGoogle(call.Args); !ok {
-					return "I can disconnect your Google account: `/disconnect google`.", nil
-				}
-				return g.Disconnect(ctx, call.User)
-			},
-		},
+	command := func(name, what string, run func(ctx context.Context, call bridge.CommandCall, args string) (string, error)) bridge.Command {
+		info := chats.CommandInfo{Name: name, Description: what + " your Google account: /" + name + " google"}
+		return bridge.Command{CommandInfo: info, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+			word, args, _ := strings.Cut(strings.TrimSpace(call.Args), " ")
+			if !strings.EqualFold(word, "google") {
+				return fmt.Sprintf("I can %s your Google account: `/%s google`.", name, name), nil
+			}
+			return run(ctx, call, strings.TrimSpace(args))
+		}}
 	}
-}
-
-// forGoogle returns what stands behind the word google.
-func forGoogle(args string) (string, bool) {
-	word, rest, _ := strings.Cut(strings.TrimSpace(args), " ")
-	return strings.TrimSpace(rest), strings.EqualFold(word, "google")
+	return []bridge.Command{
+		command("connect", "Connect", func(ctx context.Context, call bridge.CommandCall, args string) (string, error) {
+			return g.Connect(ctx, google.ConnectRequest{User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args})
+		}),
+		command("disconnect", "Disconnect", func(ctx context.Context, call bridge.CommandCall, _ string) (string, error) {
+			return g.Disconnect(ctx, call.User)
+		}),
+	}
 }
 
 func googleCommand(load loader) *cobra.Command {
@@ -89,26 +78,23 @@ func googleCommand(load loader) *cobra.Command {
 	return command
 }
 
-func loginGoogle(cmd *cobra.Command, cfg Config, user string, services []string) (err error) {
+func loginGoogle(cmd *cobra.Command, cfg Config, user string, services []string) error {
 	if _, err := chats.ParseChat(user); err != nil {
 		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)
 	}
 	log := newLogger(io.Discard, cfg)
-	store, err := openStore(cfg, log)
-	if err != nil {
+	return withStore(cfg, log, func(store *database.Store) error {
+		g, err := openGoogle(cfg, store, log)
+		if err != nil {
+			return err
+		}
+		email, err := g.Login(cmd.Context(), user, services, func(link string) {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Open this address in a browser on this machine:\n\n  %s\n\n", link)
+		})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is connected for %s.\n", email, user)
 		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	g, err := openGoogle(cfg, store, log)
-	if err != nil {
-		return err
-	}
-	email, err := g.Login(cmd.Context(), user, services, func(link string) {
-		_, _ = fmt.Fprintf(cmd.OutOrStdout(), "Open this address in a browser on this machine:\n\n  %s\n\n", link)
 	})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is connected for %s.\n", email, user)
-	return err
 }

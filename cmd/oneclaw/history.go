@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -49,7 +48,7 @@ func printHistory(ctx context.Context, cfg Config, chat string, w io.Writer) err
 }
 
 // readChat gives the present conversation of a chat to read.
-func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) (err error) {
+func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
 	chat, err := chats.ParseChat(name)
 	if err != nil {
 		return err
@@ -57,16 +56,13 @@ func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
-	store, err := openStore(cfg, newLogger(io.Discard, cfg))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	session, err := sessions.Current(ctx, store, chat)
-	if err != nil {
-		return err
-	}
-	return read(sessions.Messages(ctx, store, session.Log()))
+	return withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
+		session, err := sessions.Current(ctx, store, chat)
+		if err != nil {
+			return err
+		}
+		return read(sessions.Messages(ctx, store, session.Log()))
+	})
 }
 
 // historyLine shows a message: when, who, what.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"testing"
 
 	"oneclaw/agent"
@@ -74,11 +75,19 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	}
 }
 
-// TestBudgetSettingsAreChecked names the setting that can not be.
-func TestBudgetSettingsAreChecked(t *testing.T) {
+// TestNumbersAreChecked names the setting that can not be.
+func TestNumbersAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)": func(c *Config) { c.Budget.UserTokens = -1 },
-		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":     func(c *Config) { c.Budget.MonthUSD = -0.5 },
+		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)":             func(c *Config) { c.Budget.UserTokens = -1 },
+		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":                 func(c *Config) { c.Budget.MonthUSD = -0.5 },
+		"budget.chat_usd (ONECLAW_BUDGET_CHAT_USD)":                   func(c *Config) { c.Budget.ChatUSD = math.NaN() },
+		"limits.waiting (ONECLAW_MAX_WAITING)":                        func(c *Config) { c.Limits.Waiting = -1 },
+		"max_parts (ONECLAW_MAX_PARTS)":                               func(c *Config) { c.MaxParts = -1 },
+		"tools.workspace_mib (ONECLAW_TOOLS_WORKSPACE_MIB)":           func(c *Config) { c.Tools.WorkspaceMiB = 0 },
+		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *Config) { c.Tools.DiskReserveMiB = 1 << 50 },
+		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *Config) { c.Tools.BrowserMemoryMiB = 100 },
+		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *Config) { c.ApprovalTimeout = -1 },
+		"store (ONECLAW_STORE): \"postgres\" is none of [\"bolt\"]":   func(c *Config) { c.Store = "postgres" },
 		"prices: x": func(c *Config) { c.Prices = price.Table{"x": {Input: -1}} },
 	} {
 		cfg := defaultConfig()

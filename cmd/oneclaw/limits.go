@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"syscall"
 
 	"oneclaw/bridge"
@@ -16,18 +15,6 @@ type LimitsConfig struct {
 	Waiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
 	// WaitingMember bounds those of one member in all shared chats together.
 	WaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
-}
-
-func (c Config) checkLimits() error {
-	for name, value := range map[string]int{
-		"limits.turns (ONECLAW_MAX_TURNS)":     c.Limits.Turns,
-		"limits.waiting (ONECLAW_MAX_WAITING)": c.Limits.Waiting, "limits.waiting_member (ONECLAW_MAX_WAITING_MEMBER)": c.Limits.WaitingMember,
-	} {
-		if value < 0 {
-			return fmt.Errorf("setting %s: want a number above 0, or 0 for the default", name)
-		}
-	}
-	return nil
 }
 
 const (

@@ -19,7 +19,6 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // agents are the ones that come with the program; the first is used where nobody has
@@ -34,12 +33,8 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 	if err != nil {
 		return nil, nil, err
 	}
-	var routings []string
-	for _, r := range search.Routings() {
-		routings = append(routings, string(r))
-	}
 	return settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Agents: builtinAgents(), Routings: routings, Now: cfg.outside.now, Logger: log,
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Agents: builtinAgents(), Routings: routings(), Now: cfg.outside.now, Logger: log,
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"oneclaw/internal/database"
+	"oneclaw/storage"
 )
 
 func providerCommand(load loader) *cobra.Command {
@@ -20,19 +24,14 @@ func providerCommand(load loader) *cobra.Command {
 			"An empty line says that the provider wants no key.",
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			return storeKey(cmd, cfg, args[0])
+			log := newLogger(io.Discard, cfg)
+			return withStore(cfg, log, func(s *database.Store) error { return storeKey(cmd, cfg, s, log, args[0]) })
 		}),
 	})
 	return command
 }
 
-func storeKey(cmd *cobra.Command, cfg Config, id string) (err error) {
-	log := newLogger(io.Discard, cfg)
-	store, err := openStore(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+func storeKey(cmd *cobra.Command, cfg Config, store storage.KV, log *slog.Logger, id string) error {
 	changing, vault, err := openSettings(cfg, store, log)
 	if err != nil {
 		return err

@@ -103,24 +103,21 @@ func (b *bot) handler() http.Handler {
 }
 
 // serveBot builds the bot, has it served and closes what it built.
-func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(chats.Chat, agent.Event)) (err error) {
-	store, err := openStore(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	b, err := newBot(cfg, store, log, observe)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-	b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
-	b.metrics.Watch(b.bridge, store.Path(), b.now)
-	b.metrics.WatchProcess()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return serve(b)
+func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(chats.Chat, agent.Event)) error {
+	return withStore(cfg, log, func(store *database.Store) (err error) {
+		b, err := newBot(cfg, store, log, observe)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
+		b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
+		b.metrics.Watch(b.bridge, store.Path(), b.now)
+		b.metrics.WatchProcess()
+		if ctx.Err() != nil {
+			return nil
+		}
+		return serve(b)
+	})
 }
 
 func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"oneclaw/internal/budget"
@@ -12,6 +13,15 @@ import (
 // openStore opens the database of the data directory, in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
 	return database.Open(database.Config{Dir: cfg.DataDir, Migrations: cfg.outside.migrations, Logger: log})
+}
+
+// withStore opens it for as long as do takes.
+func withStore(cfg Config, log *slog.Logger, do func(*database.Store) error) error {
+	store, err := openStore(cfg, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
 }
 
 // migrations are all steps: the one at n leads from format n to n+1. They are only ever

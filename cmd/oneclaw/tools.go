@@ -23,18 +23,11 @@ func toolsCommand(load loader) *cobra.Command {
 		Short: "List the tool groups, or the tools of one, with what their schemas cost",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			registry, err := describeTools(cmd.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			group := ""
-			if len(args) > 0 {
-				group = args[0]
-			}
+			show, group := printTools, strings.Join(args, "")
 			if asJSON {
-				return printToolsJSON(cmd.OutOrStdout(), registry, group)
+				show = printToolsJSON
 			}
-			return printTools(cmd.OutOrStdout(), registry, group)
+			return emptyBot(cmd.Context(), cfg, func(b *bot) error { return show(cmd.OutOrStdout(), b.tools.Registry(), group) })
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the tools as they are sent to the model")
@@ -141,15 +134,6 @@ func (p *printer) printf(format string, args ...any) {
 
 // unusedToken stands for a platform where a bot is built and not run.
 const unusedToken = "1:unused"
-
-// describeTools builds the registry of a bot that nobody uses.
-func describeTools(ctx context.Context, cfg Config) (registry *toolgroups.Registry, err error) {
-	err = emptyBot(ctx, cfg, func(b *bot) error {
-		registry = b.tools.Registry()
-		return nil
-	})
-	return registry, err
-}
 
 // emptyBot builds a bot on an empty store, to be looked at and not used: the bot may be
 // running on the real one.
