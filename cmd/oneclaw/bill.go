@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,11 +62,14 @@ func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (convers
 		})
 		return conversations, lines, err
 	}
-	c, err := recordedChat(ctx, cfg, chat)
+	err = readChat(ctx, cfg, chat, func(log iter.Seq2[agent.Message, error]) error {
+		c, err := bill.Recorded(chat, log)
+		conversations = []bill.Conversation{c}
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	conversations = []bill.Conversation{c}
 	if cfg.Telegram.Token == "" {
 		cfg.Telegram.Token = unusedToken
 	}
@@ -106,32 +107,23 @@ func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.C
 	return lines, nil
 }
 
-// recordedChat reads the present conversation of a chat.
-func recordedChat(ctx context.Context, cfg Config, name string) (c bill.Conversation, err error) {
-	err = readChat(ctx, cfg, name, func(log iter.Seq2[agent.Message, error]) error {
-		c, err = bill.Recorded(name, log)
-		return err
-	})
-	return c, err
-}
-
 // conversationsNamed are those that come with the program, or some of them.
 func conversationsNamed(names []string) ([]bill.Conversation, error) {
 	all, err := bill.Conversations()
 	if err != nil || len(names) == 0 {
 		return all, err
 	}
+	byName, known := map[string]bill.Conversation{}, []string{}
+	for _, c := range all {
+		byName[c.Name], known = c, append(known, c.Name)
+	}
 	var chosen []bill.Conversation
 	for _, name := range names {
-		i := slices.IndexFunc(all, func(c bill.Conversation) bool { return c.Name == name })
-		if i < 0 {
-			var known []string
-			for _, c := range all {
-				known = append(known, c.Name)
-			}
+		c, ok := byName[name]
+		if !ok {
 			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
 		}
-		chosen = append(chosen, all[i])
+		chosen = append(chosen, c)
 	}
 	return chosen, nil
 }

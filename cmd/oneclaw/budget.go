@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strconv"
 
@@ -29,13 +28,9 @@ type BudgetConfig struct {
 }
 
 func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {
-	location, err := cfg.location()
-	if err != nil {
-		return nil, fmt.Errorf("time zone: %w", err)
-	}
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
-		Location: zoneOf(s, location), Now: cfg.outside.now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
+		Location: zoneOf(s, cfg.zone()), Now: cfg.outside.now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
 	})
 }
 

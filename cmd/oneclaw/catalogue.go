@@ -58,10 +58,6 @@ type catalogue struct {
 //
 // submit takes the runs of scheduled tasks.
 func newCatalogue(cfg Config, store storage.Store, models *models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
-	location, err := cfg.location()
-	if err != nil {
-		return nil, fmt.Errorf("time zone: %w", err)
-	}
 	private, err := cfg.allowPrivate()
 	if err != nil {
 		return nil, err
@@ -71,7 +67,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: location, Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
+		Location: cfg.zone(), Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {
@@ -82,7 +78,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(models.settings, location), Now: cfg.outside.now, Logger: log,
+		Store: store, Submit: submit, Location: zoneOf(models.settings, cfg.zone()), Now: cfg.outside.now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -90,7 +86,7 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, err
 	}
 	c.groups = append(c.groups, c.schedule.Group())
-	if err := c.addUserTools(cfg, models.vault, private, location); err != nil {
+	if err := c.addUserTools(cfg, models.vault, private); err != nil {
 		return nil, err
 	}
 	if err := c.addGoogle(cfg, store); err != nil {
@@ -135,7 +131,7 @@ func (c *catalogue) addConfig(models *models) error {
 	return nil
 }
 
-func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix, location *time.Location) error {
+func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
@@ -151,7 +147,7 @@ func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []ne
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Resolver: cfg.outside.resolver, Location: location, Now: cfg.outside.now, Logger: c.log,
+		AllowPrivate: private, Resolver: cfg.outside.resolver, Location: cfg.zone(), Now: cfg.outside.now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)

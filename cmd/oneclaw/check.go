@@ -23,6 +23,9 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
+	if c.Store != "bolt" {
+		return errors.New("setting store (ONECLAW_STORE): the only engine so far is bolt; remove the setting")
+	}
 	if _, err := c.allowPrivate(); err != nil {
 		return err
 	}
@@ -49,7 +52,6 @@ func (c Config) checkChoices() error {
 		{"log.level (ONECLAW_LOG_LEVEL)", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
 		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, routings()},
-		{"store (ONECLAW_STORE)", c.Store, []string{"bolt"}},
 	} {
 		if !slices.Contains(s.known, s.value) {
 			return fmt.Errorf("setting %s: %q is none of %q", s.name, s.value, s.known)
@@ -92,23 +94,23 @@ const (
 // checkNumbers refuses bounds below 0 or without any sense, and memory of 0.
 func (c Config) checkNumbers() error {
 	for _, s := range c.settings() {
-		number, least, most := 0.0, 0.0, maxNumber
+		number, least, most, what := 0.0, 0.0, maxNumber, "number"
 		switch {
 		case s.value.CanFloat():
-			number, most = s.value.Float(), maxUSD
+			number, most, what = s.value.Float(), maxUSD, "number of dollars"
 		case s.value.CanInt() && !s.duration():
 			number = float64(s.value.Int())
 		default:
 			continue
 		}
 		if strings.HasSuffix(s.key, "_mib") {
-			least, most = 1, maxMiB
+			least, most, what = 1, maxMiB, "number of MiB"
 		}
 		if s.key == "tools.browser_memory_mib" {
 			least = leastBrowserMiB
 		}
 		if !(number >= least && number <= most) {
-			return fmt.Errorf("setting %s (%s): want a number from %.0f to %.0f", s.key, s.variable, least, most)
+			return fmt.Errorf("setting %s (%s): want a %s of at least %.0f and at most %.0f", s.key, s.variable, what, least, most)
 		}
 	}
 	return nil

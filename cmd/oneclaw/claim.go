@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
+	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
@@ -84,7 +86,10 @@ func newClaim(cmd *cobra.Command, cfg Config) error {
 	if err := cfg.Platforms.check(); err != nil {
 		return err
 	}
-	claim, running, err := askForClaim(cmd.Context(), cfg.DataDir)
+	var claim people.Claim
+	running, err := control.Order(cmd.Context(), cfg.DataDir, "claim", func(body io.Reader) error {
+		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
+	})
 	if !running {
 		claim, err = storeClaim(cmd.Context(), cfg)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -119,10 +120,8 @@ func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 
 // refusal tells a person what the settings refuse; anything else is tried again.
 func refusal(err error) (string, error) {
-	for _, reason := range []settings.Reason{settings.Invalid, settings.NotFound, settings.Protected, settings.Exists, settings.Full} {
-		if settings.Is(err, reason) {
-			return err.Error(), nil
-		}
+	if refused, ok := errors.AsType[*settings.Error](err); ok {
+		return refused.Message, nil
 	}
 	return "", err
 }

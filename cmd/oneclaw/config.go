@@ -343,14 +343,6 @@ func unknownVariable(environment map[string]string) error {
 	return nil
 }
 
-// location is the time zone of schedules and of get_current_time.
-func (c Config) location() (*time.Location, error) {
-	if c.Timezone == "" {
-		return time.Local, nil
-	}
-	return time.LoadLocation(c.Timezone)
-}
-
 // allowPrivate are the address ranges that the operator opens to http tools.
 func (c Config) allowPrivate() ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -48,12 +47,4 @@ func controlHandler(store *database.Store, now func() time.Time, log *slog.Logge
 		_ = json.NewEncoder(w).Encode(all) // who asked sees that it broke off
 	})
 	return mux
-}
-
-// askForClaim has a running bot make a claim; false where none runs.
-func askForClaim(ctx context.Context, dir string) (claim people.Claim, running bool, err error) {
-	running, err = control.Order(ctx, dir, "claim", func(body io.Reader) error {
-		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
-	})
-	return claim, running, err
 }

@@ -22,10 +22,6 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	if err != nil {
 		return nil, err
 	}
-	location, err := cfg.location()
-	if err != nil {
-		return nil, fmt.Errorf("time zone: %w", err)
-	}
 	var account []byte
 	if cfg.Google.ServiceAccount != "" {
 		if account, err = os.ReadFile(cfg.Google.ServiceAccount); err != nil {
@@ -35,7 +31,7 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: location, Now: cfg.outside.now, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.zone(), Now: cfg.outside.now, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)

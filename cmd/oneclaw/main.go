@@ -28,7 +28,10 @@ var version = "devel"
 
 func main() {
 	if serve := childPart(os.Args); serve != nil {
-		os.Exit(runChild(serve))
+		if serve(os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
 	}
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -46,14 +49,6 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 		return pdf.Serve
 	}
 	return nil
-}
-
-// runChild does the work of a child: nothing else of the program may have begun.
-func runChild(serve func(io.Reader, io.Writer) error) int {
-	if err := serve(os.Stdin, os.Stdout); err != nil {
-		return 1
-	}
-	return 0
 }
 
 // outside is what the program takes from neither its settings nor its files. A test runs

@@ -62,13 +62,5 @@ func (p *personas) begun(ctx context.Context, scope toolgroups.Scope) time.Time 
 	return p.now()
 }
 
-// join puts sections of a prompt behind one another.
-func join(sections ...string) string {
-	var filled []string
-	for _, s := range sections {
-		if strings.TrimSpace(s) != "" {
-			filled = append(filled, s)
-		}
-	}
-	return strings.Join(filled, "\n\n")
-}
+// join puts a section behind a prompt.
+func join(prompt, section string) string { return strings.TrimSpace(prompt + "\n\n" + section) }

@@ -34,7 +34,10 @@ const programName = "oneclaw"
 
 func TestMain(m *testing.M) {
 	if serve := childPart(os.Args); serve != nil {
-		os.Exit(runChild(serve))
+		if serve(os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	if name := os.Getenv(serverVariable); name != "" {
 		os.Exit(serveTools(name))

@@ -228,17 +228,10 @@ func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 			continue
 		}
 		d.setBot(botStopped)
-		d.pause(ctx)
-	}
-}
-
-// pause lets the person see that the bot is gone before it is back.
-func (d *Demo) pause(ctx context.Context) {
-	timer := time.NewTimer(1500 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		select { // the person is to see that the bot is gone before it is back
+		case <-time.After(1500 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
 }
 
@@ -281,7 +274,9 @@ func (d *Demo) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case e := <-inTelegram:
-			d.forget(chats.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot != nil && e.Snapshot.FromBot, text(e))
+			if e.Snapshot != nil {
+				d.forget(chats.Chat{Platform: "telegram", ID: fmt.Sprint(e.Chat)}, e.Snapshot.FromBot, e.Snapshot.Text)
+			}
 		case e := <-inSlack:
 			if e.Snapshot != nil {
 				chat := chats.Chat{Platform: "slack", ID: e.Chat, Thread: e.Snapshot.Thread}
@@ -292,13 +287,6 @@ func (d *Demo) follow(ctx context.Context) {
 		d.notify()
 		d.mu.Unlock()
 	}
-}
-
-func text(e telegram.Event) string {
-	if e.Snapshot == nil {
-		return ""
-	}
-	return e.Snapshot.Text
 }
 
 // serve answers until ctx ends.

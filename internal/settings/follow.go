@@ -12,15 +12,12 @@ import (
 // Area is a part of the settings.
 type Area string
 
-// The areas.
+// The areas that are looked at by name; the others are named as their keys are.
 const (
 	// AreaAll is everything: something may have changed unseen.
-	AreaAll       Area = "all"
-	AreaProviders Area = "provider"
-	AreaValues    Area = "value"
-	AreaKeys      Area = "key"
-	AreaSwitches  Area = "off"
-	AreaChats     Area = "chat"
+	AreaAll      Area = "all"
+	AreaValues   Area = "value"
+	AreaSwitches Area = "off"
 )
 
 // Change is something that was changed, here or on another replica.

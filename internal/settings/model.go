@@ -88,7 +88,7 @@ func (s Models) models(ctx context.Context, provider string) ([]Model, error) {
 	models := slices.Clone(kept)
 	if provider == PresetID && s.cfg.Preset.Type != "" {
 		models = slices.DeleteFunc(models, func(m Model) bool { return m.ID == s.cfg.Preset.Model })
-		models = append(models, Model{ID: s.cfg.Preset.Model, ContextTokens: s.cfg.Preset.ContextTokens, Source: SourcePreset})
+		models = append(models, Model{ID: s.cfg.Preset.Model, Source: SourcePreset})
 	}
 	for i := range models {
 		models[i].Provider = provider

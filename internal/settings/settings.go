@@ -95,8 +95,6 @@ type Preset struct {
 	Key string
 	// Model is the name of its model.
 	Model string
-	// ContextTokens is the size of the model's context; 0 means what is known of it.
-	ContextTokens int
 }
 
 // Settings reads and changes everything but secrets. It may be used concurrently and

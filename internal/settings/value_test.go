@@ -158,12 +158,12 @@ func TestFollow(t *testing.T) {
 	must(t, s.Switches.SetGroup(ctx, "pdf", true))
 	must(t, s.Chats.SetModel(ctx, "slack:C1:1.2", settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}))
 	for _, want := range []settings.Change{
-		{Area: settings.AreaProviders, Name: p.ID},
-		{Area: settings.AreaKeys, Name: p.ID},
+		{Area: "provider", Name: p.ID},
+		{Area: "key", Name: p.ID},
 		{Area: settings.AreaValues, Name: "routing"},
 		{Area: settings.AreaSwitches, Name: "group/pdf"},
 		{Area: settings.AreaSwitches, Name: "group/pdf"},
-		{Area: settings.AreaChats, Name: "slack:C1:1.2"},
+		{Area: "chat", Name: "slack:C1:1.2"},
 	} {
 		if got := <-changes; got != want {
 			t.Errorf("change %+v, want %+v", got, want)

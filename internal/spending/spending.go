@@ -44,7 +44,7 @@ func usageText(r budget.Report, scope toolgroups.Scope) string {
 		fmt.Fprintf(&text, ", %s", ever.Money)
 	}
 	text.WriteString(".")
-	if s := savings(ever); s != "" {
+	if s := savings(ever, "Tools took about %s tokens of that; all of them with every call would have been about %s"); s != "" {
 		text.WriteString(" " + s)
 	}
 	return text.String()
@@ -91,21 +91,15 @@ func calls(n int64) string {
 func Savings(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, error) {
 	return func(ctx context.Context, scope toolgroups.Scope) (string, error) {
 		r, err := l.Report(ctx, budget.Payer{User: scope.User, Chat: scope.Chat})
-		if err != nil || r.ChatEver.All == 0 {
-			return "", err
-		}
-		s := r.ChatEver
-		return fmt.Sprintf("So far in this chat: about %s tokens of tools instead of %s, so %s were saved (%d %%).",
-			price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All), nil
+		return savings(r.ChatEver, "So far in this chat: about %s tokens of tools instead of %s"), err
 	}
 }
 
 // savings says what loading tools when they are needed has saved; empty before the first
 // call.
-func savings(s budget.Sum) string {
+func savings(s budget.Sum, told string) string {
 	if s.All == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Tools took about %s tokens of that; all of them with every call would have been about %s, so %s were saved (%d %%).",
-		price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All)
+	return fmt.Sprintf(told+", so %s were saved (%d %%).", price.Count(s.Tools), price.Count(s.All), price.Count(s.Saved()), 100*s.Saved()/s.All)
 }

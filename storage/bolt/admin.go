@@ -61,7 +61,7 @@ func Verify(ctx context.Context, path string) error {
 	return nil
 }
 
-func verify(ctx context.Context, cfg Config) (err error) {
+func verify(ctx context.Context, cfg Config) error {
 	info, err := os.Stat(cfg.Path)
 	switch {
 	case err != nil:
@@ -71,15 +71,7 @@ func verify(ctx context.Context, cfg Config) (err error) {
 	case info.Size() == 0:
 		return damaged("the file is empty")
 	}
-	db, err := openDB(cfg, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, db.Close()) }()
-	return guard(func() error {
-		if err := checkSize(db); err != nil {
-			return err
-		}
+	return inspect(cfg, func(db *bbolt.DB) error {
 		if fresh, err := checkLayout(db); fresh || err != nil {
 			return cmp.Or(err, damaged("there is nothing in the file"))
 		}
@@ -146,17 +138,10 @@ func checkLog(bucket *bbolt.Bucket, done func() error) error {
 	if err != nil {
 		return err
 	}
-	if n := countKeys(labels); n != labelled {
+	n := 0
+	err = labels.ForEach(func(_, _ []byte) error { n++; return nil })
+	if err == nil && n != labelled {
 		return damaged("%d labels in the index, %d in the records", n, labelled)
 	}
-	return nil
-}
-
-func countKeys(bucket *bbolt.Bucket) int {
-	n := 0
-	cursor := bucket.Cursor()
-	for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
-		n++
-	}
-	return n
+	return err
 }

@@ -130,7 +130,11 @@ func openFile(cfg Config) (*bbolt.DB, error) {
 	// A file is inspected before it is opened for writing: one that is refused is
 	// not touched, and one that is cut off is found before bbolt faults over it.
 	if err == nil && info.Size() > 0 {
-		if err := inspect(cfg); err != nil {
+		err := inspect(cfg, func(db *bbolt.DB) error {
+			_, err := checkLayout(db)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +150,8 @@ func openFile(cfg Config) (*bbolt.DB, error) {
 	return db, nil
 }
 
-func inspect(cfg Config) error {
+// inspect opens a file to be read alone, and not before it is whole.
+func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	db, err := openDB(cfg, true)
 	if err != nil {
 		return err
@@ -155,8 +160,7 @@ func inspect(cfg Config) error {
 		if err := checkSize(db); err != nil {
 			return err
 		}
-		_, err := checkLayout(db)
-		return err
+		return read(db)
 	})
 	return cmp.Or(err, db.Close())
 }
@@ -234,7 +238,7 @@ func (s *Store) shutdown() error {
 	s.running.Wait()
 	close(s.writes)
 	s.writer.Wait()
-	s.hub.close()
+	s.hub.end(storage.ErrClosed)
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("bolt: close: %w", err)
 	}

@@ -89,12 +89,8 @@ func (h *hub) publish(events []storage.Event) {
 	}
 }
 
-// lag ends all watchers because something may have changed that they were not told.
-func (h *hub) lag() { h.end(storage.ErrLagged) }
-
-// close ends all watchers.
-func (h *hub) close() { h.end(storage.ErrClosed) }
-
+// end ends all watchers: with ErrLagged where something may have changed that they were not
+// told.
 func (h *hub) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -186,7 +186,7 @@ func (s *Store) commit(group []*write) {
 		s.log.Error("nothing could be written", "file", s.path, "writes", len(group), "err", err)
 		if committing {
 			// The new state may be in the file all the same.
-			s.hub.lag()
+			s.hub.end(storage.ErrLagged)
 		}
 		// A conflict may have been one with a write of this group, so it is as
 		// unknown as the rest.
