@@ -96,12 +96,8 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 			Model: m.ledger.Model(m.metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
-	switch len(candidates) {
-	case 0:
+	if len(candidates) == 0 {
 		return persona, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model can be asked: see the providers and their keys")}
-	case 1:
-		persona.Model = candidates[0].Model
-		return persona, nil
 	}
 	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.log})
 	return persona, err

@@ -109,20 +109,18 @@ func damaged(err error) error {
 // compactWaste compacts a large database of which most is free. Where that fails the
 // database is as it was, and opening it says what is wrong.
 func compactWaste(ctx context.Context, path string, above int64, log *slog.Logger) {
-	if info, err := os.Stat(path); err != nil || info.Size() < above {
-		return
-	}
-	cfg := bolt.Config{Path: path}
-	size, free, err := bolt.Waste(cfg)
-	if err != nil || free <= size/2 {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() < above {
 		return
 	}
 	begun := time.Now()
-	if err := bolt.Compact(ctx, cfg); err != nil {
-		log.Warn("the database has much free space and can not be compacted", "free", free, "size", size, "err", err)
-		return
+	freed, err := bolt.Compact(ctx, bolt.Config{Path: path})
+	switch {
+	case err != nil:
+		log.Warn("the database can not be compacted", "size", info.Size(), "err", err)
+	case freed > 0:
+		log.Info("the database was compacted", "before", info.Size(), "free", freed, "took", time.Since(begun))
 	}
-	log.Info("the database was compacted", "before", size, "free", free, "took", time.Since(begun))
 }
 
 // keepFormat backs a database up that is about to get a new format.

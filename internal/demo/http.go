@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -28,9 +29,9 @@ func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", d.events)
-	mux.HandleFunc("POST /say", d.say)
-	mux.HandleFunc("POST /press", d.press)
-	mux.HandleFunc("POST /routing", d.route)
+	mux.HandleFunc("POST /say", handle(d.say))
+	mux.HandleFunc("POST /press", handle(d.press))
+	mux.HandleFunc("POST /routing", handle(d.route))
 	mux.HandleFunc("GET /google/", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		web := d.controls.Web
@@ -104,107 +105,93 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receive reads what the page sends; false means that it was answered already.
-func receive(w http.ResponseWriter, r *http.Request, into any) bool {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(into); err != nil {
-		http.Error(w, "This can not be read.", http.StatusBadRequest)
-		return false
+// errStopped is what the page hears while there is no bot to change.
+var errStopped = errors.New("the bot is not running")
+
+// handle decodes what the page sends, and answers with what comes of it; nil is no content.
+func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var what asked
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&what); err != nil {
+			http.Error(w, "This can not be read.", http.StatusBadRequest)
+			return
+		}
+		answer, err := do(r.Context(), what)
+		switch {
+		case errors.Is(err, errStopped):
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		case answer == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(answer) // the page may be gone
+		}
 	}
-	return true
+}
+
+// asked is what the page sends: a way of routing, a press of a button under a message of the
+// bot, or what the person writes.
+type asked struct {
+	Routing string `json:"routing"`
+	Pane    string `json:"pane"`
+	Message string `json:"message"`
+	Data    string `json:"data"`
+	Text    string `json:"text"`
+	Thread  string `json:"thread"`
+	PDF     bool   `json:"pdf"`
 }
 
 // route has tools reach the model in another way.
-func (d *Demo) route(w http.ResponseWriter, r *http.Request) {
-	var to struct {
-		Routing string `json:"routing"`
-	}
-	if !receive(w, r, &to) {
-		return
-	}
+func (d *Demo) route(ctx context.Context, to asked) (any, error) {
 	d.mu.Lock()
-	set := d.controls.SetRouting
-	running := d.bot == botRunning
+	set, running := d.controls.SetRouting, d.bot == botRunning
 	d.mu.Unlock()
 	if set == nil || !running {
-		http.Error(w, "The bot is not running.", http.StatusServiceUnavailable)
-		return
+		return nil, errStopped
 	}
-	if err := set(r.Context(), to.Routing); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	if err := set(ctx, to.Routing); err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.routing = to.Routing
 	d.notify()
-	d.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
 }
+
+var errNoPane = errors.New("there is no such pane")
 
 // press presses a button under a message of the bot.
-func (d *Demo) press(w http.ResponseWriter, r *http.Request) {
-	var p struct {
-		Pane    string `json:"pane"`
-		Message string `json:"message"`
-		Data    string `json:"data"`
-	}
-	if !receive(w, r, &p) {
-		return
-	}
-	var err error
+func (d *Demo) press(_ context.Context, p asked) (any, error) {
 	switch p.Pane {
 	case "telegram":
-		var id int64
-		if id, err = strconv.ParseInt(p.Message, 10, 64); err == nil {
+		id, err := strconv.ParseInt(p.Message, 10, 64)
+		if err == nil {
 			_, err = d.telegram.Press(d.chat, id, d.person, p.Data)
 		}
+		return nil, err
 	case "slack":
-		_, err = d.slack.Press(d.channel, p.Message, d.member, p.Data, false)
-	default:
-		err = errors.New("there is no such pane")
+		_, err := d.slack.Press(d.channel, p.Message, d.member, p.Data, false)
+		return nil, err
 	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil, errNoPane
 }
 
-// saying is what the person writes.
-type saying struct {
-	Pane   string `json:"pane"`
-	Text   string `json:"text"`
-	Thread string `json:"thread"`
-	PDF    bool   `json:"pdf"`
+func (d *Demo) say(_ context.Context, s asked) (any, error) {
+	switch {
+	case strings.TrimSpace(s.Text) == "" && !s.PDF:
+		return nil, errors.New("the message is empty")
+	case s.Pane == "telegram":
+		return d.sayTelegram(s)
+	case s.Pane == "slack":
+		return d.saySlack(s)
+	}
+	return nil, errNoPane
 }
 
-func (d *Demo) say(w http.ResponseWriter, r *http.Request) {
-	var s saying
-	if !receive(w, r, &s) {
-		return
-	}
-	if strings.TrimSpace(s.Text) == "" && !s.PDF {
-		http.Error(w, "The message is empty.", http.StatusBadRequest)
-		return
-	}
-	var sent any
-	var err error
-	switch s.Pane {
-	case "telegram":
-		sent, err = d.sayTelegram(s)
-	case "slack":
-		sent, err = d.saySlack(s)
-	default:
-		err = errors.New("there is no such pane")
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(sent) // the page may be gone
-}
-
-func (d *Demo) sayTelegram(s saying) (telegram.Sent, error) {
+func (d *Demo) sayTelegram(s asked) (telegram.Sent, error) {
 	var options *telegram.SayOptions
 	if s.PDF {
 		options = &telegram.SayOptions{Attachment: &telegram.Attachment{
@@ -216,7 +203,7 @@ func (d *Demo) sayTelegram(s saying) (telegram.Sent, error) {
 
 // saySlack mentions the bot where the message begins a thread; inside one no mention
 // is needed.
-func (d *Demo) saySlack(s saying) (slack.Sent, error) {
+func (d *Demo) saySlack(s asked) (slack.Sent, error) {
 	text := s.Text
 	if s.Thread == "" {
 		text = strings.TrimSpace("<@" + d.slack.BotUser() + "> " + text)

@@ -75,15 +75,11 @@ func (r *records) preset() Provider {
 	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
 }
 
-// presetRecord is what can be changed about the preset provider.
-type presetRecord struct {
-	Name   string `json:"name"`
-	Active bool   `json:"active"`
-}
-
+// readPreset is the program's own provider with its name and whether it is active, which
+// are all that is kept of it.
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
-	r, exists, err := get[presetRecord](ctx, s.records, providerPrefix+PresetID)
+	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
 	if err != nil || !exists {
 		return p, err
 	}
@@ -227,7 +223,7 @@ func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, 
 		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and can not be changed here.")
 	}
 	after.BaseURL = before.BaseURL
-	return before, after, s.put(ctx, providerPrefix+PresetID, presetRecord{Name: after.Name, Active: after.Active}, storage.Any)
+	return before, after, s.put(ctx, providerPrefix+PresetID, Provider{Name: after.Name, Active: after.Active}, storage.Any)
 }
 
 // Delete deletes a provider with its key and its models.

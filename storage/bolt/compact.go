@@ -16,55 +16,34 @@ import (
 // compactBytes is about how much one transaction of a compaction writes.
 const compactBytes = 16 << 20
 
-// Waste returns how large a file is that nobody has open, and how much of that is free.
-// It does not look at the content.
-func Waste(cfg Config) (size, free int64, err error) {
-	cfg.counted = true
-	db, err := openDB(cfg, false)
-	if err != nil {
-		return 0, 0, fmt.Errorf("bolt: look at %s: %w", cfg.Path, err)
+// Compact writes a file that nobody has open anew, without the space that it does not use,
+// where that is more than half of it, and returns how much that was. The new file is whole,
+// checked and on disk before it takes the place of the old one in one step: a crash leaves
+// either.
+func Compact(ctx context.Context, cfg Config) (freed int64, err error) {
+	if freed, err = compact(ctx, cfg, func() {}); err != nil {
+		return 0, fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)
 	}
-	err = guard(func() error {
-		// The end of a write transaction counts the free pages.
-		tx, err := db.Begin(true)
-		if err != nil {
-			return err
-		}
-		size = tx.Size()
-		return tx.Rollback()
-	})
-	stats := db.Stats()
-	free = int64(stats.FreePageN) * int64(db.Info().PageSize)
-	if err = errors.Join(err, db.Close()); err != nil {
-		return 0, 0, fmt.Errorf("bolt: look at %s: %w", cfg.Path, err)
-	}
-	return size, free, nil
-}
-
-// Compact writes a file that nobody has open anew, without the space that it does not
-// use. The new file is whole, checked and on disk before it takes the place of the old
-// one in one step: a crash leaves either.
-func Compact(ctx context.Context, cfg Config) error {
-	if err := compact(ctx, cfg, func() {}); err != nil {
-		return fmt.Errorf("bolt: compact %s: %w", cfg.Path, err)
-	}
-	return nil
+	return freed, nil
 }
 
 // compact calls step between its steps.
-func compact(ctx context.Context, cfg Config, step func()) (err error) {
-	src, err := openDB(cfg, false)
+func compact(ctx context.Context, cfg Config, step func()) (freed int64, err error) {
+	counting := cfg
+	counting.counted = true
+	src, err := openDB(counting, false)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }() // nobody else writes until then
-	if err := guard(func() error { return checkSize(src) }); err != nil {
-		return err
+	size, free, err := waste(src)
+	if err != nil || free <= size/2 {
+		return 0, err
 	}
 	next := cfg
 	next.Path = cfg.Path + ".compact"
 	if err := os.Remove(next.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove what an earlier try left: %w", err)
+		return 0, fmt.Errorf("remove what an earlier try left: %w", err)
 	}
 	step()
 	if err = copyTo(next, src, step); err == nil {
@@ -75,17 +54,34 @@ func compact(ctx context.Context, cfg Config, step func()) (err error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(next.Path))
+		return 0, errors.Join(err, os.Remove(next.Path))
 	}
 	step()
 	if err := os.Rename(next.Path, cfg.Path); err != nil {
-		return err
+		return 0, err
 	}
 	step()
 	if cfg.NoSync {
-		return nil
+		return free, nil
 	}
-	return folder.Sync(filepath.Dir(cfg.Path))
+	return free, folder.Sync(filepath.Dir(cfg.Path))
+}
+
+// waste returns how large a file is, and how much of that is free.
+func waste(db *bbolt.DB) (size, free int64, err error) {
+	err = guard(func() error {
+		if err := checkSize(db); err != nil {
+			return err
+		}
+		// The end of a write transaction counts the free pages.
+		tx, err := db.Begin(true)
+		if err != nil {
+			return err
+		}
+		size = tx.Size()
+		return tx.Rollback()
+	})
+	return size, int64(db.Stats().FreePageN) * int64(db.Info().PageSize), err
 }
 
 // copyTo writes what is in src into a new file.

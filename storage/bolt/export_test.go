@@ -8,7 +8,8 @@ import (
 
 // CompactBy is Compact with a function that is called between its steps.
 func CompactBy(path string, step func()) error {
-	return compact(context.Background(), Config{Path: path}, step)
+	_, err := compact(context.Background(), Config{Path: path}, step)
+	return err
 }
 
 // Check is Verify for a store that is open. Writes wait meanwhile, because only in a write
