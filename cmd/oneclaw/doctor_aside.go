@@ -54,7 +54,7 @@ func asides(ctx context.Context, dir string) (all []jobs.Aside, err error) {
 	if running || err != nil {
 		return all, err
 	}
-	err = database.Look(dir, func(store storage.Store) error {
+	err = database.Look(dir, func(store *database.Store) error {
 		all, err = asidesOf(ctx, store)
 		return err
 	})

@@ -112,7 +112,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
-	err := database.Look(d.cfg.DataDir, func(store storage.Store) (err error) {
+	err := database.Look(d.cfg.DataDir, func(store *database.Store) (err error) {
 		owned, err = people.Owned(ctx, store)
 		return err
 	})

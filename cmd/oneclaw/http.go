@@ -55,13 +55,7 @@ const (
 )
 
 // connections is how many connections the port takes at once.
-func connections() int {
-	var descriptors syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &descriptors); err != nil {
-		return maxConnections
-	}
-	return max(1, int(min(maxConnections, descriptors.Cur/4)))
-}
+func connections() int { return max(1, min(maxConnections, descriptors()/4)) }
 
 // servePort answers on the port until ctx ends: so many connections at once, each for a
 // bounded time.

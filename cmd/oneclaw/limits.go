@@ -25,12 +25,17 @@ const (
 	minTurns        = 4
 )
 
-// turns is how many turns may run: as many as the process has descriptors for.
-func (l LimitsConfig) turns() int {
+// descriptors is how many files and connections the process may have open.
+func descriptors() int {
+	const many = 1 << 20
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return cmp.Or(l.Turns, bridge.DefaultMaxTurns)
+		return many
 	}
-	free := int(min(limit.Cur, 1<<20)) - keptDescriptors
-	return cmp.Or(l.Turns, min(max(free/turnDescriptors, minTurns), bridge.DefaultMaxTurns))
+	return int(min(limit.Cur, many))
+}
+
+// turns is how many turns may run: as many as the process has descriptors for.
+func (l LimitsConfig) turns() int {
+	return cmp.Or(l.Turns, min(max((descriptors()-keptDescriptors)/turnDescriptors, minTurns), bridge.DefaultMaxTurns))
 }

@@ -67,11 +67,9 @@ func mayWrite(file, database string, force bool) error {
 		return fmt.Errorf("write the backup: %w", err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file in it", file)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", file)
 	}
-	if own, err := os.Stat(database); err == nil && os.SameFile(own, info) {
-		return fmt.Errorf("%s is the database itself: name another file", file)
+	if err := another(file, info, database); err != nil {
+		return err
 	}
 	if !force {
 		return fmt.Errorf("%s is there already: name another file, or replace it with --force", file)
@@ -80,7 +78,7 @@ func mayWrite(file, database string, force bool) error {
 }
 
 // copyDatabase writes the database as it is now: a running bot is asked for it.
-func copyDatabase(ctx context.Context, dir string, w io.Writer) (err error) {
+func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	asked, err := control.Order(ctx, dir, "backup", func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
@@ -88,19 +86,11 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) (err error) {
 	if asked || err != nil {
 		return err
 	}
-	path := filepath.Join(dir, Name)
-	if err := checkEmptied(path); err != nil {
-		return err
-	}
-	store, err := bolt.Open(bolt.Config{Path: path})
+	err = Look(dir, func(store *Store) error { return store.Backup(ctx, w) })
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, control.Name))
 	}
-	if err != nil {
-		return damaged(err)
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return store.Backup(ctx, w)
+	return damaged(err)
 }
 
 // place gives a whole file its name.
@@ -156,17 +146,22 @@ func Restore(ctx context.Context, dir, file string, known int) (kept string, err
 
 func mayRead(file, database string) error {
 	info, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no file %s", file)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("read the backup: %w", err)
 	}
+	return another(file, info, database)
+}
+
+// another refuses what is no file, or the database itself.
+func another(file string, info fs.FileInfo, database string) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", file)
+		return fmt.Errorf("%s is not a file: name a file", file)
 	}
 	if own, err := os.Stat(database); err == nil && os.SameFile(own, info) {
-		return fmt.Errorf("%s is the database itself: name a backup", file)
+		return fmt.Errorf("%s is the database itself: name another file", file)
 	}
 	return nil
 }

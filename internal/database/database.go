@@ -146,7 +146,7 @@ func Verify(ctx context.Context, dir string) error {
 }
 
 // Look reads the database of a data directory as it is; without one it does nothing.
-func Look(dir string, read func(storage.Store) error) (err error) {
+func Look(dir string, read func(*Store) error) (err error) {
 	path := filepath.Join(dir, Name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -159,5 +159,5 @@ func Look(dir string, read func(storage.Store) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return read(store)
+	return read(&Store{store})
 }
