@@ -103,7 +103,7 @@ func TestAttack02AnOutageLosesNothing(t *testing.T) {
 		{"takes the request and closes", chats.Unknown, false, 6 * time.Hour, 100, 100, 400},
 		{"takes the request and closes for a moment", chats.Unknown, false, 45 * time.Second, 100, 100, 20},
 		{"answers 504 and says that it is well", chats.Unknown, true, 30 * time.Second, 110, 110, 20},
-		{"can not be reached", chats.Later, false, 6 * time.Hour, 0, 100, 400},
+		{"cannot be reached", chats.Later, false, 6 * time.Hour, 0, 100, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -178,6 +178,10 @@ func (b *Bridge) ready(ctx context.Context) error {
 	}
 }
 
+// NoMoreReceived is what the log says when a bridge has stopped receiving and its running
+// turns get the time of the drain.
+const NoMoreReceived = "nothing is received any more; what runs is ended"
+
 // Run continues what an earlier run left open, then receives and answers until ctx
 // ends. It then stops receiving, gives running turns the time of the drain, and
 // returns when everything it started has ended. It is called once.
@@ -214,6 +218,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
+	b.log.Info(NoMoreReceived)
 	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}

@@ -294,7 +294,7 @@ func (c *carrier) mended(j *jobs.Job, err error) bool {
 		return false
 	}
 	if _, err := c.keeper.mend(ctx, d, j.Message.Chat, ""); err != nil {
-		c.log.Error("a damaged record can not be set aside, trying again", "key", d.Name(), "err", err)
+		c.log.Error("a damaged record cannot be set aside, trying again", "key", d.Name(), "err", err)
 		return false
 	}
 	j.Damaged = append(j.Damaged, d.Name())

@@ -64,30 +64,24 @@ func (b *Bridge) bring(c Command) jobs.Command {
 
 // commandTable lists the commands in the order in which platforms show them.
 func (b *Bridge) commandTable() []jobs.Command {
-	own := func(name, description string, run func(context.Context, *Bridge, *jobs.Job, string) (string, error)) jobs.Command {
-		return jobs.Command{
-			CommandInfo: chats.CommandInfo{Name: name, Description: description},
-			Run:         func(ctx context.Context, j *jobs.Job, args string) (string, error) { return run(ctx, b, j, args) },
-		}
+	row := func(name, description string, run func(context.Context, *jobs.Job, string) (string, error)) jobs.Command {
+		return jobs.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
+	explainer := why.Explainer{
+		Store: b.store, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
+	}
+	start := row("start", "Hello", b.commands.help)
+	start.Hidden = true
 	table := []jobs.Command{
-		own("help", "What I can do and which commands there are", help),
-		{CommandInfo: chats.CommandInfo{Name: "clear", Description: "Close this conversation and unload its tools; I can still find it when I search"}, Run: b.stops.clear},
-		{CommandInfo: chats.CommandInfo{Name: "new", Description: "Begin a new conversation; does the same as clear"}, Run: b.stops.clear},
-		{CommandInfo: chats.CommandInfo{Name: stopName, Description: "Stop what I am doing and drop waiting messages"}, Run: b.stops.stop},
-		own("status", "What is going on in this chat", status),
-		{CommandInfo: chats.CommandInfo{Name: "tools", Description: "Tool groups, and which are loaded here"}, Run: b.panel.Command},
-		{CommandInfo: chats.CommandInfo{Name: "why", Description: "What became of the last message here, and why"}, Run: why.Explainer{
-			Store: b.store, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin,
-			Answering: func(chat chats.Chat, key string) bool {
-				l := b.lanes.Of(chat)
-				defer b.lanes.Leave(l)
-				return l.Answers(key)
-			},
-		}.Explain},
-		own("start", "Hello", help),
+		row("help", "What I can do and which commands there are", b.commands.help),
+		row("clear", "Close this conversation and unload its tools; I can still find it when I search", b.stops.clear),
+		row("new", "Begin a new conversation; does the same as clear", b.stops.clear),
+		row(stopName, "Stop what I am doing and drop waiting messages", b.stops.stop),
+		row("status", "What is going on in this chat", b.status),
+		row("tools", "Tool groups, and which are loaded here", b.panel.Command),
+		row("why", "What became of the last message here, and why", explainer.Explain),
+		start,
 	}
-	table[len(table)-1].Hidden = true
 	table = append(table, b.people.Commands()...)
 	for _, c := range b.cfg.Commands {
 		table = append(table, b.bring(c))
@@ -95,23 +89,11 @@ func (b *Bridge) commandTable() []jobs.Command {
 	return table
 }
 
-func help(_ context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
-	var text strings.Builder
-	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
-		"I load the ones I need as we go.\n\n")
-	if !j.Message.Direct {
-		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
-	}
-	for _, c := range b.commands.infos() {
-		fmt.Fprintf(&text, "- /%s – %s\n", c.Name, c.Description)
-	}
-	return text.String(), nil
-}
-
 // isAdmin reports whether a message is of an administrator.
 func (b *Bridge) isAdmin(m chats.Message) bool { return b.role(m) >= toolgroups.RoleAdmin }
 
-func status(ctx context.Context, b *Bridge, j *jobs.Job, _ string) (string, error) {
+// status says what is going on in a chat.
+func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
 		return "", err

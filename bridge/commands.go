@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,4 +70,18 @@ func (c *commands) spelled(platform, text string) string {
 		return text
 	}
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
+}
+
+// help says what the bot can do, and lists the commands.
+func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {
+	var text strings.Builder
+	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
+		"I load the ones I need as we go.\n\n")
+	if !j.Message.Direct {
+		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
+	}
+	for _, info := range c.infos() {
+		fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)
+	}
+	return text.String(), nil
 }

@@ -19,7 +19,7 @@ import (
 	"oneclaw/storage"
 )
 
-const damagedNotice = "Something that I had stored for this chat can not be read any more. I set it aside and go on without it.%s\n\n_Incident %s_"
+const damagedNotice = "Something that I had stored for this chat cannot be read any more. I set it aside and go on without it.%s\n\n_Incident %s_"
 
 // keeper keeps the store in order: it sets damaged records aside and removes old ones.
 type keeper struct {

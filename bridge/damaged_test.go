@@ -15,7 +15,7 @@ import (
 	"oneclaw/storage"
 )
 
-const setAside = "can not be read any more"
+const setAside = "cannot be read any more"
 
 // put writes a value, whatever is there.
 func (r *rig) put(key, value string) {

@@ -19,7 +19,7 @@ import (
 var told = regexp.MustCompile(`^(?:` +
 	`I gave up on this after 15m0s\. What I found out so far is kept: ask again, or for a smaller step\.|` +
 	`Something went wrong inside me, and I could not answer\. Please try again; if it happens again, tell my operator the incident number\.|` +
-	`I can not answer: the language model refuses my key\. My operator has to mend that\.|` +
+	`I cannot answer: the language model refuses my key\. My operator has to mend that\.|` +
 	`The language model is over its limit\. Please try again in (?:[0-9hms]+|a minute or two)\.|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +

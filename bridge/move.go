@@ -109,7 +109,7 @@ func (m *mover) load(ctx context.Context) error {
 			err = jobs.Decode(entry, &to)
 		}
 		if err != nil {
-			m.log.Error("the move of a chat can not be read and is left alone", "key", entry.Key, "err", err)
+			m.log.Error("the move of a chat cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
 		over[from] = to

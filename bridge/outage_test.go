@@ -23,7 +23,7 @@ import (
 type disk struct {
 	storage.Store
 	slow time.Duration
-	gone bool // where it is full it can not be read either
+	gone bool // where it is full it cannot be read either
 
 	mu     sync.Mutex
 	writes int
@@ -285,7 +285,7 @@ func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAttack02AFullDiskIsNoOutage: a send that can not be recorded is not made, and says
+// TestAttack02AFullDiskIsNoOutage: a send that cannot be recorded is not made, and says
 // nothing about the platform.
 func TestAttack02AFullDiskIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestC22PanelWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// Whoever may not load a group has no button for it, and can not press that of another.
+// Whoever may not load a group has no button for it, and cannot press that of another.
 func TestC16PanelLooksWhoPresses(t *testing.T) {
 	r := newRig(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = people.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))

@@ -67,7 +67,7 @@ func (b *Bridge) newestSeq(ctx context.Context, open []*jobs.Job) (int64, error)
 		}
 		var s sessions.Session
 		if err := json.Unmarshal(entry.Value, &s); err != nil {
-			b.log.Error("session can not be read and is left alone", "key", entry.Key, "err", err)
+			b.log.Error("session cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
 		newest = max(newest, s.ClearedAt, s.StoppedAt)

@@ -139,10 +139,10 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	// A message that waits or is being answered may write its question to the log between
 	// the look below and its end.
 	empty := !l.Pending(session.ClearedAt, j.Seq)
-	// A record that can not be read is one more reason to begin anew.
+	// A record that cannot be read is one more reason to begin anew.
 	for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil {
-			s.log.Warn("cleared a conversation that can not be read", "log", session.Log(), "err", err)
+			s.log.Warn("cleared a conversation that cannot be read", "log", session.Log(), "err", err)
 		}
 		empty = false
 	}

@@ -17,7 +17,7 @@ func (c *carrier) suspend(j *jobs.Job) error {
 	j.Suspended = err == nil
 	if err != nil {
 		j.State = jobs.StateOpen
-		c.log.Error("a turn that waits for an approval can not be stored, trying again", "job", j.Key(), "err", err)
+		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
 	}
 	return err
 }

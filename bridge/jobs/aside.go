@@ -23,7 +23,7 @@ const (
 	maxAsideData = storage.MaxValue / 2
 )
 
-// Aside is something that the bridge can not carry to its end: an answer that no platform
+// Aside is something that the bridge cannot carry to its end: an answer that no platform
 // took for a day, a record that does not decode. Nothing works on it any more. The record
 // keeps what it was, oneclaw doctor lists it, and it goes after [AsideAge].
 type Aside struct {

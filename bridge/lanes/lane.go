@@ -156,8 +156,8 @@ func (l *Lane) Deciding() int {
 	return len(l.commands.waiting)
 }
 
-// Answers reports whether the message of a job is being answered.
-func (l *Lane) Answers(key string) bool {
+// answers reports whether the message of a job is being answered.
+func (l *Lane) answers(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.messages.running != nil && l.messages.running.Key() == key

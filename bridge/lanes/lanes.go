@@ -133,6 +133,13 @@ func (s *Lanes) Has(key string) bool {
 	return has
 }
 
+// Answers reports whether the message of a job is being answered in a chat.
+func (s *Lanes) Answers(chat chats.Chat, key string) bool {
+	l := s.Of(chat)
+	defer s.Leave(l)
+	return l.answers(key)
+}
+
 // Done forgets a job that is closed.
 func (s *Lanes) Done(key string) { s.open.Delete(key) }
 

@@ -27,7 +27,7 @@ func bugs() map[string][]string {
 		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide"},
 		"drops threads of messages":              {"C13D16Threads", "C06SideBySide"},
 		"drops threads of answers":               {"C13D16Threads", "B10D06D09LongAnswers"},
-		"loses threads in a restart":             {"C06Restart"},
+		"loses threads in a restart":             {"C06Restart", "TakenOver"},
 		"answers in another chat":                {"C13D16Threads"},
 		"replies to another message":             {"C13D16Threads"},
 		"strips slashes":                         {"Help", "C06Stop", "Clear"},

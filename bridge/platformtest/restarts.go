@@ -13,6 +13,7 @@ import (
 func restartProperties() []property {
 	return []property{
 		{"C06Restart", "What was accepted before the bot is started anew is answered after it, once, in order, in its place; what was answered is not answered again.", goesOn},
+		{"TakenOver", "A bot that still works when another one has taken its jobs over adds nothing: each message is answered once, in order, in its place.", isTakenOver},
 		{"RestartBeforeConfirmation", "A message that was kept but not confirmed when the bot stopped is answered once.", confirmsLate},
 		{"RestartWhileSending", "An answer that was being sent when the bot stopped is sent once more and marked.", resendsMarked},
 		{"InboxFails", "A message that cannot be kept is not confirmed: it comes again until it is kept, and is answered once.", keepsTrying},
@@ -40,6 +41,40 @@ func goesOn(t testing.TB, w *world) {
 	w.stop()
 	close(g.open)
 	w.start()
+	for _, place := range places {
+		w.want(w.settled(place), reply("done"), reply("slow one"), reply("and another"))
+	}
+}
+
+func isTakenOver(t testing.TB, w *world) {
+	g := newGate()
+	w.think = g.think
+	w.cfg.Limits.DrainTimeout = patience
+	w.start()
+	places := w.everywhere()
+	for _, place := range places {
+		w.say(place, "done")
+		w.want(w.settled(place), reply("done"))
+	}
+	for _, place := range places {
+		w.say(place, "slow one")
+		w.say(place, "and another")
+	}
+	for range places {
+		until(t, "the slow ones to reach the model", g.reached)
+	}
+	former, ended := w.stop, make(chan struct{})
+	go func() {
+		defer close(ended)
+		former()
+	}()
+	until(t, "the former bot to receive no more", w.received)
+	w.start()
+	for range places {
+		until(t, "the slow ones to reach the model again", g.reached)
+	}
+	close(g.open)
+	until(t, "the former bot to end", ended)
 	for _, place := range places {
 		w.want(w.settled(place), reply("done"), reply("slow one"), reply("and another"))
 	}

@@ -38,8 +38,10 @@ type world struct {
 	think thought
 
 	opened map[Place]bool
-	stop   func()
-	fences int
+	// received is told each time that a bridge has stopped receiving.
+	received chan struct{}
+	stop     func()
+	fences   int
 }
 
 type thought func(ctx context.Context, said []string) string
@@ -54,12 +56,28 @@ func newWorld(t testing.TB, town Town) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, stop: func() {}}
+	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
 		Store: w.store, Turns: turns.Settings{Agent: w, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
 	}
 	return w
+}
+
+// listener tells when a bridge says that it receives no more.
+type listener struct {
+	slog.Handler
+	received chan<- struct{}
+}
+
+func (l listener) Handle(ctx context.Context, record slog.Record) error {
+	if record.Message == bridge.NoMoreReceived {
+		select {
+		case l.received <- struct{}{}:
+		default:
+		}
+	}
+	return l.Handler.Handle(ctx, record)
 }
 
 // close ends all that the world has started.

@@ -102,7 +102,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 	for range maxCompactions {
 		h, err := t.Cache.Take(ctx, log)
 		if err != nil {
-			t.cfg.Log.Warn("conversation can not be read for its summary", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation cannot be read for its summary", "log", log, "err", err)
 			return
 		}
 		// A copy that may be wrong or is incomplete is read anew.
@@ -111,7 +111,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 			t.Cache.Give(h, nil)
 		}
 		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
-			t.cfg.Log.Warn("conversation can not be summed up", "log", log, "err", err)
+			t.cfg.Log.Warn("conversation cannot be summed up", "log", log, "err", err)
 		}
 		if !more {
 			return

@@ -52,7 +52,7 @@ func sentence(err error, timeout time.Duration) string {
 	}
 	switch failure.Kind {
 	case agent.KindAuth:
-		return "I can not answer: the language model refuses my key. My operator has to mend that."
+		return "I cannot answer: the language model refuses my key. My operator has to mend that."
 	case agent.KindRateLimit:
 		if failure.RetryAfter > 0 {
 			return fmt.Sprintf("The language model is over its limit. Please try again in %s.", failure.RetryAfter.Round(time.Second))

@@ -36,7 +36,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 	for i, a := range j.Message.Files {
 		name := wording.FileName(a.Name, i)
 		if !ok {
-			notes = append(notes, name+": files can not be read here")
+			notes = append(notes, name+": files cannot be read here")
 			continue
 		}
 		saved, err := t.fetchFile(ctx, fetcher, a, scope, name)
@@ -159,7 +159,7 @@ func numbered(name string, n int) string {
 func (t *Runner) made(ctx context.Context, h *sessions.History, ref string) []toolgroups.File {
 	turn, err := h.Turn(ctx, ref)
 	if err != nil {
-		t.cfg.Log.Error("files of a turn can not be found and are not sent", "job", ref, "err", err)
+		t.cfg.Log.Error("files of a turn cannot be found and are not sent", "job", ref, "err", err)
 		return nil
 	}
 	var files []toolgroups.File

@@ -131,7 +131,7 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 	return "", false, t.cfg.Jobs.Save(ctx, j)
 }
 
-// recall searches the memory for a message. A memory that can not be read is no reason
+// recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
 func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
 	if t.cfg.Recall == nil {
@@ -139,7 +139,7 @@ func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope
 	}
 	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
 	if err != nil {
-		t.cfg.Log.Warn("memory can not be searched", "job", j.Key(), "err", err)
+		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
 	return found
 }
@@ -321,7 +321,7 @@ func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
 		return nil
 	}
 	if err != nil {
-		t.cfg.Log.Error("a stopped turn can not be recorded, trying again", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn cannot be recorded, trying again", "job", j.Key(), "err", err)
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func reveal(text string) string {
 	return out.String()
 }
 
-// Fence shows a text in a block of code that it can not get out of.
+// Fence shows a text in a block of code that it cannot get out of.
 func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {

@@ -165,7 +165,7 @@ func TestAttack23WhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	bot = w.run()
 	w.until(bot, "notice", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
 	told := w.answers(ann)[1]
-	wantIn(t, told, "can not be read any more", "Incident ")
+	wantIn(t, told, "cannot be read any more", "Incident ")
 	_, incident, _ := strings.Cut(told, "Incident ")
 	for _, life := range []string{"while it runs", "after it ended"} {
 		all, _ := examined(t, w.env)
