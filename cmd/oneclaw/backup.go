@@ -11,7 +11,7 @@ import (
 
 // beside is what a backup leaves out.
 const beside = "Not in it, so copy them as well: the folders workspaces, skills and tools, " +
-	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts can not be read."
+	"the settings in oneclaw.yaml, and secret.key, without which stored keys and accounts cannot be read."
 
 func backupCommand(load loader) *cobra.Command {
 	var force bool

@@ -39,7 +39,7 @@ var billed = sync.OnceValues(func() (comparison, error) {
 const near = 1.05
 
 // What auto decides costs at most 5 % more than what would have been best. Of two
-// conversations that begin alike it can not know which one it will be: where no routing is
+// conversations that begin alike it cannot know which one it will be: where no routing is
 // near the best in both, it has to be near the best for the two together. That is so with
 // Gemini's cache, which keeps nothing that is shorter than some thousand tokens.
 func TestAutoIsNearTheBest(t *testing.T) {

@@ -258,7 +258,7 @@ func (c *catalogue) extend(cfg toolgroups.RegistryConfig, outside []toolgroups.G
 	return registry, nil
 }
 
-// run follows what changes tools from outside until ctx ends. A change that can not be
+// run follows what changes tools from outside until ctx ends. A change that cannot be
 // read now is tried again; the tools stay as they are meanwhile.
 func (c *catalogue) run(ctx context.Context) error {
 	var work sync.WaitGroup
@@ -270,7 +270,7 @@ func (c *catalogue) run(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		c.log.Error("settings can not be followed, trying again", "err", err)
+		c.log.Error("settings cannot be followed, trying again", "err", err)
 		select {
 		case <-time.After(10 * time.Second):
 		case <-ctx.Done():

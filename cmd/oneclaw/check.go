@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// check refuses values that can not work.
+// check refuses values that cannot work.
 func (c Config) check() error {
 	if err := c.access().Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
@@ -69,7 +69,7 @@ func routings() []string {
 	return names
 }
 
-// checkApprovals refuses rules that can not work.
+// checkApprovals refuses rules that cannot work.
 func (c Config) checkApprovals() error {
 	if err := policy.Check(c.Approvals); err != nil {
 		return fmt.Errorf("setting approvals: %w", err)

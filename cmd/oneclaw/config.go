@@ -194,9 +194,9 @@ func loadConfig(file string, environ []string) (Config, error) {
 			return cfg, fmt.Errorf("settings file %s: %w", file, err)
 		}
 	case named:
-		return cfg, fmt.Errorf("settings file (--config) can not be read: %w", err)
+		return cfg, fmt.Errorf("settings file (--config) cannot be read: %w", err)
 	case !errors.Is(err, fs.ErrNotExist):
-		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) can not be read: %w", err)
+		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) cannot be read: %w", err)
 	}
 	// An empty variable is no setting: compose files and units leave them behind.
 	for name, value := range environment {

@@ -35,7 +35,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		printed, err := yaml.Marshal(cfg)
 		if err != nil {
-			t.Fatalf("accepted settings can not be printed: %v", err)
+			t.Fatalf("accepted settings cannot be printed: %v", err)
 		}
 		again := defaultConfig()
 		if err := decodeConfig(printed, &again); err != nil {

@@ -140,7 +140,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	case refusal != nil && refusal.Status != 0:
 		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v", err)
 	default:
-		return doctor.Fail("the server can not be reached: check OPENAI_BASE_URL: %v", err)
+		return doctor.Fail("the server cannot be reached: check OPENAI_BASE_URL: %v", err)
 	}
 	if !slices.ContainsFunc(models, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
 		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models))
@@ -151,7 +151,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 func (d *patient) checkBrowser(context.Context) *doctor.Finding {
 	path, err := browser.Find(browser.Config{})
 	if err != nil {
-		return doctor.Warn("pages can not be shown in a browser: %v", err)
+		return doctor.Warn("pages cannot be shown in a browser: %v", err)
 	}
 	return doctor.OK("%s", path)
 }
@@ -161,7 +161,7 @@ func (d *patient) checkExec(ctx context.Context) *doctor.Finding {
 		return doctor.Warn("ONECLAW_TOOLS_UNSAFE_EXEC lets administrators run commands without a sandbox, which can read the bot's secrets")
 	}
 	if err := (core.ExecConfig{Network: d.cfg.Tools.ExecNetwork}).Check(ctx); err != nil {
-		return doctor.Warn("commands can not be run: %v; install bubblewrap, and let it make user namespaces", err)
+		return doctor.Warn("commands cannot be run: %v; install bubblewrap, and let it make user namespaces", err)
 	}
 	return doctor.OK("commands run in the sandbox")
 }

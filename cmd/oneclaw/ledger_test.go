@@ -75,7 +75,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	}
 }
 
-// TestNumbersAreChecked names the setting that can not be.
+// TestNumbersAreChecked names the setting that cannot be.
 func TestNumbersAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)":             func(c *Config) { c.Budget.UserTokens = -1 },

@@ -73,7 +73,7 @@ func TestAttack08AMemberFloodsAGroup(t *testing.T) {
 }
 
 // TestAttack10FewDescriptorsMakeFewTurns has more people write at once than the process
-// may open files. All are answered, and none is told that the model can not be reached.
+// may open files. All are answered, and none is told that the model cannot be reached.
 func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
 	const descriptors, chats = 256, 400
 	shell, err := exec.LookPath("sh")

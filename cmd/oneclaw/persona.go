@@ -26,7 +26,7 @@ type personas struct {
 	log    *slog.Logger
 }
 
-// of implements bridge.Config.Persona. A memory that can not be read is no reason not to
+// of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
 // answer.
 func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
 	persona, err := p.models.persona(ctx, scope)

@@ -71,13 +71,13 @@ func (c cachePrices) Of(model string) search.Prices {
 func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
 	mode, err := r.settings.Values.Get(context.Background(), settings.SettingRouting)
 	if err != nil || r.byMode[mode] == nil {
-		r.log.Warn("routing can not be read, using that of the start", "mode", mode, "err", err)
+		r.log.Warn("routing cannot be read, using that of the start", "mode", mode, "err", err)
 		mode = r.start
 	}
 	return r.byMode[mode].Route(facts)
 }
 
-// unavailable names the MCP servers that can not be reached now.
+// unavailable names the MCP servers that cannot be reached now.
 func unavailable(servers *mcp.Client) []search.Unavailable {
 	var down []search.Unavailable
 	for _, s := range servers.Status() {

@@ -33,7 +33,7 @@ func (c Config) secretKey() ([]byte, error) {
 	}
 	key := strings.TrimSpace(string(data))
 	if len(key) < 16 {
-		return nil, fmt.Errorf("secret key in %s is damaged: restore it from a backup; without it stored keys and tokens can not be read", path)
+		return nil, fmt.Errorf("secret key in %s is damaged: restore it from a backup; without it stored keys and tokens cannot be read", path)
 	}
 	return []byte(key), nil
 }

@@ -23,11 +23,11 @@ func (p *process) memory(look func([]byte)) {
 	pid := p.cmd.Process.Pid
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		p.t.Skipf("the mappings of a process can not be read here: %v", err)
+		p.t.Skipf("the mappings of a process cannot be read here: %v", err)
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
-		p.t.Skipf("the memory of a process can not be read here: %v", err)
+		p.t.Skipf("the memory of a process cannot be read here: %v", err)
 	}
 	defer func() { _ = mem.Close() }()
 	const overlap = 4096

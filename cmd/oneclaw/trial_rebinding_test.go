@@ -50,7 +50,7 @@ func newTwoSites(t *testing.T) *twoSites {
 	s.port = port
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.2:"+port)
 	if err != nil {
-		t.Skipf("127.0.0.2 can not be listened on: %v", err)
+		t.Skipf("127.0.0.2 cannot be listened on: %v", err)
 	}
 	inner := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "INNER SECRET")

@@ -117,7 +117,7 @@ func compactWaste(ctx context.Context, path string, above int64, log *slog.Logge
 	freed, err := bolt.Compact(ctx, bolt.Config{Path: path})
 	switch {
 	case err != nil:
-		log.Warn("the database can not be compacted", "size", info.Size(), "err", err)
+		log.Warn("the database cannot be compacted", "size", info.Size(), "err", err)
 	case freed > 0:
 		log.Info("the database was compacted", "before", info.Size(), "free", freed, "took", time.Since(begun))
 	}

@@ -58,7 +58,7 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 		return f, fmt.Errorf("read the format of the database: %w", err)
 	}
 	if err := json.Unmarshal(entry.Value, &f); err != nil || f.Version < 0 {
-		return f, fmt.Errorf("the format of the database can not be read: restore a backup with 'oneclaw restore FILE' (%w)", err)
+		return f, fmt.Errorf("the format of the database cannot be read: restore a backup with 'oneclaw restore FILE' (%w)", err)
 	}
 	return f, nil
 }

@@ -113,7 +113,7 @@ func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerF
 	return func(w http.ResponseWriter, r *http.Request) {
 		var what asked
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&what); err != nil {
-			http.Error(w, "This can not be read.", http.StatusBadRequest)
+			http.Error(w, "This cannot be read.", http.StatusBadRequest)
 			return
 		}
 		answer, err := do(r.Context(), what)

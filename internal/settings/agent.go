@@ -152,7 +152,7 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 		return before, before, err
 	}
 	if before.BuiltIn {
-		return before, before, refuse(Protected, "Agent '%s' is built in and can not be changed. create_agent makes one of your own.", before.Name)
+		return before, before, refuse(Protected, "Agent '%s' is built in and cannot be changed. create_agent makes one of your own.", before.Name)
 	}
 	err = change(ctx, s.records, agentPrefix+id, func(value *Agent, exists bool) error {
 		if !exists {
@@ -176,7 +176,7 @@ func (s Agents) Delete(ctx context.Context, id string) (Agent, error) {
 		return a, err
 	}
 	if a.BuiltIn {
-		return a, refuse(Protected, "Agent '%s' is built in and can not be deleted.", a.Name)
+		return a, refuse(Protected, "Agent '%s' is built in and cannot be deleted.", a.Name)
 	}
 	return a, s.remove(ctx, agentPrefix+id)
 }

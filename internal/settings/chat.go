@@ -24,7 +24,7 @@ type Chats struct {
 
 func chatKey(chat string) (string, error) {
 	if chat == "" || len(chat) > maxKeyLength {
-		return "", refuse(Invalid, "This chat can not be named.")
+		return "", refuse(Invalid, "This chat cannot be named.")
 	}
 	return chatPrefix + chat, nil
 }
@@ -122,7 +122,7 @@ type Route struct {
 type Answer struct {
 	Agent Agent
 	// Routes are the models to ask, in this order: what the chat has chosen, what the
-	// agent prefers, the default, the program's own. Those that can not be used (an
+	// agent prefers, the default, the program's own. Those that cannot be used (an
 	// inactive provider, no key, an unknown model) are left out.
 	Routes []Route
 }

@@ -35,7 +35,7 @@ type Provider struct {
 	Name    string `json:"name"`
 	Type    Type   `json:"type"`
 	BaseURL string `json:"base_url"`
-	// Active providers answer; the models of others can not be used.
+	// Active providers answer; the models of others cannot be used.
 	Active bool `json:"active"`
 	// Preset is true for the provider that the program was started with.
 	Preset bool `json:"-"`
@@ -220,7 +220,7 @@ func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, 
 		return before, before, err
 	}
 	if after.BaseURL != cleanURL(before.BaseURL) {
-		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and can not be changed here.")
+		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and cannot be changed here.")
 	}
 	after.BaseURL = before.BaseURL
 	return before, after, s.put(ctx, providerPrefix+PresetID, Provider{Name: after.Name, Active: after.Active}, storage.Any)
@@ -233,7 +233,7 @@ func (s Providers) Delete(ctx context.Context, id string) (Provider, error) {
 		return p, err
 	}
 	if p.Preset {
-		return p, refuse(Protected, "Provider '%s' is set where the program is started and can not be deleted. It can be switched off with update_provider.", p.Name)
+		return p, refuse(Protected, "Provider '%s' is set where the program is started and cannot be deleted. It can be switched off with update_provider.", p.Name)
 	}
 	// The provider itself goes last, so that a deletion that was cut short can be
 	// repeated.

@@ -57,7 +57,7 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	return string(key), nil
 }
 
-// Reveal gives all keys and variables to [Config.Revealed]. One that can not be read is
+// Reveal gives all keys and variables to [Config.Revealed]. One that cannot be read is
 // logged and left out.
 func (v *Vault) Reveal(ctx context.Context) error {
 	providers, err := v.providers.List(ctx)
@@ -66,7 +66,7 @@ func (v *Vault) Reveal(ctx context.Context) error {
 	}
 	for _, p := range providers {
 		if _, err := v.Key(ctx, p); err != nil && !Is(err, NotFound) {
-			v.log.Warn("key of a provider can not be read", "provider", p.ID, "err", err)
+			v.log.Warn("key of a provider cannot be read", "provider", p.ID, "err", err)
 		}
 	}
 	names, err := v.variables.Names(ctx)
@@ -75,7 +75,7 @@ func (v *Vault) Reveal(ctx context.Context) error {
 	}
 	for _, name := range names {
 		if _, err := v.Variables(ctx, []string{name}); err != nil {
-			v.log.Warn("variable can not be read", "variable", name, "err", err)
+			v.log.Warn("variable cannot be read", "variable", name, "err", err)
 		}
 	}
 	return nil

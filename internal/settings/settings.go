@@ -82,7 +82,7 @@ type Config struct {
 	// Revealed, if not nil, is given each key and variable that is read or stored, so
 	// that it can be masked wherever it turns up.
 	Revealed func(secret string)
-	// Logger is told about records that can not be read. Nil discards it.
+	// Logger is told about records that cannot be read. Nil discards it.
 	Logger *slog.Logger
 }
 

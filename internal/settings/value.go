@@ -139,7 +139,7 @@ func (s Values) exists(ctx context.Context, name, value string) error {
 	case SettingDefaultAgent:
 		var a Agent
 		if a, err = s.agents.Get(ctx, value); err == nil && a.Owner != "" {
-			return refuse(Invalid, "Agent '%s' belongs to one user or chat and can not be everybody's.", a.Name)
+			return refuse(Invalid, "Agent '%s' belongs to one user or chat and cannot be everybody's.", a.Name)
 		}
 	}
 	if refusal := (*Error)(nil); errors.As(err, &refusal) {

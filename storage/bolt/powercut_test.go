@@ -113,7 +113,7 @@ func traced(t *testing.T, acks int) []diskEvent {
 	_ = out.Close() // ends the child
 	_ = cmd.Wait()
 	if n < acks {
-		t.Skipf("strace can not trace here: %s", said.String())
+		t.Skipf("strace cannot trace here: %s", said.String())
 	}
 	return parseTrace(t, trace)
 }

@@ -41,7 +41,7 @@ func (s *Server) restore(old Message) error {
 		from = s.users[old.From]
 	}
 	if c == nil || from == nil || c.byID[old.ID] != nil {
-		return fmt.Errorf("telegram emulator: message %d can not have been in chat %d", old.ID, old.Chat)
+		return fmt.Errorf("telegram emulator: message %d cannot have been in chat %d", old.ID, old.Chat)
 	}
 	m := &message{
 		id: old.ID, thread: old.Thread, from: *from, date: old.Date, silent: old.Silent, deleted: old.Deleted,
