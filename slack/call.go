@@ -17,6 +17,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/pace"
 )
 
 // maxAnswer bounds the body of an answer. The largest honest one, a page of a
@@ -34,12 +35,12 @@ type client struct {
 	own      bool
 	timeout  time.Duration
 	secrets  []string
-	paces    paces
+	paces    *pace.Paces
 	clock    clock
 }
 
 func newClient(bot, app string, base *url.URL, given *http.Client, timeout time.Duration) *client {
-	c := &client{bot: bot, app: app, base: base, own: given == nil, timeout: timeout}
+	c := &client{bot: bot, app: app, base: base, own: given == nil, timeout: timeout, paces: pace.New(maxHold)}
 	hc := http.Client{}
 	if given != nil {
 		hc = *given
@@ -152,10 +153,19 @@ func (c *client) call(ctx context.Context, method string, with func(context.Cont
 	return c.do(ctx, request{method: method}, with)
 }
 
+// ask is call for a method that answers with something.
+func ask[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (answer T, err error) {
+	err = c.call(ctx, method, func(ctx context.Context, api *slack.Client) (err error) {
+		answer, err = with(ctx, api)
+		return err
+	})
+	return answer, err
+}
+
 // do makes a call, once its pace lets it.
 func (c *client) do(ctx context.Context, r request, with func(context.Context, *slack.Client) error) error {
 	fault := &callError{method: r.method}
-	if wait := c.paces.wait(ctx, r.key()); wait > 0 {
+	if wait := c.paces.Wait(ctx, r.key()); wait > 0 {
 		fault.code, fault.status, fault.retryAfter = "ratelimited", http.StatusTooManyRequests, wait
 		return fault
 	}
@@ -179,12 +189,14 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	err := with(ctx, api)
 	fault.begun = begun.Load()
 	if err == nil {
-		c.paces.passed(r.key())
+		c.paces.Passed(r.key())
 		return nil
 	}
 	c.explain(fault, err)
 	if fault.limited() {
-		c.paces.limited(r.key(), fault.retryAfter, gapOf(r.method))
+		// It begins with what Slack promises to take, and finds out what it takes.
+		gap := gapOf(r.method)
+		c.paces.Refused(r.key(), max(fault.retryAfter, gap), gap, gap)
 	}
 	return fault
 }

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,18 +38,14 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	defer cancel()
 	address := a.Ref
 	if id, ok := strings.CutPrefix(a.Ref, lookupRef); ok {
-		var info *slack.File
-		err := p.api.call(ctx, "files.info", func(ctx context.Context, api *slack.Client) (err error) {
-			info, _, _, err = api.GetFileInfoContext(ctx, id, 0, 0)
-			return err
+		info, err := ask(ctx, p.api, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
+			info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
+			return info, err
 		})
 		if err != nil {
 			return err
 		}
-		address = info.URLPrivateDownload
-		if address == "" {
-			address = info.URLPrivate
-		}
+		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
 	}
 	return p.api.download(ctx, address, strings.HasPrefix(a.Type, "text/html"), w)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
 	"oneclaw/bridge/chats"
@@ -81,16 +80,9 @@ func (r *receiver) end(ctx context.Context) {
 func (p *Platform) identify(ctx context.Context) (self, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
-		var who *slack.AuthTestResponse
-		err := p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
-			who, err = api.AuthTestContext(ctx)
-			return err
-		})
+		who, err := p.api.whoAmI(ctx)
 		if wrongToken(err) {
-			return self{}, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
-		}
-		if err == nil && (who.UserID == "" || who.TeamID == "") {
-			err = errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+			return self{}, err
 		}
 		if err == nil {
 			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID}
@@ -101,7 +93,7 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 		}
 		wait := pauses.Next(asked(err))
 		p.health.missed(err)
-		p.log.Warn("slack cannot be reached yet", "err", err, "wait", wait)
+		p.log.Warn("not connected yet", "err", err, "wait", wait)
 		p.api.close()
 		if retry.Wait(ctx, wait) != nil {
 			return self{}, nil

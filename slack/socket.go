@@ -43,11 +43,7 @@ type socket struct {
 
 // open connects one more socket.
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
-	var address string
-	err := r.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) (err error) {
-		_, address, err = api.StartSocketModeContext(ctx)
-		return err
-	})
+	address, err := r.api.socketAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +69,14 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	})
 	conn.SetPongHandler(func(string) error { return r.sign(s) })
 	return s, nil
+}
+
+// socketAddress asks where to connect a socket.
+func (c *client) socketAddress(ctx context.Context) (string, error) {
+	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
+		_, address, err := api.StartSocketModeContext(ctx)
+		return address, err
+	})
 }
 
 // sign takes a sign of life of a socket.

@@ -52,13 +52,12 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 
 // upload gives a file to Slack and returns its id there.
 func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
-	var place *slack.GetUploadURLExternalResponse
-	err := p.api.call(ctx, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (err error) {
-		place, err = api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
+	place, err := ask(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
+		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
 		if err == nil && (place.FileID == "" || place.UploadURL == "") {
 			err = errors.New("the answer names no file")
 		}
-		return err
+		return place, err
 	})
 	if err != nil {
 		return "", err
