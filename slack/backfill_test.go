@@ -156,7 +156,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	want = append(want, "a reply", "what do you say?")
 
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.p.api.http, Marks: kept,
+		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	defer p.api.close()
+	defer p.api.Close()
 	who, err := p.api.whoAmI(ctx)
 	if err != nil {
 		return App{}, err

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 )
 
 const (
@@ -68,7 +69,7 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 		if resp.StatusCode/100 == 3 {
 			next, err := resp.Location()
 			if err := errors.Join(err, resp.Body.Close()); err != nil {
-				return fmt.Errorf("slack: file: redirect: %w", c.clean(err))
+				return fmt.Errorf("slack: file: redirect: %w", c.Clean(err))
 			}
 			address = next.String()
 			continue
@@ -82,12 +83,12 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
 	}
 	req.Header.Set("Authorization", "Bearer "+c.bot)
-	resp, err := c.http.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
 	}
 	return resp, nil
 }
@@ -97,21 +98,13 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if resp.ContentLength > chats.MaxFile {
-		return chats.ErrTooLarge
-	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
 		return errSignIn
 	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, chats.MaxFile))
-	if err != nil {
-		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
-	}
-	var more [1]byte
-	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
+	if err := c.Save(w, resp, chats.MaxFile); errors.Is(err, caller.ErrTooLong) {
 		return chats.ErrTooLarge
-	} else if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
+	} else if err != nil {
+		return fmt.Errorf("slack: file: %w", err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Reque
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
-	defer p.api.close()
+	defer p.api.Close()
 	me, err := p.identify(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 
 // end waits for what is being accepted, and leaves nothing behind.
 func (r *receiver) end(ctx context.Context) {
-	r.lanes.wait()
+	r.lanes.active.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)
@@ -94,7 +94,7 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 		wait := pauses.Next(asked(err))
 		p.health.missed(err)
 		p.log.Warn("not connected yet", "err", err, "wait", wait)
-		p.api.close()
+		p.api.Close()
 		if retry.Wait(ctx, wait) != nil {
 			return self{}, nil
 		}
@@ -142,7 +142,7 @@ func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Reques
 			ack.Payload = ephemeral(reply)
 		}
 		if err := s.write(ack); err != nil {
-			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.clean(err))
+			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.Clean(err))
 		}
 	})
 }

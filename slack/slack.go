@@ -115,7 +115,7 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p := &Platform{
 		channels:    channels,
-		api:         newClient(bot, app, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
+		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		marks:       cfg.Marks,
 		people:      cache.New[string, person](maxCached),
@@ -125,7 +125,6 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
-	p.api.hide(secret)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	return p, nil
 }

@@ -34,15 +34,7 @@ func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {
-	return maxText - utf16Len("\n\n"+chats.RepeatNotice) - utf16Len(topicNotice+"\n\n")
-}
-
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += max(1, utf16.RuneLen(r))
-	}
-	return n
+	return maxText - markdown.Units("\n\n"+chats.RepeatNotice) - markdown.Units(topicNotice+"\n\n")
 }
 
 // prefixLen is the length in bytes of the longest prefix of at most limit units.

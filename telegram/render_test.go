@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/markdown"
 )
 
 func TestD06PartsLeaveRoomForNotices(t *testing.T) {
@@ -17,11 +18,11 @@ func TestD06PartsLeaveRoomForNotices(t *testing.T) {
 	for i, part := range parts {
 		d := delivery{part: part, moved: true}
 		d.part.Repeat = true
-		if n := utf16Len(d.text(part.Plain, plainLine)); n > maxText {
+		if n := markdown.Units(d.text(part.Plain, plainLine)); n > maxText {
 			t.Errorf("part %d has %d units with its notices, limit %d", i, n, maxText)
 		}
 	}
-	if n := utf16Len(chats.RepeatNotice); n > 80 {
+	if n := markdown.Units(chats.RepeatNotice); n > 80 {
 		t.Errorf("the notice has %d units", n)
 	}
 }

@@ -38,7 +38,7 @@ func (t telegram) href(url string) (string, bool) {
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(url)
-	return escaped, units(escaped) <= min(t.limit, maxTelegramHref)
+	return escaped, Units(escaped) <= min(t.limit, maxTelegramHref)
 }
 
 // toUser reports whether a tg address names a user, which mentions them.

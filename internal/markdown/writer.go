@@ -13,7 +13,7 @@ type stream struct {
 // put appends a character that a reader sees, escaped if asked for.
 func (s *stream) put(r rune, escape bool) {
 	text := string(r)
-	s.units += units(text)
+	s.units += Units(text)
 	s.prev, s.last = s.last, r
 	if escape {
 		text = escapes.Replace(text)
@@ -27,7 +27,7 @@ var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // markup appends what a reader does not see.
 func (s *stream) markup(text string) {
 	s.buf = append(s.buf, text...)
-	s.raw += units(text)
+	s.raw += Units(text)
 }
 
 // lastOutput says what the formatted stream ends with.
@@ -195,7 +195,7 @@ func (w *writer) rawSize() int {
 	n := w.text.raw
 	for s := w.span; s != nil; s = s.parent {
 		_, shut := w.rules.markup(s)
-		n += units(shut)
+		n += Units(shut)
 	}
 	return n
 }
@@ -219,7 +219,7 @@ func (w *writer) part(next *span) Part {
 func (w *writer) plainText() string {
 	total := w.plain.raw
 	for _, l := range w.links {
-		total += units(l.text)
+		total += Units(l.text)
 	}
 	if total > w.limit {
 		return string(w.plain.buf)
