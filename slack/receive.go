@@ -60,8 +60,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		return r.link(ctx)
 	}
 	p.health.opened()
-	p.serveEvents(r)
-	defer p.serveEvents(nil)
+	p.receiver.Store(r)
+	defer p.receiver.Store(nil)
 	p.reach.connected(true)
 	<-ctx.Done()
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -72,9 +73,7 @@ type Platform struct {
 	reach       reach
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
-
-	mu       sync.Mutex
-	receiver *receiver // of the Run that is under way
+	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -144,7 +143,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		r.pauses.Reset()
 		return max(0, emptyPause-time.Since(begin))
 	}
-	r.decode.commands = r.announced()
+	r.decode.commands = *r.commands.Load()
 	events, last, known := r.decode.batch(raws)
 	if !known {
 		return r.pauses.Next(0)
@@ -251,11 +250,4 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		}
 	}
 	return nil
-}
-
-// announced returns the commands that are the bot's without its name behind them.
-func (p *Platform) announced() map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.commands)
 }
