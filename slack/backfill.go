@@ -109,12 +109,11 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 	} {
 		params := slack.GetConversationsForUserParameters{Types: []string{kind.list}, ExcludeArchived: true, Limit: maxConversations}
 		for more := true; more && len(list) <= maxConversations; more = params.Cursor != "" {
-			var page []slack.Channel
-			err := r.insist(ctx, "users.conversations", func(ctx context.Context, api *slack.Client) (err error) {
+			page, err := insist(ctx, r.api, "users.conversations", func(ctx context.Context, api *slack.Client) (page []slack.Channel, err error) {
 				page, params.Cursor, err = api.GetConversationsForUserContext(ctx, &params)
-				return err
+				return page, err
 			})
-			if err != nil && !r.unreadable(err, kind.list) {
+			if err := r.unlessUnreadable(err, kind.list); err != nil {
 				return nil, err
 			}
 			for _, c := range page {
@@ -149,19 +148,13 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Limit: missedPage}
 	var all []slack.Message
 	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
-		err := r.insist(ctx, "conversations.history", func(ctx context.Context, api *slack.Client) error {
-			page, err := api.GetConversationHistoryContext(ctx, &params)
-			if err == nil {
-				all, params.Cursor = append(all, page.Messages...), page.ResponseMetaData.NextCursor
-			}
-			return err
+		page, err := insist(ctx, r.api, "conversations.history", func(ctx context.Context, api *slack.Client) (*slack.GetConversationHistoryResponse, error) {
+			return api.GetConversationHistoryContext(ctx, &params)
 		})
 		if err != nil {
-			if r.unreadable(err, c.id) {
-				return nil, n, nil
-			}
-			return nil, n, err
+			return nil, n, r.unlessUnreadable(err, c.id)
 		}
+		all, params.Cursor = append(all, page.Messages...), page.ResponseMetaData.NextCursor
 	}
 	if params.Cursor != "" {
 		r.log.Warn("messages may stay missing: too many in one conversation", "conversation", c.id, "fetched", len(all))
@@ -182,17 +175,10 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 // fillThread gives the inbox the replies of a thread.
 func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPage}
-	for more := true; more && n < maxMissed; {
-		var page []slack.Message
-		err := r.insist(ctx, "conversations.replies", func(ctx context.Context, api *slack.Client) (err error) {
-			page, more, params.Cursor, err = api.GetConversationRepliesContext(ctx, &params)
-			return err
-		})
+	for more := true; more && n < maxMissed; more = params.Cursor != "" {
+		page, err := insist(ctx, r.api, "conversations.replies", replies(&params))
 		if err != nil {
-			if r.unreadable(err, c.id) {
-				return n, nil
-			}
-			return n, err
+			return n, r.unlessUnreadable(err, c.id)
 		}
 		for _, m := range page {
 			if m.Timestamp <= oldest || m.Timestamp == root {
@@ -203,34 +189,33 @@ func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest 
 			}
 			n++
 		}
-		more = more && params.Cursor != ""
 	}
 	return n, nil
 }
 
 // insist makes a call until Slack does not put it off any more.
-func (r *receiver) insist(ctx context.Context, method string, with func(context.Context, *slack.Client) error) error {
+func insist[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (T, error) {
 	for i := 1; ; i++ {
-		err := r.api.call(ctx, method, with)
+		answer, err := ask(ctx, c, method, with)
 		var ce *callError
 		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxInsist || retry.Wait(ctx, max(ce.retryAfter, minBackOff)) != nil {
-			return err
+			return answer, err
 		}
 	}
 }
 
-// unreadable reports whether Slack refuses for good to tell what was said somewhere. The
-// log says so once for each reason.
-func (r *receiver) unreadable(err error, where string) bool {
+// unlessUnreadable returns an error, but none where Slack refuses for good to tell what was
+// said somewhere. The log says so once for each reason.
+func (r *receiver) unlessUnreadable(err error, where string) error {
 	var ce *callError
 	if !errors.As(err, &ce) || ce.code == "" || transient(ce) || wrongToken(err) {
-		return false
+		return err
 	}
 	if _, told := r.told.LoadOrStore(ce.code+" "+ce.needed, true); !told {
 		r.log.Warn("messages that came without a connection stay missing where slack does not let the app read: "+
 			"add the scope under oauth & permissions and install it again", "first", where, "scope", ce.needed, "err", err)
 	}
-	return true
+	return nil
 }
 
 // offer gives the inbox a message as its event would have, in the order of its lane.

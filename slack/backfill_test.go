@@ -156,7 +156,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	want = append(want, "a reply", "what do you say?")
 
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.p.api.http, Marks: kept,
+		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
@@ -247,7 +247,7 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 }
 
 func TestReachIsBounded(t *testing.T) {
-	var r reach
+	r := reach{live: map[chats.Chat]time.Time{}}
 	for i := range maxLive + 50 {
 		r.touch(chatOf("C1", strconv.Itoa(i)))
 	}
@@ -262,7 +262,7 @@ func TestReachIsBounded(t *testing.T) {
 	if state, err := r.encode(); err != nil || state != nil {
 		t.Errorf("nothing has changed: %v %s", err, state)
 	}
-	var again reach
+	again := reach{live: map[chats.Chat]time.Time{}}
 	if err := again.decode(state); err != nil || len(again.threads()["C1"]) != maxLive {
 		t.Errorf("%v, %d threads", err, len(again.threads()["C1"]))
 	}
@@ -273,7 +273,7 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		var r reach
+		r := reach{live: map[chats.Chat]time.Time{}}
 		if r.decode(state) != nil {
 			return
 		}

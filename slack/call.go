@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -17,6 +16,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
+	"oneclaw/internal/pace"
 )
 
 // maxAnswer bounds the body of an answer. The largest honest one, a page of a
@@ -28,58 +29,19 @@ var tokenPattern = regexp.MustCompile(`x(?:ox[a-z]|app)-[\w.%-]+|ticket=[^&\s"]+
 
 // client makes calls of the Web API. It is the only place that knows the tokens.
 type client struct {
+	*caller.Caller
 	bot, app string
 	base     *url.URL
-	http     *http.Client
-	own      bool
 	timeout  time.Duration
 	secrets  []string
-	paces    paces
+	paces    *pace.Paces
 	clock    clock
 }
 
-func newClient(bot, app string, base *url.URL, given *http.Client, timeout time.Duration) *client {
-	c := &client{bot: bot, app: app, base: base, own: given == nil, timeout: timeout}
-	hc := http.Client{}
-	if given != nil {
-		hc = *given
-	} else {
-		hc.Transport = newTransport()
-	}
-	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &hc
-	c.hide(bot)
-	c.hide(app)
+func newClient(bot, app, signing string, base *url.URL, given *http.Client, timeout time.Duration) *client {
+	c := &client{bot: bot, app: app, base: base, timeout: timeout, paces: pace.New(maxHold), secrets: []string{bot, app, signing}}
+	c.Caller = caller.New(given, c.redact)
 	return c
-}
-
-// newTransport notices dead connections by itself, and gives idle ones up before
-// the server does: a send on a connection that the other side has just closed ends
-// with an outcome that nobody knows.
-func newTransport() http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	t = t.Clone()
-	t.IdleConnTimeout = 30 * time.Second
-	t.MaxIdleConnsPerHost = 32
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
-	return t
-}
-
-// hide adds a text that no error may tell.
-func (c *client) hide(secret string) {
-	if secret != "" {
-		c.secrets = append(c.secrets, secret)
-	}
-}
-
-// close gives up idle connections, where they are nobody else's.
-func (c *client) close() {
-	if c.own {
-		c.http.CloseIdleConnections()
-	}
 }
 
 // callError says why a call came to nothing. It holds no secrets.
@@ -129,12 +91,6 @@ func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
 
-// doFunc is a client of one request.
-type doFunc func(*http.Request) (*http.Response, error)
-
-// Do makes the request.
-func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
-
 // request is a call to make.
 type request struct {
 	method string
@@ -152,10 +108,19 @@ func (c *client) call(ctx context.Context, method string, with func(context.Cont
 	return c.do(ctx, request{method: method}, with)
 }
 
+// ask is call for a method that answers with something.
+func ask[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (answer T, err error) {
+	err = c.call(ctx, method, func(ctx context.Context, api *slack.Client) (err error) {
+		answer, err = with(ctx, api)
+		return err
+	})
+	return answer, err
+}
+
 // do makes a call, once its pace lets it.
 func (c *client) do(ctx context.Context, r request, with func(context.Context, *slack.Client) error) error {
 	fault := &callError{method: r.method}
-	if wait := c.paces.wait(ctx, r.key()); wait > 0 {
+	if wait := c.paces.Wait(ctx, r.key()); wait > 0 {
 		fault.code, fault.status, fault.retryAfter = "ratelimited", http.StatusTooManyRequests, wait
 		return fault
 	}
@@ -163,35 +128,32 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 	defer cancel()
 	var begun atomic.Bool
 	api := slack.New(c.bot, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.app),
-		slack.OptionHTTPClient(doFunc(func(req *http.Request) (*http.Response, error) {
+		slack.OptionHTTPClient(caller.Func(func(req *http.Request) (*http.Response, error) {
 			chats.WatchBody(req, &begun)
 			if r.length > 0 {
 				// The library writes the end of its form twice.
-				req.ContentLength, req.Body = r.length, bounded{io.LimitReader(req.Body, r.length), req.Body}
+				req.ContentLength, req.Body = r.length, caller.Bounded(req.Body, r.length)
 			}
-			resp, err := c.http.Do(req)
+			resp, err := c.Do(req)
 			if err == nil {
 				c.clock.hear(resp.Header)
-				resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+				resp.Body = caller.Bounded(resp.Body, maxAnswer)
 			}
 			return resp, err
 		})))
 	err := with(ctx, api)
 	fault.begun = begun.Load()
 	if err == nil {
-		c.paces.passed(r.key())
+		c.paces.Passed(r.key())
 		return nil
 	}
 	c.explain(fault, err)
 	if fault.limited() {
-		c.paces.limited(r.key(), fault.retryAfter, gapOf(r.method))
+		// It begins with what Slack promises to take, and finds out what it takes.
+		gap := gapOf(r.method)
+		c.paces.Refused(r.key(), max(fault.retryAfter, gap), gap, gap)
 	}
 	return fault
-}
-
-type bounded struct {
-	io.Reader
-	io.Closer
 }
 
 // explain takes an error of the library apart.
@@ -207,28 +169,16 @@ func (c *client) explain(fault *callError, err error) {
 	case errors.As(err, &status):
 		fault.status = status.Code
 	default:
-		fault.err = c.clean(err)
+		fault.err = c.Clean(err)
 	}
-}
-
-// clean drops the address from an error of net/http, and all but the words of an
-// error that still tells a secret.
-func (c *client) clean(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err
-	}
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if text := e.Error(); c.redact(text) != text {
-			return errors.New(c.redact(err.Error()))
-		}
-	}
-	return err
 }
 
 // redact takes the tokens out of a text, and what looks like one.
 func (c *client) redact(text string) string {
 	for _, secret := range c.secrets {
-		text = strings.ReplaceAll(text, secret, "<token>")
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "<token>")
+		}
 	}
 	return tokenPattern.ReplaceAllString(text, "<token>")
 }

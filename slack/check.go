@@ -28,32 +28,35 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	defer p.api.close()
-	var who *slack.AuthTestResponse
-	err = p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
-		who, err = api.AuthTestContext(ctx)
-		return err
-	})
-	switch {
-	case wrongToken(err):
-		return App{}, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
-	case err != nil:
-		return App{}, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
-	case who.UserID == "" || who.TeamID == "":
-		return App{}, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+	defer p.api.Close()
+	who, err := p.api.whoAmI(ctx)
+	if err != nil {
+		return App{}, err
 	}
 	app := App{Name: who.User, Team: who.Team, Missing: missingScopes(who.Header.Get("X-Oauth-Scopes"))}
 	if p.signatures.secret != "" {
 		return app, nil
 	}
-	err = p.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) error {
-		_, _, err := api.StartSocketModeContext(ctx)
-		return err
-	})
-	if err != nil {
+	if _, err = p.api.socketAddress(ctx); err != nil {
 		return app, fmt.Errorf("slack: no socket is opened: check SLACK_APP_TOKEN (xapp-…, with the scope connections:write) and Socket Mode of the app: %w", err)
 	}
 	return app, nil
+}
+
+// whoAmI asks Slack who the bot is. The text of an error says what to do.
+func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
+	who, err := ask(ctx, c, "auth.test", func(ctx context.Context, api *slack.Client) (*slack.AuthTestResponse, error) {
+		return api.AuthTestContext(ctx)
+	})
+	switch {
+	case wrongToken(err):
+		return nil, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
+	case who.UserID == "" || who.TeamID == "":
+		return nil, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+	}
+	return who, nil
 }
 
 // missingScopes compares the scopes that an answer names with those of the manifest. No

@@ -110,10 +110,10 @@ func (e *event) isDirect() bool {
 
 // chat is where a message stands: for one in a channel that is in no thread, the
 // thread that its answer begins.
-func (e *event) chat(m *message, agentView bool) chats.Chat {
+func (e *event) chat(m *message) chats.Chat {
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
-	case !e.isDirect() || agentView:
+	case !e.isDirect():
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
 	case m.ThreadTS == m.TS:
 		chat.Thread = "" // it only has replies
@@ -139,7 +139,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	switch {
 	case r.self.wrote(m.User, m.BotID):
 		if m.ThreadTS != "" {
-			r.join(e.chat(m, r.agentView), m.Parent)
+			r.join(e.chat(m), m.Parent)
 		}
 		return nil, nil
 	case !m.fromPerson() || !r.works(e.Channel, e.isDirect()):
@@ -168,7 +168,7 @@ func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, wo
 	w := r.self.read(m.Text, name)
 	direct := e.isDirect()
 	return &chats.Message{
-		Chat:   e.chat(m, r.agentView),
+		Chat:   e.chat(m),
 		ID:     m.TS,
 		Kind:   chats.KindText,
 		User:   r.self.userID(m.User, m.team(), e.shared),

@@ -147,17 +147,6 @@ func TestForeignWorkspaces(t *testing.T) {
 	}
 }
 
-func TestAgentView(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.AgentView = true })
-	root := f.say(f.dm, "begin", nil)
-	f.say(f.dm, "more", &emulator.SayOptions{Thread: root.TS})
-	for _, m := range f.in.wait(t, 2) {
-		if m.Chat != chatOf(f.dm, root.TS) || !m.Direct {
-			t.Errorf("got %+v", m)
-		}
-	}
-}
-
 func TestThreadsAreLookedUp(t *testing.T) {
 	cfg := quick()
 	cfg.AckTimeout = 10e9

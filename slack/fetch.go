@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 )
 
 const (
@@ -37,18 +39,14 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	defer cancel()
 	address := a.Ref
 	if id, ok := strings.CutPrefix(a.Ref, lookupRef); ok {
-		var info *slack.File
-		err := p.api.call(ctx, "files.info", func(ctx context.Context, api *slack.Client) (err error) {
-			info, _, _, err = api.GetFileInfoContext(ctx, id, 0, 0)
-			return err
+		info, err := ask(ctx, p.api, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
+			info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
+			return info, err
 		})
 		if err != nil {
 			return err
 		}
-		address = info.URLPrivateDownload
-		if address == "" {
-			address = info.URLPrivate
-		}
+		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
 	}
 	return p.api.download(ctx, address, strings.HasPrefix(a.Type, "text/html"), w)
 }
@@ -71,7 +69,7 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 		if resp.StatusCode/100 == 3 {
 			next, err := resp.Location()
 			if err := errors.Join(err, resp.Body.Close()); err != nil {
-				return fmt.Errorf("slack: file: redirect: %w", c.clean(err))
+				return fmt.Errorf("slack: file: redirect: %w", c.Clean(err))
 			}
 			address = next.String()
 			continue
@@ -85,12 +83,12 @@ func (c *client) download(ctx context.Context, address string, page bool, w io.W
 func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
 	}
 	req.Header.Set("Authorization", "Bearer "+c.bot)
-	resp, err := c.http.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("slack: file: %w", c.clean(err))
+		return nil, fmt.Errorf("slack: file: %w", c.Clean(err))
 	}
 	return resp, nil
 }
@@ -100,21 +98,13 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if resp.ContentLength > chats.MaxFile {
-		return chats.ErrTooLarge
-	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
 		return errSignIn
 	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, chats.MaxFile))
-	if err != nil {
-		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
-	}
-	var more [1]byte
-	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
+	if err := c.Save(w, resp, chats.MaxFile); errors.Is(err, caller.ErrTooLong) {
 		return chats.ErrTooLarge
-	} else if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("slack: file: after %d bytes: %w", n, c.clean(err))
+	} else if err != nil {
+		return fmt.Errorf("slack: file: %w", err)
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/slack-go/slack"
 )
 
 // health is what the connection has come to. The zero value is not running.
@@ -20,49 +18,45 @@ type health struct {
 	inbox   error     // the last Accept's
 }
 
-func (h *health) start() {
+// change changes what is known.
+func (h *health) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.running, h.open, h.since, h.link, h.inbox = true, 0, time.Now(), nil, nil
+	f()
 }
 
-func (h *health) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.running = false
+func (h *health) start() {
+	h.change(func() { h.running, h.open, h.since, h.link, h.inbox = true, 0, time.Now(), nil, nil })
 }
+
+func (h *health) stop() { h.change(func() { h.running = false }) }
 
 // opened counts a connection and reports whether it is the only one.
 func (h *health) opened() (alone bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open++
-	h.link = nil
-	return h.open == 1
+	h.change(func() {
+		h.open++
+		h.link, alone = nil, h.open == 1
+	})
+	return alone
 }
 
 func (h *health) closed(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open = max(0, h.open-1)
-	if h.open == 0 {
-		h.link, h.since = err, time.Now()
-	}
+	h.change(func() {
+		if h.open = max(0, h.open-1); h.open == 0 {
+			h.link, h.since = err, time.Now()
+		}
+	})
 }
 
 func (h *health) missed(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.open == 0 {
-		h.link = err
-	}
+	h.change(func() {
+		if h.open == 0 {
+			h.link = err
+		}
+	})
 }
 
-func (h *health) accepted(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inbox = err
-}
+func (h *health) accepted(err error) { h.change(func() { h.inbox = err }) }
 
 // Health returns nil while events come and are kept, or what is wrong in words for
 // the operator.
@@ -85,8 +79,6 @@ func (p *Platform) Health() error {
 
 // Ping implements [bridge.Pinger] with auth.test.
 func (p *Platform) Ping(ctx context.Context) error {
-	return p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) error {
-		_, err := api.AuthTestContext(ctx)
-		return err
-	})
+	_, err := p.api.whoAmI(ctx)
+	return err
 }

@@ -61,6 +61,3 @@ func (l *lanes) next(lane string) func() {
 	l.queues[lane] = queue[1:]
 	return queue[0]
 }
-
-// wait returns when all work has ended.
-func (l *lanes) wait() { l.active.Wait() }

@@ -103,6 +103,7 @@ type fixture struct {
 	p       *Platform
 	in      *inbox
 	log     *syncBuffer
+	client  *http.Client
 	url     string
 	user    string
 	dm      string
@@ -131,6 +132,7 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	f.dm = f.make(emulator.ChannelSpec{ID: "D1", Kind: emulator.DM, Members: []string{f.user}})
 	f.channel = f.make(emulator.ChannelSpec{ID: "C1", Name: "general", Members: []string{f.user}})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+	f.client = client
 	config := Config{
 		BotToken: s.BotToken(), AppToken: s.AppToken(), APIURL: address, HTTPClient: client, PingTimeout: 10 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -177,7 +179,7 @@ func (f *fixture) run() {
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget() {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = reach{wake: make(chan struct{}, 1)}
+	f.p.reach = reach{live: map[chats.Chat]time.Time{}, wake: make(chan struct{}, 1)}
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {

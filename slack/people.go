@@ -31,10 +31,8 @@ type person struct {
 
 // person looks a user up.
 func (p *Platform) person(ctx context.Context, id string) (person, error) {
-	var u *slack.User
-	err := p.api.call(ctx, "users.info", func(ctx context.Context, api *slack.Client) (err error) {
-		u, err = api.GetUserInfoContext(ctx, id)
-		return err
+	u, err := ask(ctx, p.api, "users.info", func(ctx context.Context, api *slack.Client) (*slack.User, error) {
+		return api.GetUserInfoContext(ctx, id)
 	})
 	if err == nil && u.ID != id {
 		err = errors.New("slack: users.info: the answer is about somebody else")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,7 @@ const (
 	maxIdle = 7 * 24 * time.Hour
 )
 
-// reach is how far what happened at Slack is known to have arrived, in Slack's time. The
-// zero value knows nothing.
+// reach is how far what happened at Slack is known to have arrived, in Slack's time.
 type reach struct {
 	mu      sync.Mutex
 	alive   time.Time // the last sign of life of a connection
@@ -90,18 +90,10 @@ func (r *reach) touch(chat chats.Chat) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live == nil {
-		r.live = map[chats.Chat]time.Time{}
-	}
 	r.live[chat], r.changed = r.clock.now(), true
 	for len(r.live) > maxLive {
-		oldest, when := chat, r.clock.now()
-		for c, at := range r.live {
-			if at.Before(when) {
-				oldest, when = c, at
-			}
-		}
-		delete(r.live, oldest)
+		byAge := func(a, b chats.Chat) int { return r.live[a].Compare(r.live[b]) }
+		delete(r.live, slices.MinFunc(slices.Collect(maps.Keys(r.live)), byAge))
 	}
 }
 
@@ -162,9 +154,6 @@ func (r *reach) decode(state []byte) error {
 	r.alive = s.Seen
 	if now := r.clock.now(); r.alive.After(now) {
 		r.alive = now // the clock went back
-	}
-	if r.live == nil {
-		r.live = map[chats.Chat]time.Time{}
 	}
 	for name, at := range s.Threads {
 		if chat, err := chats.ParseChat(name); err == nil && chat.Platform == Name && chat.Thread != "" && len(r.live) < maxLive {

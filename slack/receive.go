@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
 	"oneclaw/bridge/chats"
@@ -43,7 +42,7 @@ func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Reque
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
-	defer p.api.close()
+	defer p.api.Close()
 	me, err := p.identify(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -61,8 +60,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		return r.link(ctx)
 	}
 	p.health.opened()
-	p.serveEvents(r)
-	defer p.serveEvents(nil)
+	p.receiver.Store(r)
+	defer p.receiver.Store(nil)
 	p.reach.connected(true)
 	<-ctx.Done()
 	return nil
@@ -70,7 +69,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 
 // end waits for what is being accepted, and leaves nothing behind.
 func (r *receiver) end(ctx context.Context) {
-	r.lanes.wait()
+	r.lanes.active.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
 	r.saveMarks(ctx)
@@ -81,16 +80,9 @@ func (r *receiver) end(ctx context.Context) {
 func (p *Platform) identify(ctx context.Context) (self, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
-		var who *slack.AuthTestResponse
-		err := p.api.call(ctx, "auth.test", func(ctx context.Context, api *slack.Client) (err error) {
-			who, err = api.AuthTestContext(ctx)
-			return err
-		})
+		who, err := p.api.whoAmI(ctx)
 		if wrongToken(err) {
-			return self{}, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
-		}
-		if err == nil && (who.UserID == "" || who.TeamID == "") {
-			err = errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+			return self{}, err
 		}
 		if err == nil {
 			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID}
@@ -101,8 +93,8 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 		}
 		wait := pauses.Next(asked(err))
 		p.health.missed(err)
-		p.log.Warn("slack cannot be reached yet", "err", err, "wait", wait)
-		p.api.close()
+		p.log.Warn("not connected yet", "err", err, "wait", wait)
+		p.api.Close()
 		if retry.Wait(ctx, wait) != nil {
 			return self{}, nil
 		}
@@ -150,7 +142,7 @@ func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Reques
 			ack.Payload = ephemeral(reply)
 		}
 		if err := s.write(ack); err != nil {
-			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.clean(err))
+			r.log.Warn("not acknowledged: slack will send it again", "envelope", req.EnvelopeID, "err", r.api.Clean(err))
 		}
 	})
 }

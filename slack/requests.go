@@ -18,13 +18,6 @@ import (
 // maxRequest bounds the body of a request from Slack.
 const maxRequest = 1 << 20
 
-// serveEvents says which Run the requests are for; nil for none.
-func (p *Platform) serveEvents(r *receiver) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.receiver = r
-}
-
 // Events serves what Slack posts to the request URLs of the app: events, slash
 // commands and interactions. It takes nothing that is not signed with the signing
 // secret, and answers 200 only once a message is accepted. While no Run is under
@@ -51,9 +44,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		writeJSON(w, map[string]string{"challenge": o.Challenge})
 		return
 	}
-	p.mu.Lock()
-	r := p.receiver
-	p.mu.Unlock()
+	r := p.receiver.Load()
 	if r == nil {
 		http.Error(w, "not running", http.StatusServiceUnavailable)
 		return

@@ -30,8 +30,8 @@ const postMessage = "chat.postMessage"
 // command instead. It retries nothing else: when to try again is for the caller to
 // say.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
-	if to.Chat.Platform != Name || to.Chat.ID == "" {
-		return "", &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+	if err := checkAddress(to); err != nil {
+		return "", err
 	}
 	plain, begun := part.Text == "", time.Now()
 	for {
@@ -53,6 +53,14 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		}
 		return "", p.sendError(to, err)
 	}
+}
+
+// checkAddress refuses what is not Slack's.
+func checkAddress(to chats.Address) error {
+	if to.Chat.Platform == Name && to.Chat.ID != "" {
+		return nil
+	}
+	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
 // post posts a part once.
@@ -185,9 +193,9 @@ func (p *Platform) respond(ctx context.Context, address, id string, part chats.P
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is no address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := p.api.http.Do(req)
+	resp, err := p.api.Do(req)
 	if err != nil {
-		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.clean(err))}
+		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.Clean(err))}
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {

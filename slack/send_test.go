@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/pace"
 )
 
 func TestC13D16AnswersStandInTheThread(t *testing.T) {
@@ -66,7 +67,7 @@ func TestAttack21D17Outcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.fault.Method, tt.fault.Times = "chat.postMessage", 1
 			f.inject(tt.fault)
-			f.p.api.paces.limits = nil
+			f.p.api.paces = pace.New(maxHold)
 			before := len(f.Messages(f.dm))
 			_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 			var failure *chats.SendError
@@ -339,7 +340,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	if len(f.p.api.paces.limits) != 0 {
+	if f.p.api.paces.Busy(request{method: postMessage, place: f.dm}.key()) {
 		t.Error("sends are held back")
 	}
 }

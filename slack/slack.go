@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -35,9 +36,6 @@ type Config struct {
 	SigningSecret string
 	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
 	APIURL string
-	// AgentView says that the app has Slack's agent view: each top-level direct
-	// message begins a thread. Otherwise a direct chat is one conversation.
-	AgentView bool
 	// Channels are the ids of the channels that the bot works in; direct chats stay. Empty
 	// means every channel it is in.
 	Channels []string
@@ -64,7 +62,6 @@ const maxCached = 4096
 type Platform struct {
 	api         *client
 	log         *slog.Logger
-	agentView   bool
 	pingTimeout time.Duration
 	health      health
 	statuses    statuses
@@ -76,9 +73,7 @@ type Platform struct {
 	reach       reach
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
-
-	mu       sync.Mutex
-	receiver *receiver // of the Run that is under way
+	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
 }
 
 var (
@@ -119,17 +114,16 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p := &Platform{
 		channels:    channels,
-		api:         newClient(bot, app, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
+		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		agentView:   cfg.AgentView,
 		marks:       cfg.Marks,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
-	p.api.hide(secret)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	return p, nil
 }

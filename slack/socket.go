@@ -43,11 +43,7 @@ type socket struct {
 
 // open connects one more socket.
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
-	var address string
-	err := r.api.call(ctx, "apps.connections.open", func(ctx context.Context, api *slack.Client) (err error) {
-		_, address, err = api.StartSocketModeContext(ctx)
-		return err
-	})
+	address, err := r.api.socketAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +55,7 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 		_ = resp.Body.Close() // gorilla has read what there is
 	}
 	if err != nil {
-		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.clean(err))
+		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.Clean(err))
 	}
 	s := &socket{
 		conn: conn, silent: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
@@ -73,6 +69,14 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	})
 	conn.SetPongHandler(func(string) error { return r.sign(s) })
 	return s, nil
+}
+
+// socketAddress asks where to connect a socket.
+func (c *client) socketAddress(ctx context.Context) (string, error) {
+	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
+		_, address, err := api.StartSocketModeContext(ctx)
+		return address, err
+	})
 }
 
 // sign takes a sign of life of a socket.
@@ -201,7 +205,7 @@ func (r *receiver) greet(s *socket) {
 func (r *receiver) silence(s *socket, err error) error {
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
-		return r.api.clean(err)
+		return r.api.Clean(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +246,7 @@ func (r *receiver) link(ctx context.Context) error {
 			wait := pauses.Next(asked(err))
 			r.health.missed(err)
 			r.log.Warn("slack cannot be reached", "err", err, "wait", wait)
-			r.api.close()
+			r.api.Close()
 			_ = retry.Wait(ctx, wait) // the loop looks at ctx
 			continue
 		}

@@ -82,12 +82,7 @@ func (p *Platform) search(ctx context.Context, me self, chat chats.Chat) (thread
 	var found thread
 	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
 	for range threadPages {
-		var page []slack.Message
-		var more bool
-		err := p.api.call(ctx, "conversations.replies", func(ctx context.Context, api *slack.Client) (err error) {
-			page, more, params.Cursor, err = api.GetConversationRepliesContext(ctx, &params)
-			return err
-		})
+		page, err := ask(ctx, p.api, "conversations.replies", replies(&params))
 		if err != nil {
 			return found, err
 		}
@@ -98,11 +93,22 @@ func (p *Platform) search(ctx context.Context, me self, chat chats.Chat) (thread
 			}
 			found.joined = found.joined || me.wrote(m.User, m.BotID)
 		}
-		if found.joined || !more || params.Cursor == "" {
+		if found.joined || params.Cursor == "" {
 			break
 		}
 	}
 	return found, nil
+}
+
+// replies reads a page of a thread. Behind the last the cursor is empty.
+func replies(params *slack.GetConversationRepliesParameters) func(context.Context, *slack.Client) ([]slack.Message, error) {
+	return func(ctx context.Context, api *slack.Client) ([]slack.Message, error) {
+		page, more, cursor, err := api.GetConversationRepliesContext(ctx, params)
+		if params.Cursor = cursor; !more {
+			params.Cursor = ""
+		}
+		return page, err
+	}
 }
 
 // wrote reports whether a message is the bot's own.

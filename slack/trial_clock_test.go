@@ -24,7 +24,7 @@ func TestTrialClockOfAnotherTimeThanSlacksMissesNothing(t *testing.T) {
 			hear := f.lose()
 			f.say(f.dm, "while it was down", nil)
 			p, err := New(Config{
-				BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.p.api.http, Marks: kept,
+				BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
 				Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 			})
 			if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // statuses are those that may be shown. While one is shown, people cannot write in
-// the thread, so that none may be left behind. The zero value shows none.
+// the thread, so that none may be left behind.
 type statuses struct {
 	mu    sync.Mutex
 	off   bool // the app may not show any
@@ -52,9 +52,6 @@ func (s *statuses) begin(chat chats.Chat) bool {
 	}
 	if st == nil {
 		st = &shown{}
-		if s.shown == nil {
-			s.shown = map[chats.Chat]*shown{}
-		}
 		s.shown[chat] = st
 	}
 	st.at, st.left = time.Now(), false
@@ -103,9 +100,6 @@ func (s *statuses) remember(chat chats.Chat) {
 	if s.shown[chat] != nil || s.off || len(s.shown) >= maxStatuses {
 		return
 	}
-	if s.shown == nil {
-		s.shown = map[chats.Chat]*shown{}
-	}
 	s.shown[chat] = &shown{ended: time.Now(), left: true}
 }
 
@@ -141,7 +135,7 @@ func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error 
 		}
 		return p.setStatus(ctx, to.Chat, "")
 	}
-	if p.api.paces.busy(request{method: postMessage, place: to.Chat.ID}.key()) || p.api.paces.busy(request{method: setStatus}.key()) {
+	if p.api.paces.Busy(request{method: postMessage, place: to.Chat.ID}.key(), request{method: setStatus}.key()) {
 		return nil // what is to be read goes first
 	}
 	if !p.statuses.begin(to.Chat) {

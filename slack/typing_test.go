@@ -76,7 +76,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.p.api.http, Marks: kept,
+		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -30,8 +29,8 @@ func (p *Platform) MaxFile() int64 { return maxUpload }
 // SendFile uploads a file and then shares it in the chat. People see nothing of it
 // before it is shared. Slack tells the id of the file, not that of the message.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
-	if to.Chat.Platform != Name || to.Chat.ID == "" {
-		return "", &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
+	if err := checkAddress(to); err != nil {
+		return "", err
 	}
 	begun := time.Now()
 	id, err := p.upload(ctx, f)
@@ -52,13 +51,12 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 
 // upload gives a file to Slack and returns its id there.
 func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
-	var place *slack.GetUploadURLExternalResponse
-	err := p.api.call(ctx, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (err error) {
-		place, err = api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
+	place, err := ask(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
+		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
 		if err == nil && (place.FileID == "" || place.UploadURL == "") {
 			err = errors.New("the answer names no file")
 		}
-		return err
+		return place, err
 	})
 	if err != nil {
 		return "", err

@@ -45,9 +45,7 @@ func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) e
 	if len(list) > maxCommands {
 		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(list), maxCommands)
 	}
-	p.mu.Lock()
-	p.commands = names
-	p.mu.Unlock()
+	p.commands.Store(&names)
 	var shown []botCommand
 	if err := p.api.call(ctx, "getMyCommands", nil, &shown); err != nil {
 		return err

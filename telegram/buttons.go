@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/markdown"
 )
 
 // Limits of inline keyboards and of answers to presses
@@ -70,44 +71,35 @@ func keyboard(rows [][]chats.Button) string {
 // edit that changes nothing: for the caller it has worked. Where Telegram refuses the
 // HTML, the message gets the plain text.
 func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	err := checkAddress(to)
-	if n, bad := strconv.ParseInt(id, 10, 64); err == nil && (bad != nil || n <= 0) {
-		err = fmt.Errorf("telegram: edit: %q is no id of a message", id)
+	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 {
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: edit: %q is no id of a message", id)}
 	}
-	if err != nil {
-		return &chats.SendError{Outcome: chats.Refused, Err: err}
-	}
-	if err := p.admit(ctx, to.Chat); err != nil {
+	if err := p.ready(ctx, to); err != nil {
 		return err
 	}
-	d := delivery{to: to, part: part, plain: part.Text == ""}
-	for {
+	d := &delivery{to: to, part: part, plain: part.Text == ""}
+	err := p.bring(d, func() error {
 		params := tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
 		d.body(params)
-		err := p.api.call(ctx, "editMessageText", params, nil)
-		switch {
-		case err == nil, refused(err, "message is not modified"):
-			return nil
-		case !d.plain && refused(err, "can't parse entities"):
-			p.log.Warn("markup refused: editing to plain text", "chat", to.Chat.String(), "err", err)
-			d.plain = true
-		default:
-			return p.sendError(to, err)
-		}
+		return p.api.call(ctx, "editMessageText", params, nil)
+	})
+	if err == nil || refused(err, "message is not modified") {
+		return nil
 	}
+	return p.sendError(to, err)
 }
 
 // AnswerPress ends the press on the screen of whoever pressed, and shows them a text.
 // Telegram forgets presses within minutes: then there is nothing left to end.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
-	if utf16Len(text) > maxToast {
+	if markdown.Units(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
 	}
 	params := tgbotapi.Params{"callback_query_id": press.ID}
 	if text != "" {
 		params["text"] = text
 	}
-	if utf16Len(text) > shortToast {
+	if markdown.Units(text) > shortToast {
 		params["show_alert"] = "true"
 	}
 	err := p.api.call(ctx, "answerCallbackQuery", params, nil)

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,6 +14,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 )
 
 // maxAnswer bounds the body of an answer. The largest honest one, a hundred
@@ -27,11 +26,10 @@ const minSecret = 10
 
 // client makes calls of the Bot API. It is the only place that knows the token.
 type client struct {
+	*caller.Caller
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	files    string
-	http     atomic.Pointer[http.Client]
-	own      bool
 	timeout  time.Duration
 }
 
@@ -40,51 +38,10 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 		token:    token,
 		endpoint: strings.ReplaceAll(base, "%", "%%") + "/bot%s/%s",
 		files:    base + "/file/bot" + token + "/",
-		own:      given == nil,
 		timeout:  timeout,
 	}
-	hc := http.Client{}
-	if given != nil {
-		hc = *given
-	} else {
-		hc.Transport = newTransport()
-	}
-	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http.Store(&hc)
+	c.Caller = caller.New(given, c.redact)
 	return c
-}
-
-// newTransport notices dead connections by itself, and gives idle ones up before
-// the server does: a send on a connection that the other side has just closed ends
-// with an outcome that nobody knows.
-func newTransport() http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	t = t.Clone()
-	t.IdleConnTimeout = 30 * time.Second
-	t.MaxIdleConnsPerHost = 32
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
-	return t
-}
-
-// close gives up idle connections, where they are nobody else's.
-func (c *client) close() {
-	if c.own {
-		c.http.Load().CloseIdleConnections()
-	}
-}
-
-// renew lets the calls from now on use new connections, where they are nobody else's.
-// Calls under way keep theirs, which are closed behind them.
-func (c *client) renew() {
-	if !c.own {
-		return
-	}
-	hc := *c.http.Load()
-	hc.Transport = newTransport()
-	c.http.Swap(&hc).CloseIdleConnections()
 }
 
 // callError says why a call came to nothing. It holds no secrets.
@@ -123,12 +80,6 @@ func refused(err error, words string) bool {
 	return errors.As(err, &ce) && ce.answered && ce.code == http.StatusBadRequest && strings.Contains(strings.ToLower(ce.text), words)
 }
 
-// doFunc is a client of one request.
-type doFunc func(*http.Request) (*http.Response, error)
-
-// Do makes the request.
-func (f doFunc) Do(req *http.Request) (*http.Response, error) { return f(req) }
-
 // call calls a method with the usual timeout and decodes the result.
 func (c *client) call(ctx context.Context, method string, params tgbotapi.Params, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -148,16 +99,16 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	var status int
 	var header http.Header
 	var begun atomic.Bool
-	bot := &tgbotapi.BotAPI{Token: c.token, Client: doFunc(func(req *http.Request) (*http.Response, error) {
+	bot := &tgbotapi.BotAPI{Token: c.token, Client: caller.Func(func(req *http.Request) (*http.Response, error) {
 		req = req.WithContext(ctx)
 		chats.WatchBody(req, &begun)
 		if length > 0 {
 			req.ContentLength = length
 		}
-		resp, err := c.http.Load().Do(req)
+		resp, err := c.Do(req)
 		if err == nil {
 			status, header = resp.StatusCode, resp.Header
-			resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+			resp.Body = caller.Bounded(resp.Body, maxAnswer)
 		}
 		return resp, err
 	})}
@@ -174,11 +125,6 @@ func (c *client) request(ctx context.Context, method string, into any, length in
 	return fault
 }
 
-type bounded struct {
-	io.Reader
-	io.Closer
-}
-
 // explain takes an error of the library apart.
 func (c *client) explain(fault *callError, err error, header http.Header) {
 	if refusal, ok := errors.AsType[*tgbotapi.Error](err); ok {
@@ -191,7 +137,7 @@ func (c *client) explain(fault *callError, err error, header http.Header) {
 		fault.retryAfter = time.Duration(refusal.RetryAfter) * time.Second
 		fault.movedTo = refusal.MigrateToChatID
 	} else {
-		fault.err = c.clean(err)
+		fault.err = c.Clean(err)
 		fault.text = fault.err.Error()
 	}
 	if fault.retryAfter <= 0 && header != nil {
@@ -199,20 +145,6 @@ func (c *client) explain(fault *callError, err error, header http.Header) {
 			fault.retryAfter = time.Duration(min(n, 24*60*60)) * time.Second
 		}
 	}
-}
-
-// clean drops the address from an error of net/http, and all but the words of an
-// error that still tells the token.
-func (c *client) clean(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		err = ue.Err
-	}
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if text := e.Error(); c.redact(text) != text {
-			return errors.New(c.redact(err.Error()))
-		}
-	}
-	return err
 }
 
 // redact takes the token out of a text, also where it was escaped for an address.

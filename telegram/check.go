@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 )
 
 // Bot is what Telegram says about a token.
@@ -27,22 +25,37 @@ func Check(ctx context.Context, cfg Config) (Bot, error) {
 	if err != nil {
 		return Bot{}, err
 	}
-	defer p.api.close()
-	var self user
-	err = p.api.call(ctx, "getMe", nil, &self)
-	switch {
-	case wrongToken(err):
-		return Bot{}, fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", err)
-	case err != nil:
-		return Bot{}, fmt.Errorf("telegram cannot be reached: check TELEGRAM_API_URL and the network: %w", err)
-	case self.Username == "":
-		return Bot{}, errors.New("telegram: getMe: the answer names no bot: check TELEGRAM_API_URL")
+	defer p.api.Close()
+	self, err := p.api.whoAmI(ctx)
+	if err != nil {
+		return Bot{}, err
 	}
-	var hook struct {
-		URL string `json:"url"`
-	}
-	if err := p.api.call(ctx, "getWebhookInfo", tgbotapi.Params{}, &hook); err != nil {
+	hook, err := p.api.webhook(ctx)
+	if err != nil {
 		return Bot{}, fmt.Errorf("telegram: ask for a webhook: %w", err)
 	}
-	return Bot{Username: self.Username, Webhook: hook.URL != ""}, nil
+	return Bot{Username: self.Username, Webhook: hook != ""}, nil
+}
+
+// whoAmI asks Telegram who the bot is. The text of an error says what to do.
+func (c *client) whoAmI(ctx context.Context) (self user, err error) {
+	err = c.call(ctx, "getMe", nil, &self)
+	switch {
+	case wrongToken(err):
+		err = fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", err)
+	case err != nil:
+		err = fmt.Errorf("telegram cannot be reached: check TELEGRAM_API_URL and the network: %w", err)
+	case self.ID == 0 || self.Username == "":
+		err = errors.New("telegram: getMe: the answer names no bot: check TELEGRAM_API_URL")
+	}
+	return self, err
+}
+
+// webhook asks for the address that Telegram posts the updates of this bot to, if to any.
+func (c *client) webhook(ctx context.Context) (string, error) {
+	var info struct {
+		URL string `json:"url"`
+	}
+	err := c.call(ctx, "getWebhookInfo", nil, &info)
+	return info.URL, err
 }

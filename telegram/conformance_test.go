@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/markdown"
 )
 
 func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
@@ -143,7 +144,7 @@ func view(st emulator.State) platformtest.View {
 		}
 		for _, m := range st.Answers(chat) {
 			shown := platformtest.Shown{
-				Place: place(chat, m.Thread), Text: m.Text, Length: utf16Len(m.Text), ID: strconv.FormatInt(m.ID, 10),
+				Place: place(chat, m.Thread), Text: m.Text, Length: markdown.Units(m.Text), ID: strconv.FormatInt(m.ID, 10),
 			}
 			for _, row := range m.Buttons {
 				var list []chats.Button

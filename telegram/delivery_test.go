@@ -177,7 +177,7 @@ func TestAttack02AServerErrorIsNoFlood(t *testing.T) {
 			}
 		}
 	}
-	if address := to(s.ann, 0, 0); !s.p.pacer.idle(address.Chat.ID) || len(s.p.pacer.chats) != 0 {
+	if address := to(s.ann, 0, 0); !s.p.pacer.idle(address.Chat.ID) {
 		t.Error("sends are held back")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 )
 
 // fetchTimeout bounds the download of a file.
@@ -50,28 +51,20 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.files+strings.Join(parts, "/"), nil)
 	if err != nil {
-		return fmt.Errorf("telegram: file: %w", c.clean(err))
+		return fmt.Errorf("telegram: file: %w", c.Clean(err))
 	}
-	resp, err := c.http.Load().Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
-		return fmt.Errorf("telegram: file: %w", c.clean(err))
+		return fmt.Errorf("telegram: file: %w", c.Clean(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}
-	if resp.ContentLength > maxFile {
+	if err := c.Save(w, resp, maxFile); errors.Is(err, caller.ErrTooLong) {
 		return chats.ErrTooLarge
-	}
-	n, err := io.Copy(w, io.LimitReader(resp.Body, maxFile))
-	if err != nil {
-		return fmt.Errorf("telegram: file: after %d bytes: %w", n, c.clean(err))
-	}
-	var more [1]byte
-	if _, err := io.ReadFull(resp.Body, more[:]); err == nil {
-		return chats.ErrTooLarge
-	} else if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("telegram: file: after %d bytes: %w", n, c.clean(err))
+	} else if err != nil {
+		return fmt.Errorf("telegram: file: %w", err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (p *Platform) Health() error {
 	case wrongToken(h.poll):
 		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.poll)
 	case h.good.IsZero() && h.poll != nil:
-		return fmt.Errorf("telegram: cannot be reached: %w", h.poll)
+		return h.poll
 	case h.good.IsZero():
 		return errors.New("telegram: connecting")
 	}

@@ -149,7 +149,7 @@ func TestC02HealthSaysWhy(t *testing.T) {
 		want  string // empty for healthy
 	}{
 		"connecting":           {forever, false, time.Second, "connecting"},
-		"down from the start":  {down, false, time.Second, "cannot be reached: telegram: getMe: connection refused"},
+		"down from the start":  {down, false, time.Second, "cannot be reached: check TELEGRAM_API_URL and the network: telegram: getMe: connection refused"},
 		"quiet":                {quiet, false, time.Hour, ""},
 		"down for a while":     {greet(down), false, time.Minute, ""},
 		"down":                 {greet(down), false, 5 * time.Minute, "no poll has succeeded for"},

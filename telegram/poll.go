@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -36,7 +35,7 @@ const allowedUpdates = `["message","edited_message","my_chat_member","callback_q
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
-	defer p.api.close()
+	defer p.api.Close()
 	self, err := p.identify(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -67,13 +66,9 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
-		var self user
-		err := p.api.call(ctx, "getMe", nil, &self)
-		if err == nil && (self.ID == 0 || self.Username == "") {
-			err = errors.New("telegram: getMe: the answer names no bot: check TELEGRAM_API_URL")
-		}
+		self, err := p.api.whoAmI(ctx)
 		if wrongToken(err) {
-			return user{}, fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", err)
+			return user{}, err
 		}
 		if err == nil {
 			err = p.dropWebhook(ctx)
@@ -86,8 +81,8 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 			return self, nil
 		}
 		wait := pauses.Next(asked(err))
-		p.log.Warn("telegram cannot be reached yet", "err", err, "wait", wait)
-		p.api.renew()
+		p.log.Warn("not connected yet", "err", err, "wait", wait)
+		p.api.Renew()
 		if retry.Wait(ctx, wait) != nil {
 			return user{}, nil
 		}
@@ -102,10 +97,7 @@ func wrongToken(err error) bool {
 }
 
 func (p *Platform) dropWebhook(ctx context.Context) error {
-	var info struct {
-		URL string `json:"url"`
-	}
-	if err := p.api.call(ctx, "getWebhookInfo", nil, &info); err != nil || info.URL == "" {
+	if hook, err := p.api.webhook(ctx); err != nil || hook == "" {
 		return err
 	}
 	p.log.Warn("a webhook was set for this bot and is removed: updates are polled")
@@ -151,7 +143,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		r.pauses.Reset()
 		return max(0, emptyPause-time.Since(begin))
 	}
-	r.decode.commands = r.announced()
+	r.decode.commands = *r.commands.Load()
 	events, last, known := r.decode.batch(raws)
 	if !known {
 		return r.pauses.Next(0)
@@ -221,7 +213,7 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	wait := r.pauses.Next(asked(err))
 	r.log.Warn("poll without answer", "err", err, "wait", wait)
 	// A connection that has died in silence must not carry the next poll too.
-	r.api.renew()
+	r.api.Renew()
 	return wait
 }
 
@@ -258,11 +250,4 @@ func (r *receiver) hand(ctx context.Context, events []event) error {
 		}
 	}
 	return nil
-}
-
-// announced returns the commands that are the bot's without its name behind them.
-func (p *Platform) announced() map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.commands)
 }

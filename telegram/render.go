@@ -1,7 +1,6 @@
 package telegram
 
 import (
-	"html"
 	"regexp"
 	"strings"
 	"unicode/utf16"
@@ -13,13 +12,18 @@ import (
 // maxText is the length of a message in UTF-16 units, markup not counted.
 const maxText = 4096
 
-// Render turns Markdown into parts in Telegram's HTML. Where that fails, the parts
-// hold the text as it is. Names like @someone are shown and call nobody: what a model
-// writes must not ring people's phones.
+// Render turns Markdown into parts in Telegram's HTML. Names like @someone are shown and
+// call nobody: what a model writes must not ring people's phones. Where
+// nothing but markup is left, it is shown as it is.
 func (p *Platform) Render(text string) []chats.Part {
-	return render(text, func(text string, limit int) []markdown.Part {
-		return markdown.Parse(text).TelegramHTML(markdown.TelegramOptions{Limit: limit, InertMentions: true})
-	})
+	var parts []chats.Part
+	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {
+		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
+	}
+	if text = strings.TrimSpace(text); len(parts) == 0 && text != "" {
+		parts = []chats.Part{{Plain: inert(text[:prefixLen(text, partLimit()/2)])}}
+	}
+	return parts
 }
 
 // mention finds what Telegram takes for somebody's name in plain text.
@@ -30,46 +34,7 @@ func inert(text string) string { return mention.ReplaceAllString(text, "$1@\u200
 
 // partLimit leaves room for the lines that a send may add.
 func partLimit() int {
-	return maxText - utf16Len("\n\n"+chats.RepeatNotice) - utf16Len(topicNotice+"\n\n")
-}
-
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += max(1, utf16.RuneLen(r))
-	}
-	return n
-}
-
-func render(text string, with func(string, int) []markdown.Part) (parts []chats.Part) {
-	defer func() {
-		if recover() != nil || (len(parts) == 0 && strings.TrimSpace(text) != "") {
-			parts = plainParts(text, partLimit())
-		}
-	}()
-	for _, part := range with(text, partLimit()) {
-		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})
-	}
-	return parts
-}
-
-// plainParts cuts a text into parts of at most limit UTF-16 units, at the ends of
-// lines where there are any in the second half of a part.
-func plainParts(text string, limit int) []chats.Part {
-	var parts []chats.Part
-	text = inert(strings.ToValidUTF8(text, "\uFFFD"))
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		n := prefixLen(text, limit)
-		if n < len(text) {
-			if cut := strings.LastIndexByte(text[:n], '\n'); cut > n/2 {
-				n = cut
-			}
-		}
-		part := strings.TrimSpace(text[:n])
-		parts = append(parts, chats.Part{Text: html.EscapeString(part), Plain: part})
-		text = text[n:]
-	}
-	return parts
+	return maxText - markdown.Units("\n\n"+chats.RepeatNotice) - markdown.Units(topicNotice+"\n\n")
 }
 
 // prefixLen is the length in bytes of the longest prefix of at most limit units.

@@ -29,31 +29,44 @@ type delivery struct {
 // once; where the topic is gone, it sends to the chat with a line that says so. It
 // retries nothing else: when to try again is for the caller to say.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
-	if err := checkAddress(to); err != nil {
-		return "", &chats.SendError{Outcome: chats.Refused, Err: err}
-	}
-	if err := p.admit(ctx, to.Chat); err != nil {
+	if err := p.ready(ctx, to); err != nil {
 		return "", err
 	}
-	d := delivery{to: to, part: part, plain: part.Text == ""}
+	d := &delivery{to: to, part: part, plain: part.Text == ""}
+	var sent struct {
+		ID int64 `json:"message_id"`
+	}
+	err := p.bring(d, func() error { return p.api.call(ctx, "sendMessage", d.params(), &sent) })
+	switch {
+	case err != nil:
+		return "", p.sendError(to, err)
+	case sent.ID == 0:
+		return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
+	}
+	return strconv.FormatInt(sent.ID, 10), nil
+}
+
+// ready checks an address, and waits until a message may be sent there.
+func (p *Platform) ready(ctx context.Context, to chats.Address) error {
+	if err := checkAddress(to); err != nil {
+		return &chats.SendError{Outcome: chats.Refused, Err: err}
+	}
+	return p.admit(ctx, to.Chat)
+}
+
+// bring makes a request, and makes it again without what Telegram refused of it.
+func (p *Platform) bring(d *delivery, request func() error) error {
 	for {
-		var sent struct {
-			ID int64 `json:"message_id"`
-		}
-		err := p.api.call(ctx, "sendMessage", d.params(), &sent)
+		err := request()
 		switch {
-		case err == nil && sent.ID != 0:
-			return strconv.FormatInt(sent.ID, 10), nil
-		case err == nil:
-			return "", &chats.SendError{Err: errors.New("telegram: sendMessage: the answer names no message")}
 		case !d.plain && refused(err, "can't parse entities"):
-			p.log.Warn("markup refused: sending plain text", "chat", to.Chat.String(), "err", err)
+			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
-		case !d.moved && to.Chat.Thread != "" && topicGone(err):
-			p.log.Warn("topic gone: sending to the chat", "chat", to.Chat.String(), "err", err)
+		case !d.moved && d.to.Chat.Thread != "" && topicGone(err):
+			p.log.Warn("topic gone: sending to the chat", "chat", d.to.Chat.String(), "err", err)
 			d.moved = true
 		default:
-			return "", p.sendError(to, err)
+			return err
 		}
 	}
 }

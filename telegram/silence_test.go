@@ -189,7 +189,7 @@ func TestMentionsCallNobody(t *testing.T) {
 	text := "@ann, ask @bob_2 (or *@carl*, [@dora](https://d.test)) or mail eve@example.com; run `@decorator` and\n\n```py\n@cached\ndef f(): pass\n```\n\n[Eve](tg://user?id=5) > @frank"
 	parts := s.p.Render(text)
 	plain := chats.Part{Plain: parts[0].Plain}
-	for name, part := range map[string]chats.Part{"html": parts[0], "plain": plain, "not rendered": plainParts(text, 4000)[0]} {
+	for name, part := range map[string]chats.Part{"html": parts[0], "plain": plain} {
 		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -77,9 +77,8 @@ type Platform struct {
 	admins       *cache.Cache[adminKey, bool]
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
-
-	mu       sync.Mutex
-	commands map[string]bool
+	// commands are the bot's without its name behind them.
+	commands atomic.Pointer[map[string]bool]
 }
 
 var (
@@ -127,6 +126,7 @@ func New(cfg Config) (*Platform, error) {
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}
+	p.commands.Store(&map[string]bool{})
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

@@ -14,6 +14,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/markdown"
 )
 
 // Limits of what a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
@@ -33,36 +34,31 @@ func (p *Platform) MaxFile() int64 { return maxUpload }
 // as a document. Where the topic is gone, it sends to the chat with a line that says
 // so. It retries nothing else.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
-	if err := checkAddress(to); err != nil {
-		return "", &chats.SendError{Outcome: chats.Refused, Err: err}
+	if err := p.ready(ctx, to); err != nil {
+		return "", err
 	}
 	photo, err := isPhoto(f)
 	if err != nil {
 		return "", &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: read file: %w", err)}
 	}
-	if err := p.admit(ctx, to.Chat); err != nil {
-		return "", err
-	}
-	d := delivery{to: to, part: chats.Part{Repeat: f.Repeat}}
-	for {
-		id, err := p.upload(ctx, d, f, photo)
-		switch {
-		case err == nil:
-			return id, nil
-		case photo && noPhoto(err):
+	d := &delivery{to: to, part: chats.Part{Repeat: f.Repeat}, plain: true}
+	var id string
+	err = p.bring(d, func() (err error) {
+		if id, err = p.upload(ctx, d, f, photo); photo && noPhoto(err) {
 			p.log.Warn("photo refused: sending a document", "chat", to.Chat.String(), "err", err)
 			photo = false
-		case !d.moved && to.Chat.Thread != "" && topicGone(err):
-			p.log.Warn("topic gone: sending to the chat", "chat", to.Chat.String(), "err", err)
-			d.moved = true
-		default:
-			return "", p.sendError(to, err)
+			id, err = p.upload(ctx, d, f, photo)
 		}
+		return err
+	})
+	if err != nil {
+		return "", p.sendError(to, err)
 	}
+	return id, nil
 }
 
 // upload sends a file once.
-func (p *Platform) upload(ctx context.Context, d delivery, f chats.OutFile, photo bool) (string, error) {
+func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, photo bool) (string, error) {
 	method, field := "sendDocument", "document"
 	if photo {
 		method, field = "sendPhoto", "photo"
@@ -129,8 +125,8 @@ func (d delivery) address() tgbotapi.Params {
 // go with it included.
 func (d delivery) caption(text string) string {
 	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
-	room := maxCaption - utf16Len(d.text("", plainLine))
-	if utf16Len(text) > room {
+	room := maxCaption - markdown.Units(d.text("", plainLine))
+	if markdown.Units(text) > room {
 		text = text[:prefixLen(text, room-1)] + "…"
 	}
 	return strings.TrimSpace(d.text(text, plainLine))

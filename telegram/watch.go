@@ -43,7 +43,7 @@ func (r *receiver) watch(ctx context.Context) {
 		w, n := r.clocks()
 		if ahead := w.Sub(wall) - (n - running); ahead > maxJump {
 			r.log.Info("the machine slept or its clock was set: connecting anew", "ahead", ahead.Round(time.Second))
-			r.api.renew()
+			r.api.Renew()
 			r.interrupt(errAwake)
 		}
 		wall, running = w, n
@@ -70,12 +70,9 @@ func (r *receiver) interrupt(why error) {
 // holder asks who gets the updates instead of this bot. It names no more of a webhook's
 // address than its host: the rest may be a secret.
 func (p *Platform) holder(ctx context.Context) string {
-	var info struct {
-		URL string `json:"url"`
-	}
-	if err := p.api.call(ctx, "getWebhookInfo", nil, &info); err == nil && info.URL != "" {
+	if hook, err := p.api.webhook(ctx); err == nil && hook != "" {
 		host := "an unknown host"
-		if u, err := url.Parse(info.URL); err == nil && u.Host != "" {
+		if u, err := url.Parse(hook); err == nil && u.Host != "" {
 			host = u.Host
 		}
 		return fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)

@@ -30,7 +30,7 @@ func BenchmarkEnormous(b *testing.B) {
 			b.Run(what+"/"+name+"/telegram", func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					markdown.Parse(text).TelegramHTML(markdown.TelegramOptions{Limit: 4000, InertMentions: true})
+					markdown.Parse(text).TelegramHTML(4000)
 				}
 			})
 			b.Run(what+"/"+name+"/slack", func(b *testing.B) {

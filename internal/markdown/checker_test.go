@@ -38,7 +38,7 @@ func TestDocumentIsShared(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			doc.TelegramHTML(markdown.TelegramOptions{Limit: 200})
+			doc.TelegramHTML(200)
 			if got := join(doc.SlackMrkdwn(200)); got != want {
 				t.Errorf("got %s", got)
 			}

@@ -4,9 +4,8 @@ import "strings"
 
 // Visible returns the text that all parts for Telegram have together, before
 // it is split, and the headers of tables, which parts may repeat.
-func (d *Document) Visible(options TelegramOptions) (string, []string) {
-	limit := max(options.Limit, MinLimit)
-	return visible(d.lay(telegram{limit: limit, inert: options.InertMentions}))
+func (d *Document) Visible(limit int) (string, []string) {
+	return visible(d.lay(telegram{limit: max(limit, MinLimit)}))
 }
 
 // VisibleSlack is Visible for Slack.
@@ -46,7 +45,7 @@ func Broken(text string) *Document {
 // written for that, those included that were written only to see whether they fit.
 func (d *Document) Work(limit int) int {
 	n := 0
-	for _, r := range []rules{telegram{limit: limit, inert: true}, slack{limit: limit}} {
+	for _, r := range []rules{telegram{limit: limit}, slack{limit: limit}} {
 		split(d, counting{rules: r, written: &n}, limit)
 	}
 	return n

@@ -38,7 +38,7 @@ func TestGoldenB01B11(t *testing.T) {
 				t.Fatal(err)
 			}
 			doc, limit := markdown.Parse(string(source)), limits(name)
-			telegram := doc.TelegramHTML(markdown.TelegramOptions{Limit: limit, InertMentions: true})
+			telegram := doc.TelegramHTML(limit)
 			golden(t, strings.TrimSuffix(path, ".md")+".telegram.html", telegram)
 			golden(t, strings.TrimSuffix(path, ".md")+".slack.txt", doc.SlackMrkdwn(limit))
 		})

@@ -253,7 +253,7 @@ func (l *layout) inlines(nodes []*node, s *span) {
 // link lays out a link, as text and address where it cannot be one.
 func (l *layout) link(n *node, s *span) {
 	shown := n.suffix()
-	if strings.TrimSpace(n.flat()) == "" {
+	if strings.TrimSpace(n.flat(false)) == "" {
 		n = &node{url: n.url, children: []*node{{kind: kindText, text: n.url}}}
 		shown = ""
 	}

@@ -10,15 +10,12 @@ import (
 
 const telegramLimit, slackLimit = 4096, 3000
 
-func telegramHTML(t *testing.T, source string, options markdown.TelegramOptions) []markdown.Part {
+func telegramHTML(t *testing.T, source string, limit int) []markdown.Part {
 	t.Helper()
-	if options.Limit == 0 {
-		options.Limit = telegramLimit
-	}
-	if err := verifyTelegram(source, options.Limit, options.InertMentions); err != nil {
+	if err := verifyTelegram(source, limit); err != nil {
 		t.Error(err)
 	}
-	return markdown.Parse(source).TelegramHTML(options)
+	return markdown.Parse(source).TelegramHTML(limit)
 }
 
 func slackMrkdwn(t *testing.T, source string, limit int) []markdown.Part {
@@ -62,7 +59,7 @@ func TestTelegramInlineD07(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := join(telegramHTML(t, tt.source, markdown.TelegramOptions{})); got != tt.want {
+			if got := join(telegramHTML(t, tt.source, telegramLimit)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -105,16 +102,13 @@ func TestSlackInlineB11D08(t *testing.T) {
 
 func TestTelegramMentions(t *testing.T) {
 	source := "@bob a@b.cd (@al) [u](tg://user?id=1) `@code`\n\n```\n@block\n```"
-	part := telegramHTML(t, source, markdown.TelegramOptions{InertMentions: true})[0]
+	part := telegramHTML(t, source, telegramLimit)[0]
 	want := "@␣bob a@b.cd (@␣al) u (tg://user?id=1) <code>@code</code>\n\n<pre>@block</pre>"
 	if got := join([]markdown.Part{part}); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if strings.Contains(part.Plain, "@code") || strings.Contains(part.Plain, "@block") {
 		t.Errorf("live mention in plain text, which has no code: %s", part.Plain)
-	}
-	if got := join(telegramHTML(t, "@bob [u](tg://user?id=1)", markdown.TelegramOptions{})); got != `@bob <a href="tg://user?id=1">u</a>` {
-		t.Errorf("mentions are not kept: %s", got)
 	}
 }
 
@@ -123,7 +117,7 @@ func TestTelegramMentions(t *testing.T) {
 func TestMentionBehindALink(t *testing.T) {
 	for _, source := range []string{"[x](http://a.b)@channel", "[@](http://a.b)channel", "[x](http://a.b)@bob"} {
 		slackMrkdwn(t, source, slackLimit)
-		part := telegramHTML(t, source, markdown.TelegramOptions{InertMentions: true})[0]
+		part := telegramHTML(t, source, telegramLimit)[0]
 		if strings.Contains(part.Plain, "@bob") || strings.Contains(part.Plain, "@channel") {
 			t.Errorf("%s: live plain text %q", source, part.Plain)
 		}
@@ -132,7 +126,7 @@ func TestMentionBehindALink(t *testing.T) {
 
 func TestEmptyTextHasNoParts(t *testing.T) {
 	for _, source := range []string{"", " \n\t\n", "\u200b", "```\n\n```", "> ", "# ", "** **\r\n"[2:3], "\x00"} {
-		if got := telegramHTML(t, source, markdown.TelegramOptions{}); len(got) != 0 {
+		if got := telegramHTML(t, source, telegramLimit); len(got) != 0 {
 			t.Errorf("%q: Telegram parts %v", source, got)
 		}
 		if got := slackMrkdwn(t, source, slackLimit); len(got) != 0 {
@@ -143,14 +137,14 @@ func TestEmptyTextHasNoParts(t *testing.T) {
 
 func TestFailingReaderGivesPlainTextB04(t *testing.T) {
 	doc := markdown.ParseWith("**a** <b>\n\nc\nd", func() { panic("no Markdown today") })
-	if got := join(doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit})); got != "**a** &lt;b&gt;\n\nc\nd" {
+	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc\nd" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestFailingRenderingGivesPlainTextB04(t *testing.T) {
 	doc := markdown.Broken("**a** <b>\n\nc")
-	if got := join(doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit})); got != "**a** &lt;b&gt;\n\nc" {
+	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc" {
 		t.Errorf("got %q", got)
 	}
 	if got := doc.SlackMrkdwn(slackLimit); len(got) != 1 || got[0].Plain != "**a** &lt;b&gt;\n\nc" {
@@ -182,7 +176,7 @@ func TestCostlyInput(t *testing.T) {
 	}
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
-			if err := verifyTelegram(source, telegramLimit, false); err != nil {
+			if err := verifyTelegram(source, telegramLimit); err != nil {
 				t.Error(err)
 			}
 			if err := verifySlack(source, slackLimit); err != nil {
@@ -202,7 +196,7 @@ func TestLongAnswersAreSplitB10D09(t *testing.T) {
 			t.Errorf("a part of only %d units", utf16Len(part.Text))
 		}
 	}
-	parts := telegramHTML(t, b.String(), markdown.TelegramOptions{})
+	parts := telegramHTML(t, b.String(), telegramLimit)
 	if len(parts) != 5 || !strings.HasSuffix(parts[0].Text, "words.") {
 		t.Errorf("%d parts, the first ends %q", len(parts), parts[0].Text[len(parts[0].Text)-20:])
 	}
@@ -233,7 +227,7 @@ func TestCutsD05(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := join(telegramHTML(t, tt.source, markdown.TelegramOptions{Limit: 64})); got != tt.want {
+			if got := join(telegramHTML(t, tt.source, 64)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -244,13 +238,13 @@ func TestCutsD05(t *testing.T) {
 // and one that ends a character later.
 func TestSentenceEndAtTheLimitD06(t *testing.T) {
 	for _, n := range []int{62, 63, 64, 65} {
-		telegramHTML(t, strings.Repeat("a", n)+". "+strings.Repeat("𝕏", 40), markdown.TelegramOptions{Limit: 64})
+		telegramHTML(t, strings.Repeat("a", n)+". "+strings.Repeat("𝕏", 40), 64)
 	}
 }
 
 func TestPlainHasAddresses(t *testing.T) {
 	source := "**See** [docs](http://a.b/?x=1&y) and `c < d`"
-	if got, want := telegramHTML(t, source, markdown.TelegramOptions{})[0].Plain, "See docs (http://a.b/?x=1&y) and c < d"; got != want {
+	if got, want := telegramHTML(t, source, telegramLimit)[0].Plain, "See docs (http://a.b/?x=1&y) and c < d"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := slackMrkdwn(t, source, slackLimit)[0].Plain, "See docs (http://a.b/?x=1&amp;y) and c &lt; d"; got != want {
@@ -279,7 +273,7 @@ func BenchmarkAnswer(b *testing.B) {
 			})
 		}
 		run("parse", func() { markdown.Parse(source) })
-		run("telegram", func() { doc.TelegramHTML(markdown.TelegramOptions{Limit: telegramLimit, InertMentions: true}) })
+		run("telegram", func() { doc.TelegramHTML(telegramLimit) })
 		run("slack", func() { doc.SlackMrkdwn(slackLimit) })
 	}
 }

@@ -12,11 +12,10 @@ import (
 )
 
 // verifyTelegram checks all that must hold for the parts of any text.
-func verifyTelegram(source string, limit int, inert bool) error {
-	options := markdown.TelegramOptions{Limit: limit, InertMentions: inert}
+func verifyTelegram(source string, limit int) error {
 	doc := markdown.Parse(source)
 	var shown, plain []string
-	for i, part := range doc.TelegramHTML(options) {
+	for i, part := range doc.TelegramHTML(limit) {
 		visible, err := checkTelegram(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
@@ -29,7 +28,7 @@ func verifyTelegram(source string, limit int, inert bool) error {
 		}
 		shown, plain = append(shown, visible), append(plain, part.Plain)
 	}
-	want, heads := doc.Visible(options)
+	want, heads := doc.Visible(limit)
 	if err := whole(want, heads, shown); err != nil {
 		return fmt.Errorf("text: %w", err)
 	}
@@ -89,7 +88,7 @@ func generate(t *rapid.T) (string, int) {
 func TestTelegramPartsAreValidD05D06D07(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
-		if err := verifyTelegram(source, limit, rapid.Bool().Draw(t, "inert")); err != nil {
+		if err := verifyTelegram(source, limit); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -125,7 +124,7 @@ func TestWordsOfTheSourceStayInOrderB10(t *testing.T) {
 		}
 		doc := markdown.Parse(source.String())
 		limit := rapid.IntRange(markdown.MinLimit, 400).Draw(t, "limit")
-		inOrder(t, doc.TelegramHTML(markdown.TelegramOptions{Limit: limit}), count)
+		inOrder(t, doc.TelegramHTML(limit), count)
 		inOrder(t, doc.SlackMrkdwn(limit), count)
 	})
 }
@@ -149,10 +148,10 @@ func inOrder(t *rapid.T, parts []markdown.Part, count int) {
 
 func FuzzTelegramHTML(f *testing.F) {
 	for i, s := range fragments() {
-		f.Add(strings.Repeat(s+" **b** ", 20), uint16(i*7), i%2 == 0)
+		f.Add(strings.Repeat(s+" **b** ", 20), uint16(i*7))
 	}
-	f.Fuzz(func(t *testing.T, source string, limit uint16, inert bool) {
-		if err := verifyTelegram(source, markdown.MinLimit+int(limit)%4033, inert); err != nil {
+	f.Fuzz(func(t *testing.T, source string, limit uint16) {
+		if err := verifyTelegram(source, markdown.MinLimit+int(limit)%4033); err != nil {
 			t.Fatal(err)
 		}
 	})

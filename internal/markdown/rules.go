@@ -71,8 +71,8 @@ func wordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// units returns the UTF-16 length of s.
-func units(s string) int {
+// Units returns the UTF-16 length of s, which is what platforms count.
+func Units(s string) int {
 	n := 0
 	for _, r := range s {
 		n++

@@ -39,7 +39,7 @@ func (s slack) href(url string) (string, bool) {
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C", "`", "%60", " ", "%20").Replace(url)
-	return escaped, units(escaped) <= s.limit/2
+	return escaped, Units(escaped) <= s.limit/2
 }
 
 func (slack) markup(s *span) (open, shut string) {

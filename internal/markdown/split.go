@@ -1,6 +1,10 @@
 package markdown
 
-import "github.com/rivo/uniseg"
+import (
+	"sort"
+
+	"github.com/rivo/uniseg"
+)
 
 // cut is a place where a part can end: before atom at, as written so far.
 type cut struct {
@@ -135,25 +139,20 @@ func (s *splitter) sever(w writer, i int, must bool) cut {
 
 // longest writes as much of the atom as fits, up to one of the ends.
 func longest(w writer, a atom, ends []int) (int, writer) {
-	low, high := 0, len(ends)
-	best := w
-	for low < high {
-		middle := (low + high + 1) / 2
-		try, piece := w, a
-		piece.text = a.text[:ends[middle-1]]
-		if try.write(piece); try.fits() {
-			low = middle
-		} else {
-			high = middle - 1
-		}
+	write := func(end int) writer {
+		out, piece := w, a
+		piece.text = a.text[:end]
+		out.write(piece)
+		return out
 	}
-	if low == 0 {
-		return 0, best
+	n := sort.Search(len(ends), func(i int) bool {
+		try := write(ends[i])
+		return !try.fits()
+	})
+	if n == 0 {
+		return 0, w
 	}
-	piece := a
-	piece.text = a.text[:ends[low-1]]
-	best.write(piece)
-	return ends[low-1], best
+	return ends[n-1], write(ends[n-1])
 }
 
 // clusters returns where the first grapheme clusters of s end, at most limit.

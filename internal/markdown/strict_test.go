@@ -19,7 +19,7 @@ import (
 // tests were written apart from each other.
 func strictTelegram(source string, limit int) error {
 	var ends []string
-	for i, part := range markdown.Parse(source).TelegramHTML(markdown.TelegramOptions{Limit: limit, InertMentions: true}) {
+	for i, part := range markdown.Parse(source).TelegramHTML(limit) {
 		text, entities, err := telegram.ParseHTML(part.Text)
 		if err != nil {
 			return fmt.Errorf("part %d: %w in %q", i, err, part.Text)
@@ -124,7 +124,7 @@ func TestC09C11OddDocumentsAreValidInEveryPart(t *testing.T) {
 		if err := strictTelegram(source, limit); err != nil {
 			t.Fatalf("%v\n%s", err, source)
 		}
-		if err := verifyTelegram(source, limit, true); err != nil {
+		if err := verifyTelegram(source, limit); err != nil {
 			t.Fatalf("telegram: %v\n%s", err, source)
 		}
 		if err := verifySlack(source, max(limit, 200)); err != nil {
@@ -154,7 +154,7 @@ func TestCutsBetweenCharactersOfManyCodePoints(t *testing.T) {
 	for _, one := range []string{"👩‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "नि", "🏴󠁧󠁢󠁥󠁮󠁧󠁿"} {
 		source := strings.Repeat(one, 200)
 		var back strings.Builder
-		for _, p := range markdown.Parse(source).TelegramHTML(markdown.TelegramOptions{Limit: 100}) {
+		for _, p := range markdown.Parse(source).TelegramHTML(100) {
 			if n := uniseg.GraphemeClusterCount(p.Text); n != strings.Count(p.Text, one) {
 				t.Errorf("%q: a part has %d characters, %d of them whole", one, n, strings.Count(p.Text, one))
 			}

@@ -40,14 +40,15 @@ func (l *layout) table(n *node, s *span) {
 	l.body = false
 }
 
-// cells returns the texts of the cells and the width of each column.
+// cells returns the texts of the cells and the width of each column. There are no links in
+// preformatted text, so their addresses are written out.
 func cells(n *node) ([][]string, []int) {
 	var rows [][]string
 	var widths []int
 	for _, r := range n.children {
 		var texts []string
 		for i, c := range r.children {
-			text := strings.Join(strings.Fields(cellText(c)), " ")
+			text := strings.Join(strings.Fields(c.flat(true)), " ")
 			texts = append(texts, text)
 			if i == len(widths) {
 				widths = append(widths, 0)
@@ -59,23 +60,6 @@ func cells(n *node) ([][]string, []int) {
 		rows = append(rows, texts)
 	}
 	return rows, widths
-}
-
-// cellText returns the text of a cell; there are no links in preformatted
-// text, so their addresses are written out.
-func cellText(n *node) string {
-	if len(n.children) == 0 {
-		if n.kind == kindBreak {
-			return " "
-		}
-		return n.text
-	}
-	var b strings.Builder
-	for _, c := range n.children {
-		b.WriteString(cellText(c))
-	}
-	b.WriteString(n.suffix())
-	return b.String()
 }
 
 // row returns one line of a table.

@@ -5,29 +5,18 @@ import "strings"
 // maxTelegramHref is the longest address that becomes a link for Telegram.
 const maxTelegramHref = 2048
 
-// TelegramOptions are the choices of a rendering for Telegram.
-type TelegramOptions struct {
-	// Limit is the length of a part in UTF-16 units as a reader sees it, tags
-	// not counted. Telegram takes 4096 in a message and 1024 in a caption.
-	// The markup of a part is never longer than four times the limit.
-	Limit int
-	// InertMentions breaks names like @someone with an invisible character
-	// outside code, and makes text of links to users, so that nobody is
-	// notified.
-	InertMentions bool
-}
-
-// TelegramHTML renders the document for Telegram's HTML parse mode. A document
-// in which nothing can be seen has no parts.
-func (d *Document) TelegramHTML(options TelegramOptions) []Part {
-	limit := max(options.Limit, MinLimit)
-	return split(d, telegram{limit: limit, inert: options.InertMentions}, limit)
+// TelegramHTML renders the document for Telegram's HTML parse mode, in parts of at most
+// limit UTF-16 units as a reader sees them, tags not counted: Telegram takes 4096 in a
+// message. The markup of a part is never longer than four times the limit. Nothing in it
+// notifies anybody. A document in which nothing can be seen has no parts.
+func (d *Document) TelegramHTML(limit int) []Part {
+	limit = max(limit, MinLimit)
+	return split(d, telegram{limit: limit}, limit)
 }
 
 // telegram is the HTML parse mode of Telegram.
 type telegram struct {
 	limit int
-	inert bool
 }
 
 var _ rules = telegram{}
@@ -44,12 +33,12 @@ func (telegram) within(parent *span, s style) (*span, bool) {
 func (t telegram) href(url string) (string, bool) {
 	switch {
 	case web(url):
-	case scheme(url) == "tg" && (!t.inert || !toUser(url)):
+	case scheme(url) == "tg" && !toUser(url):
 	default:
 		return "", false
 	}
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(url)
-	return escaped, units(escaped) <= min(t.limit, maxTelegramHref)
+	return escaped, Units(escaped) <= min(t.limit, maxTelegramHref)
 }
 
 // toUser reports whether a tg address names a user, which mentions them.
@@ -81,6 +70,6 @@ func (telegram) markup(s *span) (open, shut string) {
 
 // guard keeps names from being mentions. There are none inside code, but plain
 // text has no code.
-func (t telegram) guard(p place) bool {
-	return t.inert && p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && wordRune(p.next())
+func (telegram) guard(p place) bool {
+	return p.last == '@' && !wordRune(p.prev) && (p.plain || !p.code) && wordRune(p.next())
 }

@@ -50,8 +50,9 @@ type node struct {
 	children []*node
 }
 
-// flat returns the text in n without its structure.
-func (n *node) flat() string {
+// flat returns the text in n without its structure, with the addresses of links behind
+// theirs if asked for.
+func (n *node) flat(addresses bool) string {
 	if len(n.children) == 0 {
 		if n.kind == kindBreak {
 			return " "
@@ -60,7 +61,10 @@ func (n *node) flat() string {
 	}
 	var b strings.Builder
 	for _, c := range n.children {
-		b.WriteString(c.flat())
+		b.WriteString(c.flat(addresses))
+	}
+	if addresses {
+		b.WriteString(n.suffix())
 	}
 	return b.String()
 }
@@ -68,7 +72,7 @@ func (n *node) flat() string {
 // suffix returns what tells the address of a link behind its text, nothing if
 // the text is the address.
 func (n *node) suffix() string {
-	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat() {
+	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat(false) {
 		return ""
 	}
 	return " (" + strings.TrimPrefix(n.url, "mailto:") + ")"

@@ -1,5 +1,7 @@
 package markdown
 
+import "strings"
+
 // stream is text being written, with what is needed to look back.
 type stream struct {
 	buf        []byte
@@ -10,42 +12,22 @@ type stream struct {
 
 // put appends a character that a reader sees, escaped if asked for.
 func (s *stream) put(r rune, escape bool) {
-	n := 1
-	if r > 0xFFFF {
-		n = 2
-	}
-	s.units += n
+	text := string(r)
+	s.units += Units(text)
 	s.prev, s.last = s.last, r
-	text := ""
 	if escape {
-		text = entity(r)
+		text = escapes.Replace(text)
 	}
-	if text == "" {
-		s.buf = append(s.buf, string(r)...)
-		s.raw += n
-		return
-	}
-	s.buf = append(s.buf, text...)
-	s.raw += len(text)
+	s.markup(text)
 }
 
-// entity returns the reference for a character that must not stand as it is.
-func entity(r rune) string {
-	switch r {
-	case '&':
-		return "&amp;"
-	case '<':
-		return "&lt;"
-	case '>':
-		return "&gt;"
-	}
-	return ""
-}
+// escapes are the references for characters that must not stand as they are.
+var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // markup appends what a reader does not see.
 func (s *stream) markup(text string) {
 	s.buf = append(s.buf, text...)
-	s.raw += units(text)
+	s.raw += Units(text)
 }
 
 // lastOutput says what the formatted stream ends with.
@@ -158,7 +140,11 @@ func (w *writer) leave(target *span) {
 		_, shut := w.rules.markup(w.span)
 		w.text.markup(shut)
 		if w.span.shown != "" {
-			w.links = append(w.links, insertion{at: len(w.plain.buf), text: w.span.shown})
+			shown := w.span.shown
+			if w.traits.plainEscaped {
+				shown = escapes.Replace(shown)
+			}
+			w.links = append(w.links, insertion{at: len(w.plain.buf), text: shown})
 			if w.plain.last != '@' { // a name behind it would stand behind the parenthesis
 				w.plain.prev, w.plain.last = w.plain.last, ')'
 			}
@@ -209,7 +195,7 @@ func (w *writer) rawSize() int {
 	n := w.text.raw
 	for s := w.span; s != nil; s = s.parent {
 		_, shut := w.rules.markup(s)
-		n += units(shut)
+		n += Units(shut)
 	}
 	return n
 }
@@ -233,7 +219,7 @@ func (w *writer) part(next *span) Part {
 func (w *writer) plainText() string {
 	total := w.plain.raw
 	for _, l := range w.links {
-		total += units(w.escaped(l.text))
+		total += Units(l.text)
 	}
 	if total > w.limit {
 		return string(w.plain.buf)
@@ -242,20 +228,8 @@ func (w *writer) plainText() string {
 	from := 0
 	for _, l := range w.links {
 		out = append(out, w.plain.buf[from:l.at]...)
-		out = append(out, w.escaped(l.text)...)
+		out = append(out, l.text...)
 		from = l.at
 	}
 	return string(append(out, w.plain.buf[from:]...))
-}
-
-// escaped returns s as plain text has it.
-func (w *writer) escaped(s string) string {
-	if !w.traits.plainEscaped {
-		return s
-	}
-	var out stream
-	for _, r := range s {
-		out.put(r, true)
-	}
-	return string(out.buf)
 }
