@@ -109,7 +109,7 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 	return err
 }
 
-// press decodes a press. One that can not be a press of a button that the bot has sent,
+// press decodes a press. One that cannot be a press of a button that the bot has sent,
 // or that does not say where, is dead.
 func (d *decoder) press(c *callback) event {
 	var m pressed

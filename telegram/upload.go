@@ -95,7 +95,7 @@ func isPhoto(f chats.OutFile) (bool, error) {
 }
 
 // noPhoto reports whether Telegram refuses a file as a photo: its sides are too long
-// or too different, it is too large, or it can not be decoded.
+// or too different, it is too large, or it cannot be decoded.
 func noPhoto(err error) bool {
 	var ce *callError
 	if !errors.As(err, &ce) {
