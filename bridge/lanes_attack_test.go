@@ -100,14 +100,14 @@ func TestAttack20AnEditRacesWithNobody(t *testing.T) {
 func TestAttack20AnEditHoldsNothingUp(t *testing.T) {
 	s := newSlow()
 	writing, written := make(chan struct{}), make(chan struct{})
+	wait := sync.OnceFunc(func() {
+		close(writing)
+		<-written
+	})
 	r := newRig(t, s.think, func(c *bridge.Config) {
 		c.Store = gatedStore{Store: c.Store, put: func(_ string, value []byte) {
 			if strings.Contains(string(value), `"text":"right"`) && strings.Contains(string(value), `"state":"open"`) {
-				select {
-				case writing <- struct{}{}:
-					<-written
-				default:
-				}
+				wait()
 			}
 		}}
 	})
