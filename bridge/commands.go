@@ -44,8 +44,11 @@ var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
 // of returns the command of a job. A job with a notice has none, and neither has a text
 // that only looks like one.
 func (c *commands) of(j *jobs.Job) (jobs.Command, string, bool) {
+	if j.Notice != "" || j.Message.Kind != chats.KindText {
+		return jobs.Command{}, "", false
+	}
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
-	if match == nil || j.Notice != "" || j.Message.Kind != chats.KindText {
+	if match == nil {
 		return jobs.Command{}, "", false
 	}
 	i := slices.IndexFunc(c.list, func(one jobs.Command) bool { return one.Name == match[1] })

@@ -26,6 +26,17 @@ func goesOn(t testing.TB, w *world) {
 	g := newGate()
 	w.think = g.think
 	w.start()
+	places := inTheMiddle(t, w, g)
+	w.stop()
+	close(g.open)
+	w.start()
+	w.wantAll(places)
+}
+
+// inTheMiddle has a message answered in each place, a second one with the model and a third
+// behind that.
+func inTheMiddle(t testing.TB, w *world, g *gate) []Place {
+	t.Helper()
 	places := w.everywhere()
 	for _, place := range places {
 		w.say(place, "done")
@@ -38,9 +49,12 @@ func goesOn(t testing.TB, w *world) {
 	for range places {
 		until(t, "the slow ones to reach the model", g.reached)
 	}
-	w.stop()
-	close(g.open)
-	w.start()
+	return places
+}
+
+// wantAll wants each place to show the answers to the messages of inTheMiddle.
+func (w *world) wantAll(places []Place) {
+	w.t.Helper()
 	for _, place := range places {
 		w.want(w.settled(place), reply("done"), reply("slow one"), reply("and another"))
 	}
@@ -51,18 +65,7 @@ func isTakenOver(t testing.TB, w *world) {
 	w.think = g.think
 	w.cfg.Limits.DrainTimeout = patience
 	w.start()
-	places := w.everywhere()
-	for _, place := range places {
-		w.say(place, "done")
-		w.want(w.settled(place), reply("done"))
-	}
-	for _, place := range places {
-		w.say(place, "slow one")
-		w.say(place, "and another")
-	}
-	for range places {
-		until(t, "the slow ones to reach the model", g.reached)
-	}
+	places := inTheMiddle(t, w, g)
 	former, ended := w.stop, make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -75,9 +78,7 @@ func isTakenOver(t testing.TB, w *world) {
 	}
 	close(g.open)
 	until(t, "the former bot to end", ended)
-	for _, place := range places {
-		w.want(w.settled(place), reply("done"), reply("slow one"), reply("and another"))
-	}
+	w.wantAll(places)
 }
 
 func confirmsLate(t testing.TB, w *world) {
