@@ -56,6 +56,7 @@ type Registry struct {
 	offTool map[string]bool
 	off     map[string]bool // groups
 	listing string
+	tokens  int // of all tools
 }
 
 // place says where a tool is; group is -1 for a core tool.
@@ -93,6 +94,11 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 		return nil, fmt.Errorf("toolgroups: registry: %w", errors.Join(errs...))
 	}
 	r.listing = listing(r.groups)
+	all := r.Core()
+	for _, g := range r.groups {
+		all = append(all, g.Tools...)
+	}
+	r.tokens = EstimateTokens(all)
 	return r, nil
 }
 
@@ -290,13 +296,7 @@ func (r *Registry) Switches() (tools, groups []string) {
 func (r *Registry) Listing() string { return r.listing }
 
 // AllTokens estimates what all tools would cost, whether switched on or off.
-func (r *Registry) AllTokens() int {
-	tools := r.Core()
-	for _, g := range r.groups {
-		tools = append(tools, g.Tools...)
-	}
-	return EstimateTokens(tools)
-}
+func (r *Registry) AllTokens() int { return r.tokens }
 
 // enabled appends the tools that are switched on.
 func (r *Registry) enabled(to, tools []Tool) []Tool {

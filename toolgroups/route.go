@@ -105,7 +105,7 @@ func (s *Set) Round() *Round { return s.Route(nil, Facts{}) }
 // Offer returns the tools that are switched on: the core in its fixed order, then
 // those of the groups in the order given. Groups that are unknown have none.
 func (r *Registry) Offer(groups []string) []Tool {
-	tools := r.enabled(make([]Tool, 0, len(r.byTool)), r.core)
+	tools := r.enabled(make([]Tool, 0, len(r.core)), r.core)
 	for _, name := range groups {
 		tools = append(tools, r.groupTools(name)...)
 	}

@@ -138,7 +138,10 @@ func rank(pattern, name string) int {
 	if pattern == name {
 		return 1 << 20
 	}
-	if ok, err := path.Match(pattern, name); !ok || err != nil || !strings.Contains(pattern, "*") {
+	if !strings.Contains(pattern, "*") {
+		return -1 << 20
+	}
+	if ok, err := path.Match(pattern, name); !ok || err != nil {
 		return -1 << 20
 	}
 	return len(pattern) * 8
