@@ -79,9 +79,6 @@ type Note struct {
 	Text    string `json:"text"`
 	// Saved is when it was saved.
 	Saved time.Time `json:"saved"`
-	// Manual is true for what a person wrote. It counts at once, also in the
-	// conversations that run.
-	Manual bool `json:"manual,omitempty"`
 }
 
 // document is what the store has for an owner: the notes in the order of saving.
@@ -118,34 +115,6 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 	return before, at, err
 }
 
-// Markdown returns the memory of an owner for people to read and edit; "" where there
-// is none.
-func (m *Memory) Markdown(ctx context.Context, owner string) (string, error) {
-	doc, _, err := m.read(ctx, owner)
-	if err != nil {
-		return "", err
-	}
-	return render(doc.Notes), nil
-}
-
-// Replace makes an owner's memory what the Markdown says: a note for each item of a
-// list and each paragraph, in the section of the heading above it. Notes that are
-// there already keep their time; blank Markdown forgets everything.
-func (m *Memory) Replace(ctx context.Context, owner, markdown string) error {
-	notes := parse(markdown)
-	return m.change(ctx, owner, func(doc *document) error {
-		now := m.now().UTC()
-		for i := range notes {
-			notes[i].Saved, notes[i].Manual = now, true
-			if old := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.Text == notes[i].Text }); old >= 0 {
-				notes[i].Saved, notes[i].Manual = doc.Notes[old].Saved, doc.Notes[old].Manual
-			}
-		}
-		doc.Notes = notes
-		return check(notes)
-	})
-}
-
 // Move gives the notes of one owner to another, beside those it has: a chat that is
 // continued under another id keeps its memory.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
@@ -167,17 +136,16 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return m.Replace(ctx, from, "")
+	return m.change(ctx, from, func(doc *document) error {
+		doc.Notes = nil
+		return nil
+	})
 }
 
 func check(notes []Note) error {
 	total := 0
 	for _, n := range notes {
-		length := utf8.RuneCountInString(n.Text)
-		if length > MaxNote {
-			return fmt.Errorf("%w: '%.40s…' has more than %d characters", ErrInvalid, n.Text, MaxNote)
-		}
-		total += length
+		total += utf8.RuneCountInString(n.Text)
 	}
 	if len(notes) > MaxNotes || total > MaxText {
 		return fmt.Errorf("%w: it may have %d notes and %d characters", ErrFull, MaxNotes, MaxText)

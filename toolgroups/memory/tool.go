@@ -28,7 +28,6 @@ func (m *Memory) Tool() (toolgroups.Tool, error) {
 	return toolgroups.ToolOf("save_memory", manifest, toolgroups.Typed(m.save))
 }
 
-// saveArgs are the arguments of save_memory.
 type saveArgs struct {
 	Content  string `json:"content"`
 	Category string `json:"category"`
