@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tiktoken-go/tokenizer"
+
+	"oneclaw/storage"
+	"oneclaw/toolgroups/memory"
 )
 
 func (b *bench) snapshot(t testing.TB, owner string, began time.Time) string {
@@ -67,10 +71,16 @@ func TestSnapshotIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, openStore(t))
-			for i := range 300 {
-				if _, _, err := b.Save(t.Context(), ada, "notes", fmt.Sprint(text, i)); err != nil {
-					t.Fatal(err)
-				}
+			notes := make([]memory.Note, 300)
+			for i := range notes {
+				notes[i] = memory.Note{Section: memory.SectionNotes, Text: fmt.Sprint(text, i)}
+			}
+			data, err := json.Marshal(map[string]any{"notes": notes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.store.Put(t.Context(), "memory/"+ada, data, storage.Any); err != nil {
+				t.Fatal(err)
 			}
 			got := b.snapshot(t, ada, b.now())
 			tokens, err := codec.Count(got)

@@ -43,9 +43,9 @@ type RouterConfig struct {
 	Routing Routing
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
 	Config Config
-	// Prices are what the providers' caches cost, for [RoutingAuto]. Nil means that no
-	// model has a cache. See [DefaultPrices].
-	Prices CachePrices
+	// Prices returns what the cache of a model costs, for [RoutingAuto]; 1 and 1 where it
+	// has none. Nil means that no model has a cache.
+	Prices func(model string) Prices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []Unavailable
 	// Hybrid, if not nil, joins an embedder to the ranking.
@@ -96,9 +96,6 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !cfg.Config.sound() {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
-	if cfg.Prices == nil {
-		cfg.Prices = PriceTable(nil)
-	}
 	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
 		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
@@ -116,19 +113,15 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 			mode = r.decide(f)
 		}
 	} else if f.First {
-		r.announce(f, mode)
+		d := r.deferrable(f.Registry, f.Scope.Role)
+		r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
+			"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 	}
 	route := r.route(mode, f)
 	if decided {
 		route.Record = string(mode)
 	}
 	return route
-}
-
-func (r *Router) announce(f toolgroups.Facts, mode Routing) {
-	d := r.deferrable(f.Registry, f.Scope.Role)
-	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
-		"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 }
 
 func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
