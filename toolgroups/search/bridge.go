@@ -53,7 +53,7 @@ type BridgeConfig struct {
 	Unavailable []Unavailable
 	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
 	// brake on searches that find nothing.
-	Turn []Past
+	Turn []toolgroups.PastCall
 	// Hybrid, if not nil, joins an embedder to the ranking.
 	Hybrid *Hybrid
 }

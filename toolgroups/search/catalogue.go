@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -186,11 +187,8 @@ func (c *Catalogue) similarTo(name string) []string {
 	return out
 }
 
-// The kinds of source.
-const (
-	kindBuiltin = toolgroups.SourceBuiltin
-	kindOther   = "other"
-)
+// kindBuiltin is the kind of the groups of the program itself.
+const kindBuiltin = toolgroups.SourceBuiltin
 
 // origin splits the source: mcp:github is github of the kind mcp. Groups of the
 // program itself are named by the group.
@@ -198,7 +196,7 @@ func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {
 	case kind == "":
-		return kindOther, e.Group
+		return "other", e.Group
 	case !found || name == "":
 		return kind, e.Group
 	}
@@ -234,12 +232,7 @@ func parameters(t toolgroups.Tool) []string {
 	if json.Unmarshal(t.Parameters, &schema) != nil {
 		return nil // What cannot be read is searched by its name.
 	}
-	names := make([]string, 0, len(schema.Properties))
-	for name := range schema.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(schema.Properties))
 }
 
 // Bounds of a signature.
@@ -258,13 +251,12 @@ func signature(t toolgroups.Tool) (text string, required []string) {
 		return "", nil
 	}
 	names := parameters(t)
-	slices.SortStableFunc(names, func(a, b string) int {
-		return rank(slices.Contains(s.Required, a)) - rank(slices.Contains(s.Required, b))
-	})
+	must := func(name string) bool { return slices.Contains(s.Required, name) }
+	names = append(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !must(name) }), slices.DeleteFunc(names, must)...)
 	var b strings.Builder
 	for i, name := range names {
 		mark := "?"
-		if slices.Contains(s.Required, name) {
+		if must(name) {
 			mark = ""
 			if len(required) < maxRequired {
 				required = append(required, clip(name, maxParamName))
@@ -281,13 +273,6 @@ func signature(t toolgroups.Tool) (text string, required []string) {
 		b.WriteString(part)
 	}
 	return b.String(), required
-}
-
-func rank(required bool) int {
-	if required {
-		return 0
-	}
-	return 1
 }
 
 // kind writes a type in short.

@@ -172,7 +172,7 @@ func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []
 	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
-		Direct: toolNames(kept), CallOnly: true, Outside: outside(f),
+		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f),
 	})
 	return b, append(kept, b.Tools()...)
 }
@@ -189,9 +189,9 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))
 	}
 	cfg := BridgeConfig{
-		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolNames(slices.Concat(core, loaded)),
+		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolgroups.Names(slices.Concat(core, loaded)),
 		Outside: outside(f), Hybrid: r.cfg.Hybrid,
-		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p Past) bool { return !toolgroups.Reserved(p.Tool) }),
+		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
 		cfg.Unavailable = r.cfg.Unavailable()
@@ -231,20 +231,12 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 	return entries
 }
 
-func toolNames(tools []toolgroups.Tool) []string {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	return names
-}
-
 // describe gives the schemas of what a load has not put into the array.
 func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []toolgroups.Tool) string {
 	return func(loaded []string, tools []toolgroups.Tool) string {
 		after := f
 		after.Loaded = loaded
-		listed := toolNames(r.route(mode, after).Tools)
+		listed := toolgroups.Names(r.route(mode, after).Tools)
 		missing := slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool {
 			return slices.Contains(listed, t.Name)
 		})

@@ -49,9 +49,6 @@ func fold(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	if isASCII(text) {
-		return text
-	}
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 || !unicode.Is(unicode.Latin, r) {
 			return r
@@ -59,15 +56,6 @@ func fold(text string) string {
 		base, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r)))
 		return base
 	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // scanner cuts a text into words.
