@@ -2,7 +2,7 @@ package browser
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,11 +35,11 @@ const (
 )
 
 //go:embed browser.json
-var manifest []byte
+var manifests embed.FS
 
 // Tool makes the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf("browser", manifest, toolgroups.Typed(b.run))
+	return toolgroups.ToolOf(manifests, "browser", toolgroups.Typed(b.run))
 }
 
 // args are the arguments of the tool.

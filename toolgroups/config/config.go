@@ -9,18 +9,15 @@ package config
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
 
-//go:embed config.json
-var manifest []byte
-
-//go:embed create_agent.json
-var createAgentManifest []byte
+//go:embed *.json
+var manifests embed.FS
 
 // Codes of errors beside those of the dispatch.
 const (
@@ -62,8 +59,8 @@ func New(cfg Config) (*Family, error) {
 	}
 	f := &Family{cfg: cfg}
 	var err, agentErr error
-	f.group, err = toolgroups.GroupOf("config", manifest, f.handlers())
-	f.agent, agentErr = toolgroups.ToolOf("create_agent", createAgentManifest, toolgroups.Typed(f.createAgent))
+	f.group, err = toolgroups.GroupOf(manifests, "config", f.handlers())
+	f.agent, agentErr = toolgroups.ToolOf(manifests, "create_agent", toolgroups.Typed(f.createAgent))
 	return f, errors.Join(err, agentErr)
 }
 

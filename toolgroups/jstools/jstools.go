@@ -16,7 +16,7 @@ package jstools
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,10 +46,8 @@ const (
 )
 
 var (
-	//go:embed js_eval.json
-	evalManifest []byte
-	//go:embed js_tool_management.json
-	managementManifest []byte
+	//go:embed *.json
+	manifests embed.FS
 	//go:embed host.js
 	hostPrelude string
 )
@@ -151,14 +149,14 @@ func New(cfg Config) (*Tools, error) {
 
 // Eval returns the core tool js_eval.
 func (t *Tools) Eval() (toolgroups.Tool, error) {
-	tool, err := toolgroups.ToolOf("js_eval", evalManifest, toolgroups.Typed(t.eval))
+	tool, err := toolgroups.ToolOf(manifests, "js_eval", toolgroups.Typed(t.eval))
 	tool.Wait = t.cfg.MaxWait
 	return tool, err
 }
 
 // Group returns the group [Management].
 func (t *Tools) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(Management, managementManifest, map[string]toolgroups.Handler{
+	return toolgroups.GroupOf(manifests, Management, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.Typed(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.Typed(t.update),

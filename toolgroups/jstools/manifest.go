@@ -48,7 +48,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	if !list && len(entries) == 1 {
 		f.function = strings.TrimSpace(entries[0].Function)
 	}
-	m, errs := toolgroups.ParseManifest(base, data, known(entries), toolgroups.ManifestOptions{Source: Source})
+	m, errs := toolgroups.ParseManifest(base, data, known(entries), Source)
 	f.errs = errs
 	switch {
 	case m.Tool != nil:

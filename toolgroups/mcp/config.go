@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -193,7 +194,7 @@ func (s Server) offerFaults() []error {
 			}
 		}
 	}
-	if _, ok := parseRole(s.Role); !ok {
+	if _, ok := toolgroups.ParseRole(cmp.Or(s.Role, "user")); !ok {
 		errs = append(errs, fmt.Errorf("role: %q is none of user, admin, owner", s.Role))
 	}
 	if !slices.Contains([]string{"", TrustHints, TrustNone, TrustFull}, s.Trust) {
@@ -237,18 +238,6 @@ func (s Server) urlFaults() []error {
 		}
 	}
 	return errs
-}
-
-func parseRole(name string) (toolgroups.Role, bool) {
-	switch name {
-	case "", "user":
-		return toolgroups.RoleUser, true
-	case "admin":
-		return toolgroups.RoleAdmin, true
-	case "owner":
-		return toolgroups.RoleOwner, true
-	}
-	return toolgroups.RoleOwner, false
 }
 
 // matches reports whether a name fits one of the patterns, which are valid.

@@ -70,7 +70,7 @@ func newServer(cfg Config, name string) (*server, error) {
 		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
 		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
-	s.role, _ = parseRole(s.cfg.Role)
+	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
 	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
 	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, DefaultStartTimeout)
 	s.cache.fingerprint = fingerprint(s.cfg)

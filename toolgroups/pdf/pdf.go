@@ -10,7 +10,7 @@ package pdf
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +29,7 @@ const (
 )
 
 //go:embed pdf.json
-var manifest []byte
+var manifests embed.FS
 
 // Config sets the limits of the family.
 type Config struct {
@@ -93,7 +93,7 @@ func New(cfg Config) (*PDF, error) {
 		maxPixels: cmp.Or(cfg.MaxPixels, DefaultMaxPixels),
 		log:       log,
 	}
-	p.group, err = toolgroups.GroupOf("pdf", manifest, map[string]toolgroups.Handler{
+	p.group, err = toolgroups.GroupOf(manifests, "pdf", map[string]toolgroups.Handler{
 		"pdf_info":         toolgroups.Typed(p.info),
 		"pdf_extract_text": toolgroups.Typed(p.extractText),
 		"pdf_render_page":  toolgroups.Typed(p.renderPage),

@@ -3,7 +3,7 @@ package schedule
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"log/slog"
 	"time"
@@ -15,8 +15,8 @@ import (
 // DefaultMaxTasks is how many tasks an owner may have where [Config] says nothing.
 const DefaultMaxTasks = 50
 
-//go:embed schedule.json
-var manifest []byte
+//go:embed scheduled_tasks.json
+var manifests embed.FS
 
 // Config is what a [Schedule] is made of.
 type Config struct {
@@ -69,7 +69,7 @@ func New(cfg Config) (*Schedule, error) {
 		s.now = time.Now
 	}
 	var err error
-	s.group, err = toolgroups.GroupOf("scheduled_tasks", manifest, map[string]toolgroups.Handler{
+	s.group, err = toolgroups.GroupOf(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.Typed(s.create),
 		"list_scheduled_tasks":  toolgroups.Typed(s.list),
 		"run_scheduled_task":    toolgroups.Typed(s.runNow),
