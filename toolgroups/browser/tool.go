@@ -42,7 +42,6 @@ func (b *Browser) Tool() (toolgroups.Tool, error) {
 	return toolgroups.ToolOf(manifests, "browser", toolgroups.Typed(b.run))
 }
 
-// args are the arguments of the tool.
 type args struct {
 	URL       string   `json:"url"`
 	Mode      string   `json:"mode"`

@@ -34,7 +34,6 @@ const (
 	maxKept = 1 << 20
 )
 
-// execArgs are the arguments of exec.
 type execArgs struct {
 	Command   string `json:"command"`
 	Timeout   *int   `json:"timeout_seconds"`

@@ -20,7 +20,6 @@ import (
 // call, in bytes.
 const maxFile = 1 << 20
 
-// readArgs are the arguments of read_file.
 type readArgs struct {
 	Path     string `json:"path"`
 	Encoding string `json:"encoding"`
@@ -69,7 +68,6 @@ func decoderOf(name string) (*encoding.Decoder, error) {
 	return e.NewDecoder(), nil
 }
 
-// writeArgs are the arguments of write_file.
 type writeArgs struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`

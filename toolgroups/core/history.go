@@ -79,7 +79,6 @@ const (
 	alike = 0.8
 )
 
-// historyArgs are the arguments of search_history.
 type historyArgs struct {
 	Query      string `json:"query"`
 	Scope      string `json:"scope"`

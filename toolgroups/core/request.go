@@ -18,7 +18,6 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// requestArgs are the arguments of http_request.
 type requestArgs struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method"`

@@ -24,7 +24,6 @@ const (
 // exceeded is why a command was killed.
 type exceeded string
 
-// Error implements error.
 func (e exceeded) Error() string { return string(e) }
 
 // look looks at a command again and again, and returns why it has to end; nil when ctx ends.

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,6 +47,30 @@ func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err err
 		return root.WriteFile(rel, data, false)
 	})
 	return filepath.ToSlash(rel), err
+}
+
+// ReadHost reads a regular file of the host that has at most limit bytes. Its errors do not
+// name the folder.
+func ReadHost(path string, limit int64) (data []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, workspace.Cause(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, workspace.Cause(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if data, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
+		return nil, workspace.Cause(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("larger than %d bytes", limit)
+	}
+	return data, nil
 }
 
 // Keep writes a file under a name that no other has, with the time in it, and returns
@@ -98,6 +124,24 @@ func Explain(name string, err error, limit int64) string {
 		return fmt.Sprintf("'%s' may not be used.", name)
 	}
 	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
+}
+
+// CodeNotFound is the code of an error about a file that is not there.
+const CodeNotFound = "file_not_found"
+
+// Fault is what [Explain] says as an error, with a code of its own for a path that is
+// empty, not allowed, or of no file, and otherwise for all else.
+func Fault(name string, err error, limit int64, otherwise string) *toolgroups.Error {
+	code := otherwise
+	switch {
+	case errors.Is(err, workspace.ErrEmptyPath):
+		code = toolgroups.CodeInvalid
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
+		code = toolgroups.CodeDenied
+	case errors.Is(err, fs.ErrNotExist):
+		code = CodeNotFound
+	}
+	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }
 
 // Line makes a text safe for one line of a result.

@@ -25,6 +25,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/internal/guard"
@@ -110,11 +111,9 @@ type Tools struct {
 	log    *slog.Logger
 
 	// write is held while files are read or written, so that nobody sees half of a
-	// change; mu guards what they came to.
+	// change; content is what they came to.
 	write   sync.Mutex
-	mu      sync.Mutex
-	print   string
-	content content
+	content atomic.Pointer[content]
 }
 
 // New reads the folder. Nothing is started and nothing has to be closed.
@@ -139,6 +138,7 @@ func New(cfg Config) (*Tools, error) {
 		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
 		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}
+	t.content.Store(&content{})
 	t.write.Lock()
 	defer t.write.Unlock()
 	if _, err := t.rescan(); err != nil {
@@ -167,7 +167,7 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 // Groups returns what the folder holds: [UserTools] first, if there are single
 // tools, then the groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
-	return t.snapshot().groups()
+	return t.content.Load().groups()
 }
 
 // Watch looks at the folder from time to time until ctx ends, and loads it anew

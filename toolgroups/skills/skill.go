@@ -40,16 +40,12 @@ type Skill struct {
 	DisplayName string
 	// Description says in a line what the skill is for.
 	Description string
-	// Version is the author's; "1.0" where there is none.
-	Version string
 	// Tools are the names of tools that the instructions need.
 	Tools []string
 	// Parameters are what the instructions need to be told.
 	Parameters []Parameter
 	// Body is the Markdown of the instructions.
 	Body string
-	// Builtin is true for the skills that are part of the program.
-	Builtin bool
 }
 
 // Parameter is a value that stands in the body as {{name}}.
@@ -66,7 +62,6 @@ type matter struct {
 	Name        string      `yaml:"name"`
 	DisplayName string      `yaml:"display_name"`
 	Description string      `yaml:"description"`
-	Version     string      `yaml:"version"`
 	Tools       []string    `yaml:"tools_required"`
 	Parameters  []Parameter `yaml:"parameters"`
 }
@@ -89,7 +84,7 @@ func Parse(data []byte) (Skill, error) {
 	}
 	s := Skill{
 		Name: strings.TrimSpace(m.Name), DisplayName: line(m.DisplayName), Description: line(m.Description),
-		Version: cmp.Or(line(m.Version), "1.0"), Tools: m.Tools, Parameters: m.Parameters, Body: body,
+		Tools: m.Tools, Parameters: m.Parameters, Body: body,
 	}
 	return s, s.check()
 }

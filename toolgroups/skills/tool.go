@@ -24,7 +24,6 @@ func (l *Library) Tool() (toolgroups.Tool, error) {
 	return toolgroups.ToolOf(manifests, "load_skill", toolgroups.Typed(l.load))
 }
 
-// loadArgs are the arguments of load_skill.
 type loadArgs struct {
 	Name string `json:"name"`
 }
