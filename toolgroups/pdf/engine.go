@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"oneclaw/internal/child"
 )
@@ -29,9 +29,7 @@ type engine struct {
 	command []string
 	setup   setup
 	slots   chan struct{}
-
-	mu     sync.Mutex
-	closed bool
+	closed  atomic.Bool
 }
 
 // use opens a document in a child of its own and runs f with it. When ctx ends, the child
@@ -43,7 +41,7 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if e.isClosed() {
+	if e.closed.Load() {
 		return errClosed
 	}
 	c, err := child.Start(ctx, e.command, file)
@@ -77,17 +75,9 @@ func (e *engine) converse(c *child.Process, f func(*remote) error) error {
 	return f(d)
 }
 
-func (e *engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
-}
-
 // close refuses new uses and waits for those that run.
 func (e *engine) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
+	e.closed.Store(true)
 	// Who holds every slot is alone.
 	for range cap(e.slots) {
 		e.slots <- struct{}{}

@@ -12,9 +12,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultMaxTasks is how many tasks an owner may have where [Config] says nothing.
-const DefaultMaxTasks = 50
-
 //go:embed scheduled_tasks.json
 var manifests embed.FS
 
@@ -30,7 +27,7 @@ type Config struct {
 	// Location returns the time zone that plans are meant in. Tasks follow when it
 	// changes. Nil means the host's.
 	Location func() *time.Location
-	// MaxTasks bounds the tasks of an owner. 0 means [DefaultMaxTasks].
+	// MaxTasks bounds the tasks of an owner. 0 means 50.
 	MaxTasks int
 	// Logger, if nil, discards.
 	Logger *slog.Logger
@@ -59,7 +56,7 @@ func New(cfg Config) (*Schedule, error) {
 	}
 	s := &Schedule{
 		kv: cfg.Store, submit: cfg.Submit, location: cfg.Location, now: cfg.Now,
-		maxTasks: cmp.Or(cfg.MaxTasks, DefaultMaxTasks),
+		maxTasks: cmp.Or(cfg.MaxTasks, 50),
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.location == nil {
