@@ -51,32 +51,37 @@ func (a account) valid(now time.Time, rejected string) bool {
 	return a.Access != "" && a.Access != rejected && now.Add(early).Before(a.Expiry)
 }
 
-// load reads the account of a user. storage.ErrNotFound if there is none.
-func (g *Google) load(ctx context.Context, user string) (account, storage.Revision, error) {
-	key := accountPrefix + user
+// get reads and decrypts a value. storage.ErrNotFound if there is none, [seal.ErrUnreadable]
+// if it cannot be decrypted any more.
+func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, key)
 	if err != nil {
-		return account{}, 0, err
+		return 0, err
 	}
 	data, err := g.seal.Open(key, entry.Value)
-	if err != nil {
-		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	if err == nil {
+		err = json.Unmarshal(data, value)
 	}
-	var a account
-	if err := json.Unmarshal(data, &a); err != nil {
-		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	return entry.Revision, err
+}
+
+// put encrypts a value and writes it.
+func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 	}
-	return a, entry.Revision, nil
+	return err
+}
+
+// load reads the account of a user.
+func (g *Google) load(ctx context.Context, user string) (a account, rev storage.Revision, err error) {
+	rev, err = g.get(ctx, accountPrefix+user, &a)
+	return a, rev, err
 }
 
 func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) error {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return fmt.Errorf("encode the account: %w", err)
-	}
-	key := accountPrefix + user
-	_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
-	return err
+	return g.put(ctx, accountPrefix+user, a, rev)
 }
 
 // tokens finds out whether the user has an account with the scopes.

@@ -63,10 +63,9 @@ type Server struct {
 	// ReadOnly are patterns of tools that are read-only whatever the server says.
 	ReadOnly []string `yaml:"read_only,omitempty"`
 
-	// Timeout bounds one call. 0 means [DefaultTimeout].
+	// Timeout bounds one call. 0 means a minute.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
-	// StartTimeout bounds starting the server and reading its list.
-	// 0 means [DefaultStartTimeout].
+	// StartTimeout bounds starting the server and reading its list. 0 means 30 seconds.
 	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
 }
 

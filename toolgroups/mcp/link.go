@@ -52,7 +52,6 @@ type tap struct {
 	conn sdk.Connection
 }
 
-// Connect implements the transport.
 func (t *tap) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	t.mu.Lock()

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -93,10 +94,7 @@ func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
 }
 
 func newEntry(t *sdk.Tool) entry {
-	e := entry{Name: t.Name, Description: t.Description}
-	if e.Description == "" {
-		e.Description = t.Title
-	}
+	e := entry{Name: t.Name, Description: cmp.Or(t.Description, t.Title)}
 	raw, err := json.Marshal(t.InputSchema)
 	if err == nil {
 		e.Parameters, err = parameters(raw)
@@ -144,11 +142,9 @@ func (c cache) write(data []byte) error {
 	if c.path == "" || len(data) > maxCache {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
-		return fmt.Errorf("keep the tool list: %w", err)
+	err := os.MkdirAll(filepath.Dir(c.path), 0o700)
+	if err == nil {
+		err = folder.Replace(c.path, data)
 	}
-	if err := folder.Replace(c.path, data); err != nil {
-		return fmt.Errorf("keep the tool list: %w", err)
-	}
-	return nil
+	return err
 }

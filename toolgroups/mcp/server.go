@@ -71,8 +71,8 @@ func newServer(cfg Config, name string) (*server, error) {
 		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
-	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
-	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, DefaultStartTimeout)
+	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, time.Minute)
+	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, 30*time.Second)
 	s.cache.fingerprint = fingerprint(s.cfg)
 	if cfg.DataDir != "" {
 		s.cache.path = filepath.Join(cfg.DataDir, name+".json")

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -74,7 +75,10 @@ func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	go p.wait(d)
 	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), max: d.max, log: d.log}
 	return &sdk.IOTransport{
-		Reader:        readCloser{lines, p},
+		Reader: struct {
+			io.Reader
+			io.Closer
+		}{lines, p},
 		Writer:        p,
 		MaxLineLength: d.max + 64<<10, // What the decoder reads ahead counts too.
 	}, func() error { return p.reason(lines) }, nil
@@ -142,7 +146,7 @@ func (p *process) over(limit time.Duration) bool {
 
 // reason says why the process does not serve any more, nil if it does.
 func (p *process) reason(lines *lineReader) error {
-	if lines.tooLarge() {
+	if lines.over.Load() {
 		return errTooLarge
 	}
 	if !p.over(grace / 10) {
@@ -154,12 +158,6 @@ func (p *process) reason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// readCloser reads from one and closes another.
-type readCloser struct {
-	io.Reader
-	io.Closer
-}
-
 // lineReader passes on the lines that are JSON. Many servers, and what starts them,
 // print other lines too.
 type lineReader struct {
@@ -167,12 +165,9 @@ type lineReader struct {
 	max  int
 	log  *slog.Logger
 	rest []byte
-
-	mu   sync.Mutex
-	over bool
+	over atomic.Bool // a line was too large
 }
 
-// Read implements [io.Reader].
 func (r *lineReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		line, err := r.line()
@@ -198,9 +193,7 @@ func (r *lineReader) line() ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > r.max:
-			r.mu.Lock()
-			r.over = true
-			r.mu.Unlock()
+			r.over.Store(true)
 			return nil, errTooLarge
 		case err == nil:
 			return line, nil
@@ -210,19 +203,12 @@ func (r *lineReader) line() ([]byte, error) {
 	}
 }
 
-func (r *lineReader) tooLarge() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.over
-}
-
 // tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-// Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

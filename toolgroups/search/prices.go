@@ -87,20 +87,12 @@ func (p Prices) kept(tokens, times int) float64 {
 	return float64(tokens) * (p.Write + float64(times-1)*p.Read)
 }
 
-// prices are those of the cache of a model.
-func (r *Router) prices(model string) Prices {
-	if r.cfg.Prices == nil {
-		return Prices{Write: 1, Read: 1}
-	}
-	return r.cfg.Prices(model)
-}
-
 // decide chooses the routing of a session and logs the numbers that it rests on.
 func (r *Router) decide(f toolgroups.Facts) Routing {
 	d := r.deferrable(f.Registry, f.Scope.Role)
 	decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
 	core := f.Registry.Offer(nil)
-	c := r.prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
+	c := r.cfg.Prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
 	tools := len(core) + decision.Tools
 	mode := RoutingGroups
 	switch {

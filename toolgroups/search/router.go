@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -96,6 +95,9 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !cfg.Config.sound() {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
+	if cfg.Prices == nil {
+		cfg.Prices = func(string) Prices { return Prices{Write: 1, Read: 1} }
+	}
 	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
 		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
@@ -139,11 +141,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	}
 	route := toolgroups.Route{Mode: string(mode), Tools: tools, Describe: r.describe(mode, f)}
 	if b != nil {
-		route.Unwrap = func(name string, arguments json.RawMessage) (string, json.RawMessage, *toolgroups.Error) {
-			to, fault := b.Resolve(name, arguments)
-			return to.Name, to.Arguments, fault
-		}
-		route.Advice = b.advice
+		route.Unwrap, route.Advice = b.Resolve, b.advice
 	}
 	return route
 }

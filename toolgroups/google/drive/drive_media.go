@@ -117,7 +117,6 @@ type driveSource struct {
 	err  error
 }
 
-// Read implements [io.Reader].
 func (s *driveSource) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

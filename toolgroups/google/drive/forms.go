@@ -39,7 +39,6 @@ func Forms() service.Group {
 	}
 }
 
-// formsArgs are the arguments of the tools; each takes those that its schema names.
 type formsArgs struct {
 	Form     string   `json:"form_id"`
 	Response string   `json:"response_id"`
@@ -53,7 +52,6 @@ type formsArgs struct {
 	Token    string   `json:"page_token"`
 }
 
-// formsCreated is the result of forms_create.
 type formsCreated struct {
 	Form      string `json:"formId"`
 	Responder string `json:"responderUri"`
@@ -77,7 +75,6 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	return out, nil
 }
 
-// formsAdded is the result of forms_add_question.
 type formsAdded struct {
 	Form     string `json:"formId"`
 	Item     string `json:"itemId"`

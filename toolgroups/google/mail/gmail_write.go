@@ -147,7 +147,6 @@ func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in
 	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.Draft}).Context(ctx).Do()
 }
 
-// gmailDraft is the result of gmail_get_draft.
 type gmailDraft struct {
 	gmailMessage
 	ID        string `json:"id"`

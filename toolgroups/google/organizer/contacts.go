@@ -86,7 +86,6 @@ func newContacts(persons []*people.Person) []contact {
 	return out
 }
 
-// contactArgs are the arguments of the tools; each takes those that its schema names.
 type contactArgs struct {
 	Resource     string `json:"resource_name"`
 	Query        string `json:"query"`
@@ -100,12 +99,6 @@ type contactArgs struct {
 	JobTitle     string `json:"job_title"`
 }
 
-// contactsPage is the result of the lists.
-type contactsPage struct {
-	Contacts []contact `json:"contacts"`
-	Next     string    `json:"nextPageToken,omitempty"`
-}
-
 func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields)
 	if in.Token != "" {
@@ -115,7 +108,7 @@ func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in 
 	persons, next, err := service.Collect(limit, call, call.PageSize, func(page *people.ListConnectionsResponse) ([]*people.Person, string) {
 		return page.Connections, page.NextPageToken
 	})
-	return contactsPage{newContacts(persons), next}, err
+	return service.Page("contacts", newContacts(persons), next), err
 }
 
 func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, in contactArgs) (any, error) {
@@ -150,7 +143,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 	for i, r := range found {
 		persons[i] = r.Person
 	}
-	return contactsPage{Contacts: newContacts(persons)}, nil
+	return service.Page("contacts", newContacts(persons), ""), nil
 }
 
 func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
@@ -163,7 +156,7 @@ func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.
 	persons, _, err := service.Collect(limit, call, call.PageSize, func(page *people.SearchDirectoryPeopleResponse) ([]*people.Person, string) {
 		return page.People, page.NextPageToken
 	})
-	return contactsPage{Contacts: newContacts(persons)}, err
+	return service.Page("contacts", newContacts(persons), ""), err
 }
 
 // named returns the name of the contact for a path.

@@ -105,12 +105,8 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 		n = *old[0]
 	}
 	n.DisplayName, n.DisplayNameLastFirst, n.UnstructuredName = "", "", ""
-	if in.GivenName != nil {
-		n.GivenName = *in.GivenName
-	}
-	if in.FamilyName != nil {
-		n.FamilyName = *in.FamilyName
-	}
+	toolgroups.Assign(&n.GivenName, in.GivenName)
+	toolgroups.Assign(&n.FamilyName, in.FamilyName)
 	if n.GivenName == "" && n.FamilyName == "" {
 		return []*people.Name{}
 	}

@@ -24,7 +24,8 @@
 //	func xListThings(ctx context.Context, api *x.Service, c *service.Conn, in xListArgs) (any, error)
 //
 // and is entered in groups of package google. An operation gets a service that is
-// authorised for the user, its arguments decoded and validated against the schema, and
+// authorised for the user, its arguments decoded and validated against the schema (often those of all operations
+// of the group, of which it takes its own), and
 // returns what is encoded as the result: a type of the client library, a struct of the
 // contract's shape, or a [toolgroups.Result] where files are to be delivered to the
 // chat. It returns errors of the library as they are: they are mapped to the codes of

@@ -30,6 +30,16 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
+// Page is the result of a list: its items under a name, and the token of the next page
+// where there is one.
+func Page[T any](name string, items []T, next string) any {
+	page := map[string]any{name: OrEmpty(items)}
+	if next != "" {
+		page["nextPageToken"] = next
+	}
+	return page
+}
+
 // Pager is a call of the client library that answers with one page of a list.
 type Pager[C, P any] interface {
 	// PageToken asks for the page of a token.
