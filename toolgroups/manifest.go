@@ -192,8 +192,7 @@ func text(raw json.RawMessage) string {
 	return strings.TrimSpace(s)
 }
 
-// tool reads one entry. The tool has its name as far as that could be read, also
-// where there is an error.
+// tool reads one entry. Also with an error it has its name where that could be read.
 func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil || e == nil {

@@ -104,8 +104,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// merge applies the rule for groups of one name: the same source replaces, two
-// sources are an error.
+// merge replaces groups of one name and source; two sources are an error.
 func merge(groups []Group) ([]Group, []error) {
 	var out []Group
 	var errs []error
@@ -308,8 +307,7 @@ func (r *Registry) enabled(to, tools []Tool) []Tool {
 	return to
 }
 
-// groupTools returns the tools of a group that are switched on; none for an
-// unknown group.
+// groupTools returns the tools of a group that are switched on.
 func (r *Registry) groupTools(name string) []Tool {
 	i, ok := r.byGroup[name]
 	if !ok {

@@ -74,8 +74,7 @@ func (r *Round) Through(name string, scope Scope) (Tool, *Error) {
 	return r.admit(now, tool, scope)
 }
 
-// admit makes the checks that hold for every tool, and binds load_tool_group to
-// its place in the order of loads.
+// admit makes the checks of every tool, and gives load_tool_group its place among loads.
 func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)

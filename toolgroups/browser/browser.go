@@ -121,8 +121,7 @@ func (b *Browser) Close() error {
 	return err
 }
 
-// acquire waits for a free tab and a running Chromium. What it returns must be
-// released.
+// acquire waits for a tab and a running Chromium, which must be released.
 func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
 	if err := b.take(ctx, b.tabs); err != nil {
 		return nil, err
@@ -196,8 +195,7 @@ func (b *Browser) join() (c, dead *chromium) {
 	return b.running, nil
 }
 
-// release gives a tab back. The last one to do so starts the time until Chromium is
-// ended.
+// release gives a tab back. After the last one Chromium is ended in time.
 func (b *Browser) release(c *chromium) {
 	b.mu.Lock()
 	if c == b.running {

@@ -40,8 +40,7 @@ type chromium struct {
 	swollen    atomic.Bool // it took more memory than it may
 }
 
-// guard kills the browser when all of its processes together take more than limit bytes
-// of memory. It returns when ctx ends.
+// guard kills the browser when its processes together take more than limit bytes, until ctx ends.
 func (c *chromium) guard(ctx context.Context, limit uint64) error {
 	err := proctree.Watch(ctx, c.process.Pid, limit)
 	if err == nil || c.swollen.Swap(true) {

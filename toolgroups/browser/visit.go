@@ -185,9 +185,8 @@ func (v *visit) text(tab context.Context) (string, error) {
 	return read("document.body && document.body.innerText")
 }
 
-// script runs the body of a function in the page. A value that is no string comes as
-// JSON, an exception as text. What comes back is cut in the page, by means that the
-// page cannot replace.
+// script runs the body of a function in the page. What it returns is a text or JSON, and cut
+// there by means that the page cannot replace; an exception comes as text.
 func (v *visit) script(tab context.Context, body string) (string, error) {
 	source, err := json.Marshal(body)
 	if err != nil {

@@ -100,8 +100,7 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 	return fmt.Sprintf("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", ")), nil
 }
 
-// checkPreference refuses a model that there is not, which would silently be passed
-// over when the agent answers.
+// checkPreference refuses a model that there is not: it would silently be passed over.
 func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 	if in.Provider == nil && in.Model == nil {
 		return nil

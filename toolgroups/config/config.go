@@ -92,8 +92,7 @@ func (f *Family) handlers() map[string]toolgroups.Handler {
 	}
 }
 
-// handler makes a tool of a function that returns the text for the model. failed is the
-// code where the store could not do it.
+// handler makes a tool of a function. failed is the code where the store could not do it.
 func handler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
 	return toolgroups.Typed(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
 		text, err := run(ctx, call, in)

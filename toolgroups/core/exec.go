@@ -168,8 +168,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	return out, nil
 }
 
-// present writes what a command has left for the model; what does not fit is kept
-// in a file.
+// present writes what a command has left; what does not fit is kept in a file.
 func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
 	head := fmt.Sprintf("[Exit Code: %d]", out.code)
 	stderr := out.stderr.text()
@@ -214,8 +213,7 @@ func sections(stdout, stderr string) string {
 	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
 }
 
-// lines cuts a text behind the last whole line that fits, or within a line that
-// alone does not.
+// lines cuts a text behind the last whole line that fits, or within the first.
 func lines(s string, limit int) (shown string, cut bool) {
 	first, rest := runes.Split(s, limit)
 	if rest == "" {

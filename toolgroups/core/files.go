@@ -16,8 +16,7 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxFile is the largest file that is read and the most that is written by one
-// call, in bytes.
+// maxFile is the most that one call reads or writes, in bytes.
 const maxFile = 1 << 20
 
 type readArgs struct {

@@ -240,8 +240,7 @@ func (s *search) consider(p Passage) {
 	s.found[p.Kind] = kept
 }
 
-// enough reports whether no message of this time or older would be kept, however well it
-// matched.
+// enough reports whether no message of this time or older would be kept.
 func (s *search) enough(t time.Time) bool {
 	kept := s.found[KindMessage]
 	best := weight(KindMessage) * s.recency(Passage{Kind: KindMessage, Time: t})
@@ -285,8 +284,7 @@ func (s *search) recency(p Passage) float64 {
 	return 1 - 0.9*min(max(age, 0), 1)
 }
 
-// best returns the hits to show: by score, then the newer first, without those
-// that say the same as a better one.
+// best returns the best hits, of equals the newer first, none that says the same as a better one.
 func (s *search) best(limit int) []hit {
 	var all []hit
 	for _, kind := range []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession} {

@@ -76,8 +76,7 @@ func (c ExecConfig) limits(room int64) string {
 		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, fileLimit(room)/512, maxOpenFiles)
 }
 
-// argv is the command line that runs a command in dir, a folder of workspace, in which
-// there is room for so many bytes.
+// argv is the command line for a command in dir, a folder of workspace, with room for so many bytes.
 func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
 	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
 	if c.UnsafeExec {

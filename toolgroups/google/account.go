@@ -51,8 +51,7 @@ func (a account) valid(now time.Time, rejected string) bool {
 	return a.Access != "" && a.Access != rejected && now.Add(early).Before(a.Expiry)
 }
 
-// get reads and decrypts a value. storage.ErrNotFound if there is none, [seal.ErrUnreadable]
-// if it cannot be decrypted any more.
+// get reads and decrypts a value; storage.ErrNotFound or [seal.ErrUnreadable] if it cannot.
 func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, key)
 	if err != nil {
@@ -137,8 +136,7 @@ func notConnected() error {
 	return toolgroups.Errorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
-// token returns a valid token of the user and gets a new one if need be, one at a
-// time for each user.
+// token returns a valid token of the user, a new one if need be, one at a time for each user.
 func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -178,8 +176,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	return fresh.Access, nil
 }
 
-// refresh gets a new token. errLost is the one error after which there is no use in
-// trying again.
+// refresh gets a new token. After errLost there is no use in trying again.
 func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, g.direct)
 	// A token without an access token makes the source ask for one.
@@ -198,8 +195,7 @@ func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	return a, nil
 }
 
-// refreshFault says why there is no token, without the text of the answer, which
-// could hold one.
+// refreshFault says why there is no token, without the answer, which could hold one.
 func (g *Google) refreshFault(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	switch {

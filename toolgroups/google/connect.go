@@ -163,8 +163,7 @@ func told(err error) (string, error) {
 	return "", err
 }
 
-// finish turns a code into an account. The code is exchanged once; only a request
-// that was not answered is repeated.
+// finish turns a code into an account. Only a request that was not answered is repeated.
 func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {

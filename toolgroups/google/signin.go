@@ -69,8 +69,7 @@ func (g *Google) consentURL(p pending) string {
 		oauth2.SetAuthURLParam("include_granted_scopes", "true"), oauth2.S256ChallengeOption(p.Verifier))
 }
 
-// find returns the sign-in of a user. An empty state stands for one that came by the
-// user's own chat.
+// find returns the sign-in of a user. An empty state is one of the user's own chat.
 func (g *Google) find(ctx context.Context, user, state string) (pending, storage.Revision, error) {
 	var p pending
 	rev, err := g.get(ctx, pendingPrefix+user, &p)
@@ -120,8 +119,7 @@ func (g *Google) userOf(state string) (string, bool) {
 	return user, ok
 }
 
-// pasted finds the code in what a user sent: an address, a query, or the code alone,
-// which browsers show with its slash encoded.
+// pasted finds the code in an address, a query, or alone with its slash encoded.
 func pasted(args string) (code, state string, ok bool) {
 	args = strings.Trim(strings.TrimSpace(args), "<>`\"'")
 	if _, query, found := strings.Cut(args, "?"); found {

@@ -96,8 +96,7 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthwhile reports whether the request may be sent again. It may look into the
-// body of an error, which it then replaces.
+// worthwhile reports whether to send the request again. It may replace the body of an error.
 func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error) bool {
 	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
@@ -176,12 +175,10 @@ func repeatable(req *http.Request) (*http.Request, error) {
 	return out, err
 }
 
-// tokenSource yields the token of one account. rejected is the one that Google did
-// not accept, if any.
+// tokenSource yields the token of one account, but not the rejected one, if any.
 type tokenSource func(ctx context.Context, rejected string) (string, error)
 
-// authorized adds the token of one account, and tries once more with a new one
-// where it is not accepted.
+// authorized adds a token, and tries once more with a new one where it is not accepted.
 type authorized struct {
 	tokens tokenSource
 	base   http.RoundTripper

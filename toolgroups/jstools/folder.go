@@ -90,8 +90,7 @@ func hasTool(g toolgroups.Group, name string) bool {
 	return slices.ContainsFunc(g.Tools, func(t toolgroups.Tool) bool { return t.Name == name })
 }
 
-// rescan reads the folder if files in it have changed, and reports whether they
-// had. The write lock must be held.
+// rescan reads the folder if it has changed, and says so. The write lock must be held.
 func (t *Tools) rescan() (bool, error) {
 	names, print, err := t.look()
 	if err != nil {
@@ -109,8 +108,7 @@ func (t *Tools) rescan() (bool, error) {
 	return true, nil
 }
 
-// look returns the manifests of the folder and a text that is another one when a
-// file has changed.
+// look returns the manifests, and a text that differs when a file has changed.
 func (t *Tools) look() (names []string, print string, err error) {
 	list, err := os.ReadDir(t.cfg.Dir)
 	if err != nil {

@@ -32,8 +32,7 @@ type downloadArgs struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// download streams a reply to a file, which is there when all of it has come and
-// not before.
+// download streams a reply to a file, which is there when all of it has come.
 func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	rel, err := h.root.Creatable(in.Path)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// fresh reads the folder, whatever the times of its files say. The write lock must
-// be held.
+// fresh reads the folder in any case. The write lock must be held.
 func (t *Tools) fresh() error {
 	old := *t.content.Load()
 	old.print = ""
@@ -22,8 +21,7 @@ func (t *Tools) fresh() error {
 	return err
 }
 
-// confirm reads the folder again and makes sure that a tool is there. The write
-// lock must be held.
+// confirm makes sure that a tool is there. The write lock must be held.
 func (t *Tools) confirm(name, code string) error {
 	if err := t.fresh(); err != nil {
 		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)

@@ -124,8 +124,7 @@ func looksSecret(value string) bool {
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// filled puts what the environment has in the place of ${NAME}. missing is a reference to
-// what it does not have.
+// filled replaces ${NAME} by what the environment has; missing is what it does not have.
 func filled(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
 	text = reference.ReplaceAllStringFunc(string(value), func(ref string) string {
 		found, ok := lookup(ref[2 : len(ref)-1])

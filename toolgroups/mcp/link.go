@@ -43,8 +43,7 @@ type link struct {
 	ended  bool // closed from here
 }
 
-// tap remembers the connection of a transport, to close it whatever state the
-// session is in.
+// tap remembers the connection of a transport, so that it can always be closed.
 type tap struct {
 	sdk.Transport
 

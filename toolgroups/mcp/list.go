@@ -51,8 +51,7 @@ type entry struct {
 // format is raised when lists of an earlier program are no good any more.
 const format = "1"
 
-// fingerprint tells servers apart by what is started or reached, not by what is
-// made of it here nor by secrets.
+// fingerprint tells servers apart by what is started or reached, not by secrets.
 func fingerprint(s Server) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(format))
@@ -118,8 +117,7 @@ type cache struct {
 	fingerprint string
 }
 
-// read returns the list that is kept and its digest, and false where there is none
-// for the server as it is configured now.
+// read returns the list that is kept for the server as it is configured, and its digest.
 func (c cache) read() (l list, sum digest, ok bool, err error) {
 	data, err := os.ReadFile(c.path)
 	if c.path == "" || errors.Is(err, fs.ErrNotExist) {

@@ -47,8 +47,7 @@ type stdio struct {
 // rest has nothing to do: a process ends with its connection.
 func (d stdio) rest() {}
 
-// open starts the process in a group of its own. It lives until its connection is
-// closed, however long ctx does.
+// open starts the process in a group of its own. It lives until its connection is closed.
 func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
@@ -84,8 +83,7 @@ func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	}, func() error { return p.reason(lines) }, nil
 }
 
-// process is a server that runs. Its goroutine, which ends when the process has
-// been waited for, is waited for by Close.
+// process is a server that runs. Close waits for its goroutine.
 type process struct {
 	cmd    *exec.Cmd
 	kill   context.CancelFunc
@@ -158,8 +156,7 @@ func (p *process) reason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// lineReader passes on the lines that are JSON. Many servers, and what starts them,
-// print other lines too.
+// lineReader passes on the lines that are JSON; many servers print others too.
 type lineReader struct {
 	in   *bufio.Reader
 	max  int

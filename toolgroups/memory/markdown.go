@@ -60,8 +60,7 @@ func clean(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// item is a note as an item of a list. Its further lines are indented, so that none
-// of them is a heading or another item.
+// item is a note as an item of a list, its further lines indented.
 func item(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // render writes notes as Markdown, section by section.

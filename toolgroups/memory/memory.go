@@ -183,8 +183,7 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	return doc, entry.Revision, nil
 }
 
-// change rewrites an owner's document, again where somebody else has written
-// meanwhile.
+// change rewrites an owner's document, again where somebody was faster.
 func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
 	for range attempts {
 		doc, rev, err := m.read(ctx, owner)

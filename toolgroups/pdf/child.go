@@ -113,8 +113,7 @@ func start(s setup) (pdfium.Pdfium, error) {
 	return instance, err
 }
 
-// readDocument reads the document, or as much of it as is allowed, into memory of just
-// its size.
+// readDocument reads as much of the document as is allowed, into just that much memory.
 func readDocument(limit int64) ([]byte, error) {
 	file := os.NewFile(documentFile, "document")
 	info, err := file.Stat()

@@ -20,8 +20,7 @@ var (
 	errBroken = errors.New("the child ended without an answer")
 )
 
-// maxAnswer bounds what a child sends for one request, in bytes: the largest picture, or
-// the longest text.
+// maxAnswer bounds an answer, in bytes: the largest picture or the longest text.
 const maxAnswer = 64 << 20
 
 // engine reads documents in children, as many at once as it has slots.
@@ -124,8 +123,7 @@ func (d *remote) meta(tag string) (string, error) {
 	return string(value), err
 }
 
-// text returns at most limit characters of the text layer of a page, in reading order, and
-// how many it has.
+// text returns at most limit characters of the text of a page, and how many it has.
 func (d *remote) text(page, limit int) (text string, total int, err error) {
 	r, data, err := d.ask(request{Ask: askText, Page: page, Limit: limit})
 	return string(data), r.Count, err

@@ -65,8 +65,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	return x.result(call, s)
 }
 
-// limitChars is how many characters a call may extract. Up to what one result
-// holds nothing is written to a file.
+// limitChars is how many characters a call extracts: what a result holds, or what is asked for.
 func limitChars(asked int) int {
 	if asked <= 0 || asked > files.Inline && asked <= toolgroups.MaxText {
 		return files.Inline

@@ -161,8 +161,7 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// date reads a date such as D:20260301093000+01'00' (ISO 32000, 7.9.4); what is
-// written otherwise stays as it is.
+// date reads D:20260301093000+01'00' and such (ISO 32000, 7.9.4); others stay as they are.
 func date(s string) string {
 	digits := strings.ReplaceAll(strings.TrimPrefix(s, "D:"), "'", "")
 	for _, layout := range []string{"20060102150405-0700", "20060102150405Z0000", "20060102150405Z"} {

@@ -213,8 +213,7 @@ func (s *Schedule) delete(ctx context.Context, t Task, rev storage.Revision) err
 	return nil
 }
 
-// unlist takes a time of a task from the index. What stays is found stale when its time
-// comes.
+// unlist takes a time from the index. What stays is found stale when it comes.
 func (s *Schedule) unlist(ctx context.Context, due time.Time, owner, id string) {
 	if due.IsZero() {
 		return

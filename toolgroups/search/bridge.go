@@ -151,9 +151,7 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
 }
 
-// unknown answers for a name that the catalogue does not have: one that is to be
-// called directly, one that is known but not to be used here, one that nobody
-// knows.
+// unknown answers for a name that is not in the catalogue, whoever else knows it.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
 	if name == ToolCall || toolgroups.Reserved(name) && !b.cfg.CallOnly {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",

@@ -190,8 +190,7 @@ func (c *Catalogue) similarTo(name string) []string {
 // kindBuiltin is the kind of the groups of the program itself.
 const kindBuiltin = toolgroups.SourceBuiltin
 
-// origin splits the source: mcp:github is github of the kind mcp. Groups of the
-// program itself are named by the group.
+// origin splits the source: mcp:github is github of the kind mcp. The program's go by group.
 func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {

@@ -123,8 +123,7 @@ func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// mode reads the switch. A boolean true means auto, as the block's presence would;
-// the words that mean yes force it on.
+// mode reads the switch: true means auto, as a block would; the words for yes mean on.
 func (c *Config) mode(key string, v any) Mode {
 	switch x := v.(type) {
 	case nil:

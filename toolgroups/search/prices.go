@@ -72,8 +72,7 @@ func (p Prices) costs(s sizes) costs {
 	}
 }
 
-// added is what so many tokens cost that come so many times, evenly over a session,
-// and stay.
+// added is what tokens cost that come so many times, evenly over a session, and stay.
 func (p Prices) added(tokens, times int) float64 {
 	cost := 0.0
 	for i := range times {

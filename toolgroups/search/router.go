@@ -146,8 +146,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	return route
 }
 
-// direct offers the core and groups themselves. There is a bridge only where not all
-// of them fit.
+// direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
 	tools := f.Registry.Offer(groups)
 	if f.MaxTools == 0 || len(tools) < f.MaxTools {

@@ -187,8 +187,7 @@ func (s *scanner) pairs(run []rune, w word) {
 	}
 }
 
-// split takes a word apart where its case changes, and digits off the end of long
-// words. A trailing number is dropped.
+// split takes a word apart where its case changes, and digits off the end of long words.
 func split(run []rune) []string {
 	var parts []string
 	from := 0

@@ -56,8 +56,7 @@ type Parameter struct {
 	Description string `yaml:"description"`
 }
 
-// matter is the front matter as it is written. Other keys are ignored: they are
-// meant for other programs.
+// matter is the front matter. Keys for other programs are ignored.
 type matter struct {
 	Name        string      `yaml:"name"`
 	DisplayName string      `yaml:"display_name"`
@@ -89,8 +88,7 @@ func Parse(data []byte) (Skill, error) {
 	return s, s.check()
 }
 
-// divide finds the front matter between two lines of three dashes, and the body
-// behind it.
+// divide finds the front matter between lines of three dashes, and the body below.
 func divide(data []byte) (front []byte, body string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -112,8 +110,7 @@ func divide(data []byte) (front []byte, body string, err error) {
 	return nil, "", errors.New("the front matter has no closing ---")
 }
 
-// decode reads the front matter. Its size is judged before its keys are compared
-// with each other.
+// decode judges the size of the front matter before it compares keys.
 func decode(front []byte) (matter, error) {
 	if len(front) > maxFront {
 		return matter{}, fmt.Errorf("it has more than %d bytes", maxFront)

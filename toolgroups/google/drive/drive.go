@@ -100,8 +100,7 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in
 	return service.Page("files", files, next), err
 }
 
-// driveShared is the result of tools that take no token. More says that the maximum cut
-// the list.
+// driveShared is the result of tools without a token. More says that the maximum cut the list.
 type driveShared struct {
 	Files []*drive.File `json:"files"`
 	More  bool          `json:"more,omitempty"`

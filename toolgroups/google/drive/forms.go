@@ -122,8 +122,7 @@ func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, er
 	return int64(len(f.Items)), nil
 }
 
-// question checks the arguments and makes what Google calls the question, which is
-// the kind of answer.
+// question makes what Google calls the question, which is the kind of answer.
 func (in formsArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -159,8 +158,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-// formsResponses is the result of forms_list_responses. The total is known only
-// where nothing lies before or after the page.
+// formsResponses has the total only where nothing lies before or after the page.
 type formsResponses struct {
 	Responses []*forms.FormResponse `json:"responses"`
 	Next      string                `json:"nextPageToken,omitempty"`

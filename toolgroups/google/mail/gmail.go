@@ -90,8 +90,7 @@ type gmailHit struct {
 	Labels   []string `json:"labelIds"`
 }
 
-// gmailHits is the result of gmail_search. Total is Google's estimate where there
-// are more than were asked for.
+// gmailHits has Google's estimate as total where there are more than were asked for.
 type gmailHits struct {
 	Messages []gmailHit `json:"messages"`
 	Total    int64      `json:"total"`

@@ -36,8 +36,7 @@ func Settings() service.Group {
 	}
 }
 
-// wholeVacation, wholeImap and wholeForwarding show settings with their zero values, which
-// the library leaves out.
+// wholeVacation and those below show zero values too, which the library leaves out.
 func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
 	if err == nil {
 		v.ForceSendFields = []string{
@@ -83,8 +82,7 @@ type vacationArgs struct {
 	Contacts *bool   `json:"restrict_to_contacts"`
 }
 
-// gmailSettingsUpdateVacation reads before it writes, because what a write leaves
-// out is lost.
+// gmailSettingsUpdateVacation reads first: what a write leaves out is lost.
 func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {

@@ -113,8 +113,7 @@ func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
 	return page.Items, page.NextPageToken
 }
 
-// calendarSearchEvents finds what is ahead, and fills up with what is past, the
-// newest first.
+// calendarSearchEvents finds what is ahead, then what is past, the newest first.
 func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	limit := service.Bounded(in.MaxResults, defaultEvents, maxEvents)
 	id := cmp.Or(in.Calendar, "primary")

@@ -189,8 +189,7 @@ func contactsDelete(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return service.Done(), contactsEmpty(err)
 }
 
-// contactsEmpty makes nothing of the error about an answer without a body, which is
-// none about what was asked for.
+// contactsEmpty forgives an answer without a body.
 func contactsEmpty(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) && syntax.Offset == 0 {

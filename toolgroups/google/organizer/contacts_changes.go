@@ -121,8 +121,7 @@ func contactsPhone(n *people.PhoneNumber) *string {
 	return &n.Value
 }
 
-// contactsReplaced gives the first entry the value, or removes it for an empty one. No other
-// entry keeps the same value.
+// contactsReplaced gives the value to the first entry alone, or removes that for an empty one.
 func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
@@ -141,8 +140,7 @@ func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []
 	return out
 }
 
-// contactsStale maps the refusal of a change to a contact that has changed since it
-// was read, for which Google uses 400.
+// contactsStale maps the 400 for a contact that has changed since it was read.
 func contactsStale(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {
