@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// MaxGroupTools is how many tools a group manifest may hold; a file with more
-	// is rejected as a whole.
+	// MaxGroupTools is how many tools a group may hold; a file with more is rejected.
 	MaxGroupTools = 50
 	// MaxManifest bounds a manifest in bytes.
 	MaxManifest = 1 << 20

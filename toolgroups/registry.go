@@ -23,8 +23,7 @@ type Group struct {
 	Description string
 	// Tools in the order in which the model sees them. A group may have none.
 	Tools []Tool
-	// Source says where the group comes from: "builtin", "mcp:github", "user".
-	// Empty means [SourceBuiltin].
+	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
 	// Role is the least role that may load the group and use its tools.
 	// The zero value asks for nothing.

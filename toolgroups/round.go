@@ -14,9 +14,8 @@ type Round struct {
 	route    Route
 }
 
-// Tools returns the tools of the request. Without a [Router] these are the core in
-// its fixed order, then the groups in first-load order, without those that are
-// switched off.
+// Tools returns the tools of the request: without a [Router], those that are switched on
+// of the core in its fixed order, then of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
 // Tokens estimates what the tools of the request cost.

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +55,7 @@ func (b *Browser) visit(ctx context.Context, c *chromium, address string, width,
 	stop := context.AfterFunc(ctx, leave)
 	v := &visit{proxy: way, cancel: func() { stop(); leave(); closeTab() }}
 	if err = v.prepare(work, width, height); err == nil {
-		err = v.open(work, address, cmp.Or(b.cfg.Load, DefaultLoad))
+		err = v.open(work, address, b.cfg.Load)
 	}
 	if err != nil {
 		v.close()

@@ -181,8 +181,7 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	if asked > 0 {
 		limit = min(asked, files.Inline)
 	}
-	// Errors are short as a rule and matter most: they get what output leaves free,
-	// and at least a quarter.
+	// Errors matter most: they get what output leaves free, and at least a quarter.
 	errLimit := min(limit, max(files.Inline-utf8.RuneCountInString(stdout), files.Inline/4))
 	shownErr, cutErr := lines(stderr, errLimit)
 	shownOut, cutOut := lines(stdout, min(limit, files.Inline-utf8.RuneCountInString(shownErr)))

@@ -17,8 +17,7 @@ import (
 // CodeSearch is the code of a failed search.
 const CodeSearch = "search_error"
 
-// History is what search_history looks through. It reads; finding and ranking is
-// done here.
+// History is what search_history looks through, finding and ranking by itself.
 type History interface {
 	// Passages yields what is on record for an owner, and for nobody else, of the
 	// kinds and days of the query, the newest first. It ends early when ctx does,
@@ -36,8 +35,7 @@ type HistoryQuery struct {
 	// Words are lower-case words of letters and digits. A message whose lower-case text
 	// holds less than half of them is not wanted and may be left out.
 	Words []string
-	// Enough, if not nil, reports that no message of a time or before it is wanted any
-	// more.
+	// Enough, if not nil, reports that no message so old is wanted any more.
 	Enough func(time.Time) bool
 }
 

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// Inline is how many characters of text a result holds; the rest of what dispatch
-	// lets through is for notices.
+	// Inline is how many characters of text a result holds, besides notices.
 	Inline = toolgroups.MaxText - 1_000
 	// maxLine bounds a text on one line, in characters.
 	maxLine = 200
@@ -49,8 +48,7 @@ func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err err
 	return filepath.ToSlash(rel), err
 }
 
-// ReadHost reads a regular file of the host that has at most limit bytes. Its errors do not
-// name the folder.
+// ReadHost reads a regular file of at most limit bytes, anywhere on the host.
 func ReadHost(path string, limit int64) (data []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -73,8 +71,7 @@ func ReadHost(path string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// Keep writes a file under a name that no other has, with the time in it, and returns
-// its path.
+// Keep writes a file under a new name with the time in it, and returns its path.
 func Keep(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
 	name := fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 	return Save(scope, name, data)
@@ -105,8 +102,7 @@ func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time
 		strings.TrimRight(first, "\n"), limit, len([]rune(text)), where)
 }
 
-// Explain says what is wrong with the file that the model named, which may have limit
-// bytes.
+// Explain says what is wrong with a file that the model named; limit is in bytes.
 func Explain(name string, err error, limit int64) string {
 	name = Line(name)
 	switch {

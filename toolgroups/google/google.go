@@ -30,8 +30,7 @@ type Config struct {
 	// nobody can connect an account, which the tools then say.
 	ClientID     string
 	ClientSecret string
-	// APIURL takes the place of scheme and host of every Google address; the paths
-	// stay. Empty means Google.
+	// APIURL replaces scheme and host of every Google address. Empty means Google.
 	APIURL string
 	// PublicURL is where [Google.Pages] is reached from outside, without the path.
 	// Empty means that users paste the code they are given.

@@ -42,8 +42,6 @@ const (
 	Source = "user"
 	// DefaultRescan is how often [Tools.Watch] looks at the folder.
 	DefaultRescan = 2 * time.Second
-	// DefaultMaxWait is how long a script waits for others before it begins.
-	DefaultMaxWait = 5 * time.Minute
 )
 
 var (
@@ -55,8 +53,7 @@ var (
 
 // Google gives scripts access to the account of the user of a call.
 type Google interface {
-	// AccessToken returns a token that is valid now. The error says how to connect
-	// an account where there is none.
+	// AccessToken returns a valid token. The error says how to connect an account.
 	AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Email returns the address of the account, "" where it is not known.
 	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
@@ -88,19 +85,15 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Location is the time zone of _time where a script names none. nil means the
-	// host's.
+	// Location is the time zone of _time by default. nil means the host's.
 	Location *time.Location
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
-	// Rescan is how often [Tools.Watch] looks at the folder. 0 means
-	// [DefaultRescan].
+	// Rescan is how often [Tools.Watch] looks. 0 means [DefaultRescan].
 	Rescan time.Duration
-	// MaxWait is how long a script waits for others before it begins. 0 means
-	// [DefaultMaxWait].
+	// MaxWait is how long a script waits for others. 0 means five minutes.
 	MaxWait time.Duration
-	// Logger gets what scripts write to their console and what is wrong in the
-	// folder. nil discards it.
+	// Logger gets the console of scripts and mistakes in the folder. nil discards it.
 	Logger *slog.Logger
 }
 
@@ -129,7 +122,7 @@ func New(cfg Config) (*Tools, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
-	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -164,14 +157,12 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 	})
 }
 
-// Groups returns what the folder holds: [UserTools] first, if there are single
-// tools, then the groups by name.
+// Groups returns what the folder holds: [UserTools] if there are any, then groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
 	return t.content.Load().groups()
 }
 
-// Watch looks at the folder from time to time until ctx ends, and loads it anew
-// when files have changed.
+// Watch loads the folder anew when files have changed, until ctx ends.
 func (t *Tools) Watch(ctx context.Context) {
 	tick := time.NewTicker(t.cfg.Rescan)
 	defer tick.Stop()

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// maxTransfer bounds a file that is downloaded or an upload with all its parts,
-	// in bytes.
+	// maxTransfer bounds a download, or an upload with all its parts, in bytes.
 	maxTransfer = 50 << 20
 	maxParts    = 20
 )

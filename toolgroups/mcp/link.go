@@ -90,8 +90,7 @@ func connect(ctx context.Context, d dialer, old bool) (*link, list, error) {
 	if old {
 		options.ProtocolVersion = oldProtocol
 	}
-	// The session waits for its writes, whatever ctx says; the end of the
-	// connection ends them.
+	// The session waits for its writes, which end with the connection.
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	session, err := client.Connect(ctx, t, options)

@@ -26,8 +26,7 @@ const (
 
 // list is what a server said about itself when it was last connected.
 type list struct {
-	// Fingerprint tells which server it was: another command or address makes the
-	// list worthless.
+	// Fingerprint tells which server it was: for another the list is worthless.
 	Fingerprint  string `json:"fingerprint"`
 	Title        string `json:"title,omitempty"`
 	Instructions string `json:"instructions,omitempty"`

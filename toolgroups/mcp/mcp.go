@@ -36,8 +36,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// CodeUnavailable is the code of the error that a tool gives while its server
-// cannot be reached.
+// CodeUnavailable is the code of an error while the server cannot be reached.
 const CodeUnavailable = "server_unavailable"
 
 // GroupPrefix stands in front of a server's name in the name of its group.
@@ -45,8 +44,7 @@ const GroupPrefix = "mcp_"
 
 // Config names the servers. The fields without a YAML key are set by the program.
 type Config struct {
-	// Servers are the servers by name. A name is of letters, digits, "-" and "_",
-	// at most 32.
+	// Servers are the servers by name: letters, digits, "-" and "_", at most 32.
 	Servers map[string]Server `yaml:"servers"`
 	// DataDir is the folder for the tool lists. Empty keeps them in memory alone.
 	DataDir string `yaml:"-"`
@@ -81,8 +79,7 @@ type Client struct {
 	servers []*server // sorted by name
 }
 
-// New checks the configuration and reads the lists that are known. It starts
-// nothing.
+// New checks the configuration and reads the lists. It starts nothing.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -22,8 +22,7 @@ import (
 
 // Times of a server's process.
 const (
-	// grace is how long a process gets to end after its input was closed, and again
-	// after it was asked to.
+	// grace is how long a process gets to end by itself, and again when asked to.
 	grace = time.Second
 	// writeTime is how long a process may leave its input unread.
 	writeTime = 5 * time.Second

@@ -29,12 +29,10 @@ var (
 const (
 	// MaxNote is how many characters a note may have.
 	MaxNote = 5_000
-	// MaxNotes and MaxText bound all notes of an owner: their number and their
-	// characters.
+	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// short is the length up to which a note is a duplicate only of an equal one: a
-	// few letters occur everywhere.
+	// short is the length up to which only an equal note is a duplicate.
 	short = 20
 	// attempts is how often a write is tried while others write.
 	attempts = 10
@@ -52,8 +50,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Memory keeps the notes of all owners, each apart. It can be used concurrently, on
-// several machines too.
+// Memory keeps the notes of all owners, each apart. It can be used concurrently.
 type Memory struct {
 	store storage.KV
 	now   func() time.Time

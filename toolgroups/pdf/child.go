@@ -39,8 +39,7 @@ const (
 	// mapRoom is how much a child may map when PDFium has its memory. Go maps in large
 	// steps and uses them as it needs them.
 	mapRoom = 512 << 20
-	// maxTime is how much processor time a child may take for its document. The parent
-	// ends it sooner.
+	// maxTime bounds the processor time of a child, which the parent ends sooner.
 	maxTime = time.Minute
 )
 

@@ -85,9 +85,8 @@ func (d *document) text(page, limit int) (text string, total int, err error) {
 	return text, total, err
 }
 
-// plain makes ordinary text of what PDFium returns: lines end in a line feed, the
-// mark that stands for a hyphen at the end of a line is a hyphen, and control
-// characters go.
+// plain makes ordinary text of what PDFium returns: line feeds, hyphens for its mark of
+// them, and no control characters.
 func plain(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {

@@ -28,8 +28,7 @@ const (
 // ErrRefused is what [Config.Submit] returns for a run that it will never take.
 var ErrRefused = errors.New("schedule: the run is refused")
 
-// Run submits the runs of tasks when they are due until ctx ends. Trouble with the
-// store is logged and waited out.
+// Run submits the runs of tasks when they are due until ctx ends, and waits out trouble of the store.
 func (s *Schedule) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	wake := make(chan struct{}, 1)

@@ -24,8 +24,7 @@ type Config struct {
 	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any
 	// other has it handed over again.
 	Submit func(ctx context.Context, run Run) error
-	// Location returns the time zone that plans are meant in. Tasks follow when it
-	// changes. Nil means the host's.
+	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
 	// MaxTasks bounds the tasks of an owner. 0 means 50.
 	MaxTasks int
@@ -88,8 +87,7 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is what the agent is asked.
 	Prompt string `json:"prompt"`
-	// Owner, Chat, User and Direct are those of the message that made the task, as in
-	// [toolgroups.Scope].
+	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
 	User   string `json:"user"`

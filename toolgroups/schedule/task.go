@@ -254,8 +254,7 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	return all, nil
 }
 
-// Settled records what became of a run. Of a task that is gone it records nothing.
-// Telling it again is harmless.
+// Settled records what became of a run, once or again, unless the task is gone.
 func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")
 	_, err := s.change(ctx, o.Owner, id, func(t *Task) error {

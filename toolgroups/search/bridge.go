@@ -20,8 +20,7 @@ const (
 
 // Bounds of the bridge tools.
 const (
-	// MaxQueries is how many queries one search takes, MaxNames how many tools one
-	// description.
+	// MaxQueries and MaxNames are how many one search and one description take.
 	MaxQueries = 7
 	MaxNames   = 10
 
@@ -97,9 +96,8 @@ func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the three bridge tools in their fixed order. Their text depends on
-// nothing but the number of tools in the catalogue. [ToolCall] alone has a text that
-// depends on nothing.
+// Tools returns the bridge tools in their fixed order. The texts of all three depend on the
+// number of tools in the catalogue alone, that of [ToolCall] alone on nothing.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{b.callTool("Run a tool of a loaded group that is not listed here. " +

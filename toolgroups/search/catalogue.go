@@ -17,16 +17,13 @@ import (
 // Entry is a tool of a [Catalogue] and where it comes from.
 type Entry struct {
 	Tool toolgroups.Tool
-	// Group is the group that holds it, Source that group's source: "builtin",
-	// "mcp:github", "user".
+	// Group is the group that holds it, Source the one that group has.
 	Group  string
 	Source string
 }
 
-// Deferrable returns the tools that a conversation may use and that need not be in
-// the tools array: those of all groups, in registration order, without what is
-// switched off and what the role of the sender does not allow. Core tools are
-// never among them.
+// Deferrable returns the tools that a role may use and that need not be in the tools array:
+// those of all groups that are switched on, in registration order.
 func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
 	return enabled(reg, reg.GroupNames(), role)
 }
@@ -54,9 +51,8 @@ func Tools(entries []Entry) []toolgroups.Tool {
 	return tools
 }
 
-// Catalogue is what can be found and called through a [Bridge]. It never changes
-// once made and may be used concurrently. Its index is built with the first
-// search.
+// Catalogue is what can be found and called through a [Bridge]. It never changes, may be
+// used concurrently, and is indexed with the first search.
 type Catalogue struct {
 	entries []Entry
 	byName  map[string]int

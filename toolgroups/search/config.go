@@ -182,8 +182,7 @@ func (c *Config) number(block map[string]any, key string, byDefault, low, high i
 type Decision struct {
 	Active bool
 	Mode   Mode
-	// Tools is how many could be deferred, Tokens what their schemas cost: their
-	// characters divided by four.
+	// Tools is how many could be deferred, Tokens what their schemas cost.
 	Tools  int
 	Tokens int
 	// Context is the size of the model's context, 0 if unknown; Threshold the number

@@ -22,8 +22,7 @@ const (
 	// RoutingBridge leaves the array as it is: loading a group answers with its
 	// schemas, and [ToolCall] runs its tools.
 	RoutingBridge Routing = "bridge"
-	// RoutingSearch puts the bridge tools behind the core, and the tools of loaded
-	// groups behind those.
+	// RoutingSearch puts the bridge tools behind the core, and loaded groups behind those.
 	RoutingSearch Routing = "search"
 	// RoutingAll offers everything.
 	RoutingAll Routing = "all"
@@ -206,9 +205,8 @@ func outside(f toolgroups.Facts) func(string) *toolgroups.Error {
 	return func(name string) *toolgroups.Error { return f.Registry.Refusal(name, f.Scope) }
 }
 
-// fit cuts the tools array: the core, so many bridge tools, and the loaded tools, of
-// which the last ones go first. No limit is 0. The third value is what is left out of
-// the core.
+// fit cuts the tools array to the core, so many bridge tools and the loaded tools, which go
+// first. No limit is 0. cut is what is left out of the core.
 func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoaded, cut []toolgroups.Tool) {
 	if limit == 0 {
 		return core, loaded, nil

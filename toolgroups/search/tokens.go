@@ -23,8 +23,7 @@ const maxEnding = 2
 // word is a word of a text as it was written.
 type word struct {
 	text string // lower case, without accents
-	// parts are what the word is made of, where its case shows that: GitHub is git
-	// and hub.
+	// parts are what the word is made of: GitHub is git and hub.
 	parts []string
 	// value marks what stands in quotation marks or is written like a proper name
 	// within a sentence: rather an argument than a capability.

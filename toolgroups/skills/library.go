@@ -116,8 +116,7 @@ func (l *Library) Section() string {
 	return l.section
 }
 
-// Skill returns a skill. The error is [ErrUnknown], or says what is wrong with the
-// file.
+// Skill returns a skill; [ErrUnknown], or what is wrong with the file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

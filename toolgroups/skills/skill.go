@@ -18,8 +18,7 @@ import (
 const (
 	// MaxFile is the largest SKILL.md in bytes.
 	MaxFile = 100 << 10
-	// MaxDescription is how many characters a description may have: all of them are
-	// part of every request.
+	// MaxDescription is how many characters of each request a description may take.
 	MaxDescription = 1024
 	maxDisplayName = 100
 	maxListed      = 50

@@ -122,8 +122,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 		}
 		return found.Results, nil
 	}
-	// A search for nothing fills Google's cache, as its reference asks for; what is
-	// fresh is found a little later.
+	// A search for nothing fills Google's cache, a little later, as its reference says.
 	if _, err := search("", 1); err != nil {
 		return nil, err
 	}

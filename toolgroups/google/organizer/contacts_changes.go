@@ -14,8 +14,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// contactsOwn is the source that can be changed: what the user wrote down, not what
-// the person's own profile adds.
+// contactsOwn is the source that can be changed: what the user wrote down.
 const (
 	contactsOwn     = "READ_SOURCE_TYPE_CONTACT"
 	contactsOwnType = "CONTACT"

@@ -13,8 +13,7 @@ const Parallel = 10
 // maxPages ends a list that does not end by itself.
 const maxPages = 100
 
-// Bounded is a maximum that the model asked for: def where it said nothing of use,
-// and no more than limit.
+// Bounded is a maximum that the model asked for, def where it did not, up to limit.
 func Bounded(n, def, limit int) int {
 	if n <= 0 {
 		n = def
@@ -30,8 +29,7 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// Page is the result of a list: its items under a name, and the token of the next page
-// where there is one.
+// Page is the result of a list: items under a name, and the token of the next page.
 func Page[T any](name string, items []T, next string) any {
 	page := map[string]any{name: OrEmpty(items)}
 	if next != "" {
