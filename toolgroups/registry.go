@@ -23,8 +23,7 @@ type Group struct {
 	Description string
 	// Tools in the order in which the model sees them. A group may have none.
 	Tools []Tool
-	// Source says where the group comes from: "builtin", "mcp:github", "user".
-	// Empty means [SourceBuiltin].
+	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
 	// Role is the least role that may load the group and use its tools.
 	// The zero value asks for nothing.
@@ -110,8 +109,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// merge applies the rule for groups of one name: the same source replaces, two
-// sources are an error.
+// merge replaces groups of one name and source; two sources are an error.
 func merge(groups []Group) ([]Group, []error) {
 	var out []Group
 	var errs []error
@@ -308,8 +306,7 @@ func (r *Registry) enabled(to, tools []Tool) []Tool {
 	return to
 }
 
-// groupTools returns the tools of a group that are switched on; none for an
-// unknown group.
+// groupTools returns the tools of a group that are switched on.
 func (r *Registry) groupTools(name string) []Tool {
 	i, ok := r.byGroup[name]
 	if !ok {

@@ -59,8 +59,7 @@ func unfence(raw []byte) []byte {
 	return bytes.TrimSpace(body)
 }
 
-// balance drops commas before closing brackets and adds the closing brackets that
-// are missing at the end.
+// balance drops commas before closing brackets and adds those missing at the end.
 func balance(raw []byte) ([]byte, bool) {
 	b := balancer{out: make([]byte, 0, len(raw)+8)}
 	for _, c := range raw {

@@ -105,6 +105,13 @@ func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error
 	}
 }
 
+// Assign sets a field to a value that arguments may leave out: nil changes nothing.
+func Assign[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
 func undecodable(name string, err error) *Error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {

@@ -228,8 +228,7 @@ func mend(t string, v any) (any, bool) {
 	return nil, false
 }
 
-// integer accepts whole numbers however they are written, up to where a float is
-// exact.
+// integer accepts whole numbers in any form, up to where a float is exact.
 func integer(n json.Number) (any, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return json.Number(strconv.FormatInt(i, 10)), true

@@ -84,11 +84,11 @@ func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (convers
 
 // compareBills plays conversations with the tools of a bot.
 func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
-	prices := newCachePrices(cfg)
+	prices, known := cachePrices(cfg), price.Defaults().With(cfg.Prices)
 	comparison, err := bill.New(bill.Config{
 		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
 		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens),
-		Money: func(model string) (price.Price, bool) { return prices.models.For("", model) },
+		Money: func(model string) (price.Price, bool) { return known.For("", model) },
 		Left: func(calls int) {
 			cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
 		},

@@ -149,7 +149,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkBrowser(context.Context) *doctor.Finding {
-	path, err := browser.Find(browser.Config{})
+	path, err := browser.Find("")
 	if err != nil {
 		return doctor.Warn("pages cannot be shown in a browser: %v", err)
 	}

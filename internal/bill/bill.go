@@ -21,7 +21,7 @@ type Table struct {
 
 // Tables returns the providers that are compared, with the prices that the routing
 // "auto" knows of their models. context says how large that of a model is.
-func Tables(prices search.CachePrices, context func(model string) int) []Table {
+func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
 	all := []Table{
 		{Name: "no cache", Model: "local-model"},
 		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128}},
@@ -34,7 +34,7 @@ func Tables(prices search.CachePrices, context func(model string) int) []Table {
 		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{Whole: true}},
 	}
 	for i := range all {
-		all[i].Prices = prices.Of(all[i].Model)
+		all[i].Prices = prices(all[i].Model)
 		if context != nil {
 			all[i].Context = context(all[i].Model)
 		}
@@ -51,7 +51,7 @@ type Config struct {
 	// ToolSearch is the block tools.tool_search. The zero value means its defaults.
 	ToolSearch search.Config
 	// Prices are what the routing "auto" decides by, Tables who is compared.
-	Prices search.CachePrices
+	Prices func(model string) search.Prices
 	Tables []Table
 	// Money says what the tokens of a model cost; nil where nobody knows.
 	Money func(model string) (price.Price, bool)

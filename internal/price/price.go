@@ -5,9 +5,11 @@ package price
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -131,6 +133,23 @@ func (t Table) For(provider, model string) (Price, bool) {
 		}
 	}
 	return found, best >= 0
+}
+
+// Like is [Table.For] for whatever type of provider. For a model that the table does not
+// know it returns the first price, in the order of names, among those whose names begin
+// most like its own: a new version costs about what its family does. The zero value
+// stands for a model of no family.
+func (t Table) Like(model string) Price {
+	p, ok := t.For("", model)
+	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	for cut := len(name); !ok && cut > 0; cut = strings.LastIndexByte(name[:cut], '-') {
+		for _, other := range slices.Sorted(maps.Keys(t)) {
+			if !ok && strings.HasPrefix(normal(other)+"-", name[:cut]+"-") {
+				p, ok = t[other], true
+			}
+		}
+	}
+	return p
 }
 
 // rank says how well a pattern fits a name; a negative number if it does not.

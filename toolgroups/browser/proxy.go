@@ -110,7 +110,6 @@ func (p *proxy) enter() bool {
 	return !p.closed
 }
 
-// ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
 		panic(http.ErrAbortHandler)
@@ -216,7 +215,6 @@ type countedConn struct {
 	proxy *proxy
 }
 
-// Read implements [io.Reader].
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if over := c.proxy.spend(n); over != nil {
@@ -225,7 +223,6 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (c *countedConn) Close() error {
 	c.proxy.forget(c)
 	return c.Conn.Close()

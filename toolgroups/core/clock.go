@@ -15,7 +15,6 @@ const (
 	humanLayout = "Monday, January 2, 2006 at 3:04:05 PM MST"
 )
 
-// timeArgs are the arguments of get_current_time.
 type timeArgs struct {
 	Timezone string `json:"timezone"`
 	Format   string `json:"format"`

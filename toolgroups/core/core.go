@@ -80,11 +80,7 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		"webfetch":         toolgroups.Typed(t.webfetch),
 		"exec":             toolgroups.Typed(t.runCommand),
 	} {
-		data, err := manifests.ReadFile(name + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("core: %w", err)
-		}
-		tool, err := toolgroups.ToolOf(name, data, run)
+		tool, err := toolgroups.ToolOf(manifests, name, run)
 		if err != nil {
 			return nil, fmt.Errorf("core: %w", err)
 		}

@@ -34,7 +34,6 @@ const (
 	maxKept = 1 << 20
 )
 
-// execArgs are the arguments of exec.
 type execArgs struct {
 	Command   string `json:"command"`
 	Timeout   *int   `json:"timeout_seconds"`
@@ -169,8 +168,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	return out, nil
 }
 
-// present writes what a command has left for the model; what does not fit is kept
-// in a file.
+// present writes what a command has left; what does not fit is kept in a file.
 func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
 	head := fmt.Sprintf("[Exit Code: %d]", out.code)
 	stderr := out.stderr.text()
@@ -183,8 +181,7 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	if asked > 0 {
 		limit = min(asked, files.Inline)
 	}
-	// Errors are short as a rule and matter most: they get what output leaves free,
-	// and at least a quarter.
+	// Errors matter most: they get what output leaves free, and at least a quarter.
 	errLimit := min(limit, max(files.Inline-utf8.RuneCountInString(stdout), files.Inline/4))
 	shownErr, cutErr := lines(stderr, errLimit)
 	shownOut, cutOut := lines(stdout, min(limit, files.Inline-utf8.RuneCountInString(shownErr)))
@@ -215,8 +212,7 @@ func sections(stdout, stderr string) string {
 	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
 }
 
-// lines cuts a text behind the last whole line that fits, or within a line that
-// alone does not.
+// lines cuts a text behind the last whole line that fits, or within the first.
 func lines(s string, limit int) (shown string, cut bool) {
 	first, rest := runes.Split(s, limit)
 	if rest == "" {

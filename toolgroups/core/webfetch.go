@@ -40,7 +40,6 @@ const (
 	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
 )
 
-// fetchArgs are the arguments of webfetch.
 type fetchArgs struct {
 	URL       string `json:"url"`
 	MaxLength int    `json:"max_length"`

@@ -71,8 +71,7 @@ func plainLine(name string) string {
 	return strings.TrimSpace(shown)
 }
 
-// Pages are what browsers are shown during a sign-in. They belong under [StartPath] and
-// [CallbackPath].
+// Pages are what browsers are shown under [StartPath] and [CallbackPath].
 func (g *Google) Pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {

@@ -18,13 +18,9 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// DefaultLocalURL is where the callback is reached on the bot's own machine.
-const DefaultLocalURL = "http://127.0.0.1:8787"
-
 // mistake is an error of a sign-in that users are told in these words.
 type mistake string
 
-// Error implements error.
 func (m mistake) Error() string { return string(m) }
 
 const (
@@ -80,7 +76,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
 	p, err := g.begin(ctx, req.User, pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, DefaultLocalURL) + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
@@ -167,12 +163,7 @@ func told(err error) (string, error) {
 	return "", err
 }
 
-func connectedText(a account) string {
-	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), service.ScopeNames(a.Scopes))
-}
-
-// finish turns a code into an account. The code is exchanged once; only a request
-// that was not answered is repeated.
+// finish turns a code into an account. Only a request that was not answered is repeated.
 func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -226,8 +217,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 		g.log.Warn("address of google account not found", "err", service.Plain(err.Error()))
 		return ""
 	}
-	defer func() { _ = resp.Body.Close() }()
-	defer drain(resp.Body)
+	defer discard(resp.Body)
 	var info struct {
 		Email string `json:"email"`
 	}
@@ -276,7 +266,6 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 		g.log.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
 		return false
 	}
-	defer func() { _ = resp.Body.Close() }()
-	defer drain(resp.Body)
+	defer discard(resp.Body)
 	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusBadRequest
 }

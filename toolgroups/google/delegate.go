@@ -15,8 +15,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// scopeSharing is what forwarding and delegates need. Google grants it to service
-// accounts with domain-wide delegation alone.
+// scopeSharing is for forwarding and delegates. Google grants it to domain-wide delegation alone.
 const scopeSharing = scopePrefix + "gmail.settings.sharing"
 
 // grantable are the scopes that a person can grant.

@@ -21,9 +21,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// DefaultPause is the first pause before a request is sent again.
-const DefaultPause = 500 * time.Millisecond
-
 // sealPurpose keeps what is sealed here apart from what others seal with the secret.
 const sealPurpose = "oneclaw google accounts v1"
 
@@ -33,14 +30,13 @@ type Config struct {
 	// nobody can connect an account, which the tools then say.
 	ClientID     string
 	ClientSecret string
-	// APIURL takes the place of scheme and host of every Google address; the paths
-	// stay. Empty means Google.
+	// APIURL replaces scheme and host of every Google address. Empty means Google.
 	APIURL string
 	// PublicURL is where [Google.Pages] is reached from outside, without the path.
 	// Empty means that users paste the code they are given.
 	PublicURL string
 	// LocalURL is where the callback is reached on the bot's own machine, which takes
-	// the place of a PublicURL that is missing. Empty means [DefaultLocalURL].
+	// the place of a PublicURL that is missing. Empty means http://127.0.0.1:8787.
 	LocalURL string
 	// KV keeps the accounts.
 	KV storage.KV
@@ -54,7 +50,7 @@ type Config struct {
 	// Transport carries the requests. nil means one of its own.
 	Transport http.RoundTripper
 	// Pause is the first pause before a request is sent again; each further one is
-	// twice as long. 0 means [DefaultPause].
+	// twice as long. 0 means half a second.
 	Pause time.Duration
 	// Location is where users mean a time without an offset. nil means time.Local.
 	Location *time.Location
@@ -70,6 +66,7 @@ type Google struct {
 	seal     *seal.Sealer
 	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
+	target   *url.URL     // [Config].APIURL; nil means Google
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
 	base     http.RoundTripper
 	now      func() time.Time
@@ -105,12 +102,13 @@ func New(cfg Config) (*Google, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	moved := &redirected{target: target, base: cfg.Transport}
-	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
+	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
 		locks:    named.New(1),
 		delegate: agent,
+		target:   target,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
 		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
 		now:      cfg.Now,
@@ -169,7 +167,7 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 	return &service.Conn{
 		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.now,
 		Client: &http.Client{
-			Transport:     &authorized{tokens: tokens, base: &limited{base: g.base}},
+			Transport:     &authorized{tokens: tokens, base: g.base},
 			CheckRedirect: stay,
 		},
 	}, nil

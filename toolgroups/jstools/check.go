@@ -15,8 +15,7 @@ import (
 // checkTime bounds the look at new code.
 const checkTime = 10 * time.Second
 
-// checkCode runs code without what it could reach outside, up to where its function
-// would be called.
+// checkCode runs code up to where its function would be called, with nothing outside.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")

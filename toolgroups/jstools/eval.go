@@ -20,7 +20,6 @@ const (
 	maxEvalTime     = 120
 )
 
-// evalArgs are the arguments of js_eval.
 type evalArgs struct {
 	Code    string `json:"code"`
 	Timeout *int   `json:"timeout_seconds"`

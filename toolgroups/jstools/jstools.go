@@ -16,7 +16,7 @@ package jstools
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +25,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/internal/guard"
@@ -41,23 +42,18 @@ const (
 	Source = "user"
 	// DefaultRescan is how often [Tools.Watch] looks at the folder.
 	DefaultRescan = 2 * time.Second
-	// DefaultMaxWait is how long a script waits for others before it begins.
-	DefaultMaxWait = 5 * time.Minute
 )
 
 var (
-	//go:embed js_eval.json
-	evalManifest []byte
-	//go:embed js_tool_management.json
-	managementManifest []byte
+	//go:embed *.json
+	manifests embed.FS
 	//go:embed host.js
 	hostPrelude string
 )
 
 // Google gives scripts access to the account of the user of a call.
 type Google interface {
-	// AccessToken returns a token that is valid now. The error says how to connect
-	// an account where there is none.
+	// AccessToken returns a valid token. The error says how to connect an account.
 	AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Email returns the address of the account, "" where it is not known.
 	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
@@ -89,19 +85,15 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Location is the time zone of _time where a script names none. nil means the
-	// host's.
+	// Location is the time zone of _time by default. nil means the host's.
 	Location *time.Location
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
-	// Rescan is how often [Tools.Watch] looks at the folder. 0 means
-	// [DefaultRescan].
+	// Rescan is how often [Tools.Watch] looks. 0 means [DefaultRescan].
 	Rescan time.Duration
-	// MaxWait is how long a script waits for others before it begins. 0 means
-	// [DefaultMaxWait].
+	// MaxWait is how long a script waits for others. 0 means five minutes.
 	MaxWait time.Duration
-	// Logger gets what scripts write to their console and what is wrong in the
-	// folder. nil discards it.
+	// Logger gets the console of scripts and mistakes in the folder. nil discards it.
 	Logger *slog.Logger
 }
 
@@ -112,11 +104,9 @@ type Tools struct {
 	log    *slog.Logger
 
 	// write is held while files are read or written, so that nobody sees half of a
-	// change; mu guards what they came to.
+	// change; content is what they came to.
 	write   sync.Mutex
-	mu      sync.Mutex
-	print   string
-	content content
+	content atomic.Pointer[content]
 }
 
 // New reads the folder. Nothing is started and nothing has to be closed.
@@ -132,7 +122,7 @@ func New(cfg Config) (*Tools, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
-	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -141,6 +131,7 @@ func New(cfg Config) (*Tools, error) {
 		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
 		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}
+	t.content.Store(&content{})
 	t.write.Lock()
 	defer t.write.Unlock()
 	if _, err := t.rescan(); err != nil {
@@ -151,14 +142,14 @@ func New(cfg Config) (*Tools, error) {
 
 // Eval returns the core tool js_eval.
 func (t *Tools) Eval() (toolgroups.Tool, error) {
-	tool, err := toolgroups.ToolOf("js_eval", evalManifest, toolgroups.Typed(t.eval))
+	tool, err := toolgroups.ToolOf(manifests, "js_eval", toolgroups.Typed(t.eval))
 	tool.Wait = t.cfg.MaxWait
 	return tool, err
 }
 
 // Group returns the group [Management].
 func (t *Tools) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(Management, managementManifest, map[string]toolgroups.Handler{
+	return toolgroups.GroupOf(manifests, Management, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.Typed(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.Typed(t.update),
@@ -166,14 +157,12 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 	})
 }
 
-// Groups returns what the folder holds: [UserTools] first, if there are single
-// tools, then the groups by name.
+// Groups returns what the folder holds: [UserTools] if there are any, then groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
-	return t.snapshot().groups()
+	return t.content.Load().groups()
 }
 
-// Watch looks at the folder from time to time until ctx ends, and loads it anew
-// when files have changed.
+// Watch loads the folder anew when files have changed, until ctx ends.
 func (t *Tools) Watch(ctx context.Context) {
 	tick := time.NewTicker(t.cfg.Rescan)
 	defer tick.Stop()

@@ -22,7 +22,6 @@ const (
 // defaultTimeout is that of a tool whose creator names none, in seconds.
 const defaultTimeout = 30
 
-// toolArgs are the arguments of create_js_tool and update_js_tool.
 type toolArgs struct {
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
@@ -132,7 +131,7 @@ func (t *Tools) store(kind, name string, manifest []byte, source string, code *s
 
 // mayCreate refuses a name that is taken.
 func (t *Tools) mayCreate(name string) error {
-	c := t.snapshot()
+	c := t.content.Load()
 	if f, ok := c.owner(name); ok {
 		return toolgroups.Errorf(CodeCreate, "There is a user tool '%s' already (%s.json). Change it with update_js_tool, or take another name.", name, f.base)
 	}
@@ -153,7 +152,7 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 	if err := t.Reload(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	c := t.snapshot()
+	c := t.content.Load()
 	var lines []string
 	for _, f := range c.files {
 		var tools []toolgroups.Tool
@@ -256,7 +255,7 @@ func (t *Tools) mayChange(name, code string) (file, error) {
 	if err := t.Reload(); err != nil {
 		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
-	c := t.snapshot()
+	c := t.content.Load()
 	if f, ok := c.owner(name); ok && f.group != nil {
 		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}

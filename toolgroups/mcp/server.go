@@ -20,8 +20,7 @@ import (
 // errClosed is what calls get once the family is closed.
 var errClosed = errors.New("mcp: closed")
 
-// maxHangs is how many calls in a row may get no answer before the connection is
-// given up.
+// maxHangs is how many calls in a row without an answer end the connection.
 const maxHangs = 2
 
 // server is one server of the configuration, connected or not.
@@ -70,9 +69,9 @@ func newServer(cfg Config, name string) (*server, error) {
 		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
 		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
-	s.role, _ = parseRole(s.cfg.Role)
-	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
-	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, DefaultStartTimeout)
+	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
+	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, time.Minute)
+	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, 30*time.Second)
 	s.cache.fingerprint = fingerprint(s.cfg)
 	if cfg.DataDir != "" {
 		s.cache.path = filepath.Join(cfg.DataDir, name+".json")
@@ -136,8 +135,7 @@ func (s *server) status() Status {
 	return st
 }
 
-// acquire returns the connection, which it makes where there is none, and counts
-// its user.
+// acquire returns the connection, made if need be, and counts its user.
 func (s *server) acquire(ctx context.Context) (*link, error) {
 	for {
 		s.mu.Lock()
@@ -170,8 +168,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 	}
 }
 
-// release counts a user out. The last one sets the idle timer, or ends the
-// connection at once where rest is true.
+// release counts a user out; the last sets the idle timer, or with rest ends the connection.
 func (s *server) release(l *link, rest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,8 +196,7 @@ func (s *server) arm(l *link) {
 	})
 }
 
-// stopTimer is called with the lock held, as are arm, unavailable, begin, end and
-// fail.
+// stopTimer needs the lock, as do arm, unavailable, begin, end and fail.
 func (s *server) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -290,8 +286,7 @@ func (s *server) drop(l *link, err error) {
 	}
 }
 
-// forget ends a connection that the server has forgotten. That is no failure: it
-// may be made again at once.
+// forget ends a connection that the server has forgotten, which is no failure.
 func (s *server) forget(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,8 +295,7 @@ func (s *server) forget(l *link) {
 	}
 }
 
-// watch waits for the end of a connection, and reads the list again when the server
-// says so.
+// watch waits for the end of a connection, and reads a list that has changed.
 func (s *server) watch(l *link) {
 	dead := make(chan error, 1)
 	s.running.Go(func() { dead <- l.session.Wait() })
@@ -317,8 +311,7 @@ func (s *server) watch(l *link) {
 	}
 }
 
-// lost notes the end of a connection that nobody here has ended. One that served a
-// call before may be made again at once.
+// lost notes an end from outside. What served a call before may be made again at once.
 func (s *server) lost(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

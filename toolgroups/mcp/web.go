@@ -112,7 +112,6 @@ type courier struct {
 	max     int64
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, c.origin) {
 		return nil, fmt.Errorf("%w: it is not that of the server", guard.ErrURL)

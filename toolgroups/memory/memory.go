@@ -29,12 +29,10 @@ var (
 const (
 	// MaxNote is how many characters a note may have.
 	MaxNote = 5_000
-	// MaxNotes and MaxText bound all notes of an owner: their number and their
-	// characters.
+	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// short is the length up to which a note is a duplicate only of an equal one: a
-	// few letters occur everywhere.
+	// short is the length up to which only an equal note is a duplicate.
 	short = 20
 	// attempts is how often a write is tried while others write.
 	attempts = 10
@@ -52,8 +50,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Memory keeps the notes of all owners, each apart. It can be used concurrently, on
-// several machines too.
+// Memory keeps the notes of all owners, each apart. It can be used concurrently.
 type Memory struct {
 	store storage.KV
 	now   func() time.Time
@@ -79,9 +76,6 @@ type Note struct {
 	Text    string `json:"text"`
 	// Saved is when it was saved.
 	Saved time.Time `json:"saved"`
-	// Manual is true for what a person wrote. It counts at once, also in the
-	// conversations that run.
-	Manual bool `json:"manual,omitempty"`
 }
 
 // document is what the store has for an owner: the notes in the order of saving.
@@ -118,34 +112,6 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 	return before, at, err
 }
 
-// Markdown returns the memory of an owner for people to read and edit; "" where there
-// is none.
-func (m *Memory) Markdown(ctx context.Context, owner string) (string, error) {
-	doc, _, err := m.read(ctx, owner)
-	if err != nil {
-		return "", err
-	}
-	return render(doc.Notes), nil
-}
-
-// Replace makes an owner's memory what the Markdown says: a note for each item of a
-// list and each paragraph, in the section of the heading above it. Notes that are
-// there already keep their time; blank Markdown forgets everything.
-func (m *Memory) Replace(ctx context.Context, owner, markdown string) error {
-	notes := parse(markdown)
-	return m.change(ctx, owner, func(doc *document) error {
-		now := m.now().UTC()
-		for i := range notes {
-			notes[i].Saved, notes[i].Manual = now, true
-			if old := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.Text == notes[i].Text }); old >= 0 {
-				notes[i].Saved, notes[i].Manual = doc.Notes[old].Saved, doc.Notes[old].Manual
-			}
-		}
-		doc.Notes = notes
-		return check(notes)
-	})
-}
-
 // Move gives the notes of one owner to another, beside those it has: a chat that is
 // continued under another id keeps its memory.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
@@ -167,17 +133,16 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return m.Replace(ctx, from, "")
+	return m.change(ctx, from, func(doc *document) error {
+		doc.Notes = nil
+		return nil
+	})
 }
 
 func check(notes []Note) error {
 	total := 0
 	for _, n := range notes {
-		length := utf8.RuneCountInString(n.Text)
-		if length > MaxNote {
-			return fmt.Errorf("%w: '%.40s…' has more than %d characters", ErrInvalid, n.Text, MaxNote)
-		}
-		total += length
+		total += utf8.RuneCountInString(n.Text)
 	}
 	if len(notes) > MaxNotes || total > MaxText {
 		return fmt.Errorf("%w: it may have %d notes and %d characters", ErrFull, MaxNotes, MaxText)
@@ -215,8 +180,7 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	return doc, entry.Revision, nil
 }
 
-// change rewrites an owner's document, again where somebody else has written
-// meanwhile.
+// change rewrites an owner's document, again where somebody was faster.
 func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
 	for range attempts {
 		doc, rev, err := m.read(ctx, owner)

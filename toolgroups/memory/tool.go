@@ -2,7 +2,7 @@ package memory
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -21,14 +21,13 @@ const (
 const preview = 500
 
 //go:embed save_memory.json
-var manifest []byte
+var manifests embed.FS
 
 // Tool makes the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf("save_memory", manifest, toolgroups.Typed(m.save))
+	return toolgroups.ToolOf(manifests, "save_memory", toolgroups.Typed(m.save))
 }
 
-// saveArgs are the arguments of save_memory.
 type saveArgs struct {
 	Content  string `json:"content"`
 	Category string `json:"category"`

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,8 +28,7 @@ const (
 // ErrRefused is what [Config.Submit] returns for a run that it will never take.
 var ErrRefused = errors.New("schedule: the run is refused")
 
-// Run submits the runs of tasks when they are due until ctx ends. Trouble with the
-// store is logged and waited out.
+// Run submits the runs of tasks when they are due until ctx ends, and waits out trouble of the store.
 func (s *Schedule) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	wake := make(chan struct{}, 1)
@@ -257,14 +255,9 @@ func (t *Task) run(suffix string) Run {
 // check sees to it that every task stands in the index, at the time that its plan has
 // now: the clock, the time zone or its rules may have changed.
 func (s *Schedule) check(ctx context.Context) error {
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: taskPrefix}) {
+	for t, err := range s.tasks(ctx, taskPrefix) {
 		if err != nil {
-			return fmt.Errorf("list tasks: %w", err)
-		}
-		var t Task
-		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
-			continue
+			return err
 		}
 		if err := s.checkTask(ctx, t); err != nil {
 			return fmt.Errorf("check task %s: %w", t.ID, err)

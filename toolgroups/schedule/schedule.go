@@ -3,7 +3,7 @@ package schedule
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,11 +12,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultMaxTasks is how many tasks an owner may have where [Config] says nothing.
-const DefaultMaxTasks = 50
-
-//go:embed schedule.json
-var manifest []byte
+//go:embed scheduled_tasks.json
+var manifests embed.FS
 
 // Config is what a [Schedule] is made of.
 type Config struct {
@@ -27,10 +24,9 @@ type Config struct {
 	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any
 	// other has it handed over again.
 	Submit func(ctx context.Context, run Run) error
-	// Location returns the time zone that plans are meant in. Tasks follow when it
-	// changes. Nil means the host's.
+	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
-	// MaxTasks bounds the tasks of an owner. 0 means [DefaultMaxTasks].
+	// MaxTasks bounds the tasks of an owner. 0 means 50.
 	MaxTasks int
 	// Logger, if nil, discards.
 	Logger *slog.Logger
@@ -59,7 +55,7 @@ func New(cfg Config) (*Schedule, error) {
 	}
 	s := &Schedule{
 		kv: cfg.Store, submit: cfg.Submit, location: cfg.Location, now: cfg.Now,
-		maxTasks: cmp.Or(cfg.MaxTasks, DefaultMaxTasks),
+		maxTasks: cmp.Or(cfg.MaxTasks, 50),
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if s.location == nil {
@@ -69,7 +65,7 @@ func New(cfg Config) (*Schedule, error) {
 		s.now = time.Now
 	}
 	var err error
-	s.group, err = toolgroups.GroupOf("scheduled_tasks", manifest, map[string]toolgroups.Handler{
+	s.group, err = toolgroups.GroupOf(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.Typed(s.create),
 		"list_scheduled_tasks":  toolgroups.Typed(s.list),
 		"run_scheduled_task":    toolgroups.Typed(s.runNow),
@@ -91,8 +87,7 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is what the agent is asked.
 	Prompt string `json:"prompt"`
-	// Owner, Chat, User and Direct are those of the message that made the task, as in
-	// [toolgroups.Scope].
+	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
 	User   string `json:"user"`

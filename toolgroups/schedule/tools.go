@@ -221,7 +221,7 @@ func (s *Schedule) find(ctx context.Context, call toolgroups.Call, id, code stri
 	}
 	t, err := s.change(ctx, call.Owner, id, f)
 	if errors.Is(err, storage.ErrNotFound) {
-		return t, unknown(code, id)
+		return t, toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
 	}
 	return t, err
 }
@@ -236,35 +236,10 @@ func checkID(id string) error {
 	return nil
 }
 
-func unknown(code, id string) error {
-	return toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
-}
-
 func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	if err := checkID(in.TaskID); err != nil {
+	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
+	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	for range maxConflicts {
-		t, rev, err := s.read(ctx, call.Owner, in.TaskID)
-		if errors.Is(err, storage.ErrNotFound) {
-			return toolgroups.Result{}, unknown(CodeNotFound, in.TaskID)
-		}
-		if err != nil {
-			return toolgroups.Result{}, err
-		}
-		err = s.kv.Delete(ctx, taskKey(t.Owner, t.ID), rev)
-		if errors.Is(err, storage.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return toolgroups.Result{}, fmt.Errorf("delete task: %w", err)
-		}
-		if !t.Due.IsZero() {
-			if err := s.kv.Delete(ctx, dueKey(t.Due, t.Owner, t.ID), storage.Any); err != nil {
-				s.log.Warn("time of a deleted task stays in the index", "task", t.ID, "err", err)
-			}
-		}
-		return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
-	}
-	return toolgroups.Result{}, fmt.Errorf("delete task %s: others change it all the time", in.TaskID)
+	return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
 }

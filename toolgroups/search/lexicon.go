@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	_ "embed"
 	"strings"
 )
@@ -44,8 +45,5 @@ func newLexicon() lexicon {
 
 // of returns what a stem weighs in a query.
 func (l lexicon) of(stem string) float64 {
-	if w, ok := l.weight[stem]; ok {
-		return w
-	}
-	return 1
+	return cmp.Or(l.weight[stem], 1)
 }

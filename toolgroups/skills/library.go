@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -17,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups/files"
 )
 
 //go:embed builtin
@@ -86,7 +85,6 @@ func New(cfg Config) (*Library, error) {
 		if err != nil || s.Name != e.Name() {
 			return nil, fmt.Errorf("skills: built-in %s: %w", e.Name(), cmp.Or(err, errName(e.Name())))
 		}
-		s.Builtin = true
 		l.builtin[s.Name] = s
 	}
 	l.merge()
@@ -118,8 +116,7 @@ func (l *Library) Section() string {
 	return l.section
 }
 
-// Skill returns a skill. The error is [ErrUnknown], or says what is wrong with the
-// file.
+// Skill returns a skill; [ErrUnknown], or what is wrong with the file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +177,12 @@ func (l *Library) warnCrowd(crowded bool) {
 // read reads one file; one that is no skill is logged, once for each change.
 func (l *Library) read(folder string, info fs.FileInfo) file {
 	f := file{modified: info.ModTime(), size: info.Size()}
-	f.skill, f.err = load(filepath.Join(l.dir, folder, fileName), info)
+	data, err := files.ReadHost(filepath.Join(l.dir, folder, fileName), MaxFile)
+	if err != nil {
+		f.err = fmt.Errorf("it cannot be read: %w", err)
+	} else {
+		f.skill, f.err = Parse(data)
+	}
 	if f.err == nil && f.skill.Name != folder {
 		f.err = errName(folder)
 	}
@@ -188,22 +190,6 @@ func (l *Library) read(folder string, info fs.FileInfo) file {
 		l.log.Warn("skill is left out", "file", filepath.Join(l.dir, folder, fileName), "err", f.err)
 	}
 	return f
-}
-
-func load(name string, info fs.FileInfo) (s Skill, err error) {
-	if !info.Mode().IsRegular() {
-		return Skill{}, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
-	}
-	return Parse(data)
 }
 
 // merge puts the folder's skills over the built-in ones.

@@ -12,7 +12,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// docsText is the result of docs_get_text.
 type docsText struct {
 	Title    string `json:"title"`
 	Text     string `json:"text"`

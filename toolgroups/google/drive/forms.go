@@ -39,7 +39,6 @@ func Forms() service.Group {
 	}
 }
 
-// formsArgs are the arguments of the tools; each takes those that its schema names.
 type formsArgs struct {
 	Form     string   `json:"form_id"`
 	Response string   `json:"response_id"`
@@ -53,7 +52,6 @@ type formsArgs struct {
 	Token    string   `json:"page_token"`
 }
 
-// formsCreated is the result of forms_create.
 type formsCreated struct {
 	Form      string `json:"formId"`
 	Responder string `json:"responderUri"`
@@ -77,7 +75,6 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	return out, nil
 }
 
-// formsAdded is the result of forms_add_question.
 type formsAdded struct {
 	Form     string `json:"formId"`
 	Item     string `json:"itemId"`
@@ -125,8 +122,7 @@ func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, er
 	return int64(len(f.Items)), nil
 }
 
-// question checks the arguments and makes what Google calls the question, which is
-// the kind of answer.
+// question makes what Google calls the question, which is the kind of answer.
 func (in formsArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -162,8 +158,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-// formsResponses is the result of forms_list_responses. The total is known only
-// where nothing lies before or after the page.
+// formsResponses has the total only where nothing lies before or after the page.
 type formsResponses struct {
 	Responses []*forms.FormResponse `json:"responses"`
 	Next      string                `json:"nextPageToken,omitempty"`

@@ -37,7 +37,6 @@ func Sheets() service.Group {
 	}
 }
 
-// sheetArgs are the arguments of the tools; each takes those that its schema names.
 type sheetArgs struct {
 	ID     string            `json:"spreadsheet_id"`
 	Range  string            `json:"range"`
@@ -58,7 +57,6 @@ type sheetTab struct {
 	Columns int64  `json:"columnCount"`
 }
 
-// sheetInfo is the result of sheets_get.
 type sheetInfo struct {
 	ID     string     `json:"spreadsheetId"`
 	Title  string     `json:"title"`
@@ -88,7 +86,6 @@ func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in she
 	return out, nil
 }
 
-// sheetValues is the result of sheets_read_values.
 type sheetValues struct {
 	Range  string  `json:"range"`
 	Values [][]any `json:"values"`

@@ -57,7 +57,6 @@ const (
 	defaultHistory = 50
 )
 
-// gmailArgs are the arguments of the tools; each takes those that its schema names.
 type gmailArgs struct {
 	Message    string   `json:"message_id"`
 	Messages   []string `json:"message_ids"`
@@ -91,8 +90,7 @@ type gmailHit struct {
 	Labels   []string `json:"labelIds"`
 }
 
-// gmailHits is the result of gmail_search. Total is Google's estimate where there
-// are more than were asked for.
+// gmailHits has Google's estimate as total where there are more than were asked for.
 type gmailHits struct {
 	Messages []gmailHit `json:"messages"`
 	Total    int64      `json:"total"`
@@ -138,7 +136,6 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 	return out, nil
 }
 
-// gmailThreads is the result of gmail_list_threads.
 type gmailThreads struct {
 	Threads []*gmail.Thread `json:"threads"`
 	Total   int64           `json:"total"`
@@ -159,7 +156,6 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	return gmailThreads{found, total}, err
 }
 
-// gmailChanges is the result of gmail_history.
 type gmailChanges struct {
 	History   []*gmail.History `json:"history"`
 	HistoryID uint64           `json:"historyId,string"`

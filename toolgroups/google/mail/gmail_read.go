@@ -138,7 +138,6 @@ func gmailHeader(p *gmail.MessagePart, name string) string {
 	return ""
 }
 
-// gmailThread is the result of gmail_get_thread.
 type gmailThread struct {
 	ID       string         `json:"id"`
 	Messages []gmailMessage `json:"messages"`

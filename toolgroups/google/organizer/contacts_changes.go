@@ -14,8 +14,7 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// contactsOwn is the source that can be changed: what the user wrote down, not what
-// the person's own profile adds.
+// contactsOwn is the source that can be changed: what the user wrote down.
 const (
 	contactsOwn     = "READ_SOURCE_TYPE_CONTACT"
 	contactsOwnType = "CONTACT"
@@ -105,12 +104,8 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 		n = *old[0]
 	}
 	n.DisplayName, n.DisplayNameLastFirst, n.UnstructuredName = "", "", ""
-	if in.GivenName != nil {
-		n.GivenName = *in.GivenName
-	}
-	if in.FamilyName != nil {
-		n.FamilyName = *in.FamilyName
-	}
+	toolgroups.Assign(&n.GivenName, in.GivenName)
+	toolgroups.Assign(&n.FamilyName, in.FamilyName)
 	if n.GivenName == "" && n.FamilyName == "" {
 		return []*people.Name{}
 	}
@@ -125,8 +120,7 @@ func contactsPhone(n *people.PhoneNumber) *string {
 	return &n.Value
 }
 
-// contactsReplaced gives the first entry the value, or removes it for an empty one. No other
-// entry keeps the same value.
+// contactsReplaced gives the value to the first entry alone, or removes that for an empty one.
 func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
@@ -145,8 +139,7 @@ func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []
 	return out
 }
 
-// contactsStale maps the refusal of a change to a contact that has changed since it
-// was read, for which Google uses 400.
+// contactsStale maps the 400 for a contact that has changed since it was read.
 func contactsStale(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {
