@@ -136,7 +136,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan Message, len(jobs))
-	running, parallel := 0, r.agent.cfg.Parallel
+	running, parallel := 0, r.agent.parallel
 	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
 		parallel = 1
 	}
@@ -193,7 +193,6 @@ func (r *run) start(j job) error {
 // runOne runs a tool and makes the record of its result. It is called from a
 // goroutine of its own.
 func (r *run) runOne(ctx context.Context, j job) Message {
-	r.observe(Event{Started: &ToolEvent{Tool: j.tool.Name}})
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {

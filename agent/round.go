@@ -95,7 +95,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	}
 	req.System = r.prompt(round, false)
 	for halved := 0; ; halved++ {
-		reply, err := r.request(ctx, round, req)
+		reply, err := r.request(ctx, req)
 		var failure *ModelError
 		if halved == 2 || !errors.As(err, &failure) || failure.Kind != KindOverflow {
 			return reply, err
@@ -146,7 +146,7 @@ func (r *run) budget() int {
 }
 
 // request asks the model once and tells the observer.
-func (r *run) request(ctx context.Context, round int, req Request) (Reply, error) {
+func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 	var onDelta func(Delta)
 	if r.turn.Observe != nil {
 		names := make([]string, len(req.Tools))
@@ -154,7 +154,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
+			Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }

@@ -80,13 +80,11 @@ type Event struct {
 	Delta   *Delta
 	Request *RequestEvent
 	Reply   *ReplyEvent
-	Started *ToolEvent
 	Ended   *ToolEvent
 }
 
 // RequestEvent is a request that goes to the model.
 type RequestEvent struct {
-	Round int
 	// Routing is the way by which tools reach the model, as its router calls it; empty
 	// without one.
 	Routing string
@@ -103,7 +101,7 @@ type ReplyEvent struct {
 	Err error
 }
 
-// ToolEvent is a tool call that begins or ends.
+// ToolEvent is a tool call that has ended.
 type ToolEvent struct {
 	Tool   string
 	Status Status
