@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -65,15 +66,6 @@ func missingScopes(header string) []string {
 	if header == "" {
 		return nil
 	}
-	have := map[string]bool{}
-	for scope := range strings.SplitSeq(header, ",") {
-		have[strings.TrimSpace(scope)] = true
-	}
-	var missing []string
-	for _, scope := range manifest.Scopes() {
-		if !have[scope] {
-			missing = append(missing, scope)
-		}
-	}
-	return missing
+	have := strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.DeleteFunc(manifest.Scopes(), func(scope string) bool { return slices.Contains(have, scope) })
 }

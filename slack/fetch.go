@@ -15,7 +15,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 )
 
 const (
@@ -101,9 +100,7 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
 		return errSignIn
 	}
-	if err := c.Save(w, resp, chats.MaxFile); errors.Is(err, caller.ErrTooLong) {
-		return chats.ErrTooLarge
-	} else if err != nil {
+	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("slack: file: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,11 +30,6 @@ type receiver struct {
 	lanes   *lanes
 	running sync.WaitGroup // sockets, and what keeps and fills the marks
 }
-
-// frame is what a socket brings.
-type frame struct{ socketmode.Request }
-
-func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Request) }
 
 // Run receives until ctx ends. It returns an error only where a token is refused or
 // the app lacks what it cannot work without; outages it waits out.

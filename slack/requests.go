@@ -53,7 +53,6 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		// Slack would send it again as it is.
 		p.log.Error("request skipped: it does not decode", "type", kind, "err", err)
-		w.WriteHeader(http.StatusOK)
 		return
 	}
 	reply, err := r.accept(req.Context(), in)
@@ -63,8 +62,6 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not accepted", http.StatusServiceUnavailable)
 	case reply != "":
 		writeJSON(w, ephemeral(reply))
-	default:
-		w.WriteHeader(http.StatusOK)
 	}
 }
 
@@ -150,13 +147,7 @@ func open(contentType string, body []byte) (kind string, payload []byte, ok bool
 	return kindCommand, payload, err == nil && form.Has("command")
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "not encoded", http.StatusInternalServerError)
-		return
-	}
+func writeJSON(w http.ResponseWriter, v map[string]string) {
 	w.Header().Set("Content-Type", "application/json")
-	// A client that has gone away is its own affair.
-	_, _ = w.Write(body)
+	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is its own affair
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/runes"
 )
 
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
@@ -104,10 +105,7 @@ func text(part chats.Part, plain bool) string {
 	if part.Repeat {
 		body += "\n\n" + notice
 	}
-	if runes := []rune(body); len(runes) > hardLimit {
-		body = string(runes[:hardLimit-1]) + "…"
-	}
-	return body
+	return runes.Clip(body, hardLimit)
 }
 
 // sendError says what became of a send that failed.

@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -57,7 +56,7 @@ func (s *Settings) Validate() error {
 // Open makes the platform. It keeps in kv up to when messages have arrived.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
 	cfg := s.config(log)
-	cfg.Marks = marks{kv}
+	cfg.KV = kv
 	return New(cfg)
 }
 
@@ -75,29 +74,4 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 		return missing("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(app.Missing, ", "))
 	}
 	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
-}
-
-// marks keep in the store up to when Slack's messages have arrived.
-type marks struct{ kv storage.KV }
-
-const marksKey = "slack/marks"
-
-// Load implements [Marks].
-func (m marks) Load(ctx context.Context) ([]byte, error) {
-	entry, err := m.kv.Get(ctx, marksKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load the marks of slack: %w", err)
-	}
-	return entry.Value, nil
-}
-
-// Save implements [Marks].
-func (m marks) Save(ctx context.Context, state []byte) error {
-	if _, err := m.kv.Put(ctx, marksKey, state, storage.Any); err != nil {
-		return fmt.Errorf("save the marks of slack: %w", err)
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/storage"
 )
 
 // Name is the Chat.Platform of Slack's chats.
@@ -39,9 +40,9 @@ type Config struct {
 	// Channels are the ids of the channels that the bot works in; direct chats stay. Empty
 	// means every channel it is in.
 	Channels []string
-	// Marks keep up to when messages have arrived, so that those that came while the
+	// KV keeps up to when messages have arrived, so that those that came while the
 	// program did not run are fetched when it does. Nil means that they are not.
-	Marks Marks
+	KV storage.KV
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
@@ -69,7 +70,7 @@ type Platform struct {
 	threads     *cache.Cache[chats.Chat, thread]
 	responses   *cache.Cache[string, string]
 	channels    []string
-	marks       Marks
+	kv          storage.KV
 	reach       reach
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
@@ -116,7 +117,7 @@ func New(cfg Config) (*Platform, error) {
 		channels:    channels,
 		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		marks:       cfg.Marks,
+		kv:          cfg.KV,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		responses:   cache.New[string, string](maxCached),

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -157,7 +158,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if err := s.extend(); err != nil {
 			return err
 		}
-		var raw frame
+		var raw socketmode.Request
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
 			return r.silence(s, err)
@@ -165,7 +166,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if s.greeted {
 			r.reach.sign()
 		}
-		if err := raw.decode(data); err != nil {
+		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
 			continue
 		}
@@ -181,7 +182,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 			}
 		default:
 			if raw.EnvelopeID != "" {
-				r.enqueue(ctx, s, raw.Request)
+				r.enqueue(ctx, s, raw)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
 
 func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 	kept := &notes{}
-	f := start(t, quick(), func(c *Config) { c.Marks = kept })
+	f := start(t, quick(), func(c *Config) { c.KV = kept })
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	f.acked(root)
 	f.stop()
@@ -76,7 +76,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
+		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, KV: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

@@ -1,7 +1,7 @@
 package telegram
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -66,13 +66,7 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		if f == nil || f.ID == "" {
 			return
 		}
-		a := chats.Attachment{Ref: f.ID, Name: f.Name, Size: max(f.Size, 0), Type: f.Type}
-		if a.Name == "" {
-			a.Name = name
-		}
-		if a.Type == "" {
-			a.Type = kind
-		}
+		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
 		if a.Size > maxFile {
 			skipped = append(skipped, fmt.Sprintf("%s (%s): Telegram hands files of at most %d MB to a bot", a.Name, megabytes(a.Size), maxFile>>20))
 			return
@@ -112,7 +106,7 @@ func unread(raw json.RawMessage) []string {
 		return nil
 	}
 	for _, u := range unreadable {
-		if v, ok := fields[u.field]; ok && !bytes.Equal(v, []byte("null")) {
+		if present(fields[u.field]) {
 			return []string{u.what + ": I can read text and files only"}
 		}
 	}

@@ -117,7 +117,7 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p := &Platform{
 		api:          newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:          cfg.Logger,
+		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		pollTimeout:  poll,
 		pollMargin:   defaultPollMargin,
 		clocks:       newClocks(),
@@ -127,9 +127,6 @@ func New(cfg Config) (*Platform, error) {
 		forums:       cache.New[int64, bool](maxForums),
 	}
 	p.commands.Store(&map[string]bool{})
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
 	return p, nil
 }
 
