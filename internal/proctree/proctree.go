@@ -50,11 +50,6 @@ func Watch(ctx context.Context, root int, limit uint64) error {
 	}
 }
 
-// Memory returns how many bytes a process and its descendants take. What several of
-// them share is counted once, as far as the kernel lets this process see that. The
-// error says that there is no such process, or no /proc.
-func Memory(root int) (uint64, error) { return measure(root, 0) }
-
 // Kill kills a process and its descendants. What is gone already is no error.
 func Kill(root int) error {
 	pids, err := tree(root)
@@ -69,7 +64,8 @@ func Kill(root int) error {
 	return err
 }
 
-// measure returns the memory of a tree. Up to enough bytes, an upper bound will do,
+// measure returns the memory of a tree, with what several share counted once as far as
+// the kernel lets this process see that. Up to enough bytes, an upper bound will do,
 // which costs less: memory that processes share counts for each.
 func measure(root int, enough uint64) (uint64, error) {
 	pids, err := tree(root)
