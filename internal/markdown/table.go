@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
+	east "github.com/yuin/goldmark/extension/ast"
 )
 
 // maxColumn is the widest column that is filled up with spaces. A longer cell
@@ -63,7 +64,7 @@ func cells(n *node) ([][]string, []int) {
 }
 
 // row returns one line of a table.
-func row(texts []string, widths []int, align []alignment) string {
+func row(texts []string, widths []int, align []east.Alignment) string {
 	var b strings.Builder
 	for i, text := range texts {
 		if i > 0 {
@@ -71,10 +72,10 @@ func row(texts []string, widths []int, align []alignment) string {
 		}
 		fill := max(widths[i]-uniseg.StringWidth(text), 0)
 		left := 0
-		if i < len(align) && align[i] == alignRight {
+		if i < len(align) && align[i] == east.AlignRight {
 			left = fill
 		}
-		if i < len(align) && align[i] == alignCenter {
+		if i < len(align) && align[i] == east.AlignCenter {
 			left = fill / 2
 		}
 		b.WriteString(strings.Repeat(" ", left) + text + strings.Repeat(" ", fill-left))
