@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -132,11 +132,7 @@ func (c *catalogue) addConfig(models *models) error {
 }
 
 func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("javascript: %w", err)
-	}
-	engine, err := javascript.New(javascript.Config{Command: []string{self, javascript.Argument}, Logger: c.log})
+	engine, err := javascript.New(javascript.Config{Logger: c.log})
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
@@ -271,10 +267,7 @@ func (c *catalogue) run(ctx context.Context) error {
 			return nil
 		}
 		c.log.Error("settings cannot be followed, trying again", "err", err)
-		select {
-		case <-time.After(10 * time.Second):
-		case <-ctx.Done():
-		}
+		_ = retry.Wait(ctx, 10*time.Second) // the loop looks at ctx
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func main() {
 		}
 		return
 	}
-	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(standard().main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // childPart returns the part of the program that this process was started for, as a child
@@ -62,13 +62,9 @@ type outside struct {
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }
 
-// Main is the program: it returns the exit code, and what went wrong is one line on
+// main is the program: it returns the exit code, and what went wrong is one line on
 // standard error. The first SIGINT or SIGTERM ends it in good order, a second one at
 // once.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return standard().main(args, stdin, stdout, stderr)
-}
-
 func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

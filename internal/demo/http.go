@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/retry"
 )
 
 //go:embed page
@@ -90,11 +91,7 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || control.Flush() != nil {
 			return
 		}
-		calm := time.NewTimer(minInterval)
-		select {
-		case <-calm.C:
-		case <-r.Context().Done():
-			calm.Stop()
+		if retry.Wait(r.Context(), minInterval) != nil {
 			return
 		}
 		select {
