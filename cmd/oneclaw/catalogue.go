@@ -272,11 +272,11 @@ func (c *catalogue) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *catalogue) follow(ctx context.Context, change settings.Change) error {
-	if change.Area == settings.AreaValues || change.Area == settings.AreaAll {
+func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
+	if area == settings.AreaValues || area == settings.AreaAll {
 		c.setLevel(ctx)
 	}
-	if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
+	if area == settings.AreaSwitches || area == settings.AreaAll {
 		return c.rebuild(ctx)
 	}
 	return nil

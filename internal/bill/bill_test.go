@@ -84,7 +84,7 @@ func trip(t testing.TB) bill.Conversation {
 func calculator(t testing.TB, reg *toolgroups.Registry) *bill.Bill {
 	t.Helper()
 	b, err := bill.New(bill.Config{
-		Registry: reg, Prompt: "You help.", Prices: search.DefaultPrices(), Tables: bill.Tables(search.DefaultPrices(), nil),
+		Registry: reg, Prompt: "You help.", Prices: search.DefaultPrices(), Tables: bill.Tables(search.DefaultPrices(), noContext),
 		Money: func(model string) (price.Price, bool) {
 			return price.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
 		},
@@ -183,7 +183,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	left := 0
-	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(search.PriceTable(nil), nil)[:1], Left: func(n int) { left = n }})
+	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(search.PriceTable(nil), noContext)[:1], Money: noPrice, Left: func(n int) { left = n }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,3 +330,7 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 }
+
+func noContext(string) int { return 0 }
+
+func noPrice(string) (price.Price, bool) { return price.Price{}, false }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,10 +125,18 @@ func Read(r io.Reader) (Conversation, error) {
 //go:embed conversations
 var scripts embed.FS
 
-// Conversations returns those that come with the program.
-func Conversations() ([]Conversation, error) {
+// Conversations returns those of these names, or without names all that come with the
+// program.
+func Conversations(names []string) ([]Conversation, error) {
+	known := []string{"chat", "office", "servers"}
+	if len(names) == 0 {
+		names = known
+	}
 	var all []Conversation
-	for _, name := range []string{"chat", "office", "servers"} {
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
+		}
 		file, err := fs.ReadFile(scripts, "conversations/"+name+".yaml")
 		if err != nil {
 			return nil, fmt.Errorf("bill: %w", err)

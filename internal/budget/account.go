@@ -55,8 +55,6 @@ type Limits struct {
 	Month Limit
 }
 
-func (l Limits) none() bool { return l == Limits{} }
-
 func (l Limits) of(k Kind) Limit {
 	switch k {
 	case KindUser:

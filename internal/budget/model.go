@@ -68,7 +68,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	if limits.none() {
+	if limits == (Limits{}) {
 		return "", false, nil
 	}
 	m.warn(limits)

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -105,8 +104,6 @@ func (p *Process) End() error {
 // tail keeps the beginning of what is written to it. What is read of it must have
 // been written before.
 type tail struct{ kept []byte }
-
-var _ io.Writer = (*tail)(nil)
 
 // Write takes everything and keeps what fits.
 func (t *tail) Write(data []byte) (int, error) {

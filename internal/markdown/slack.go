@@ -19,8 +19,6 @@ type slack struct {
 	limit int
 }
 
-var _ rules = slack{}
-
 func (slack) traits() traits {
 	return traits{markupCounts: true, lineBound: true, wordMarks: true, quoteMark: '>', plainEscaped: true}
 }

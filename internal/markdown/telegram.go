@@ -19,8 +19,6 @@ type telegram struct {
 	limit int
 }
 
-var _ rules = telegram{}
-
 func (telegram) traits() traits { return traits{} }
 
 func (telegram) within(parent *span, s style) (*span, bool) {
