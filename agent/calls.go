@@ -9,7 +9,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// job is a call that is going to run.
 type job struct {
 	call Call
 	tool toolgroups.Tool
@@ -99,7 +98,6 @@ func (r *run) cutOff(call Call) Message {
 	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
-// gate asks whether each call may run now.
 func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil

@@ -60,7 +60,6 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	return m.Final, r.emit(m)
 }
 
-// rounds is how many replies the turn has had.
 func (r *run) rounds() int {
 	n := 0
 	for i := turnStart(r.history) + 1; i < len(r.history); i++ {
@@ -145,7 +144,6 @@ func (r *run) budget() int {
 	return room
 }
 
-// request asks the model once and tells the observer.
 func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 	var onDelta func(Delta)
 	if r.turn.Observe != nil {
@@ -165,7 +163,6 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 	return reply, err
 }
 
-// message makes the record of a reply.
 func (r *run) message(reply Reply) Message {
 	m := Message{
 		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),

@@ -6,7 +6,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// offer is what the next request offers.
 func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
 
 // facts are what the router decides by.

@@ -252,7 +252,6 @@ func messageOf(m slack.Msg) message {
 	return out
 }
 
-// give hands a message to the inbox.
 func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
 	err := r.in.Accept(ctx, *msg)
 	if ctx.Err() == nil {

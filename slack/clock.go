@@ -15,7 +15,6 @@ type clock struct {
 	heard time.Time // when it came
 }
 
-// hear takes the date of an answer.
 func (c *clock) hear(h http.Header) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

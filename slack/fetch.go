@@ -92,7 +92,6 @@ func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	return resp, nil
 }
 
-// save copies the body of an answer.
 func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)

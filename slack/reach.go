@@ -112,7 +112,6 @@ func (r *reach) all() map[chats.Chat]time.Time {
 	return maps.Clone(r.live)
 }
 
-// saved is a reach as it is kept.
 type saved struct {
 	Seen    time.Time            `json:"seen"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
@@ -140,7 +139,6 @@ func (r *reach) encode() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// decode restores what was saved.
 func (r *reach) decode(state []byte) error {
 	var s saved
 	if err := json.Unmarshal(state, &s); err != nil {

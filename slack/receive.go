@@ -70,7 +70,6 @@ func (r *receiver) end(ctx context.Context) {
 	r.sweep(ctx, false)
 }
 
-// identify learns who the bot is and what it may do.
 func (p *Platform) identify(ctx context.Context) (self, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -108,7 +107,6 @@ func (p *Platform) checkScopes(header string) error {
 	return nil
 }
 
-// asked is how long the server says to wait after an error.
 func asked(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter

@@ -56,7 +56,6 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	}
 }
 
-// checkAddress refuses what is not Slack's.
 func checkAddress(to chats.Address) error {
 	if to.Chat.Platform == Name && to.Chat.ID != "" {
 		return nil
@@ -64,7 +63,6 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// post posts a part once.
 func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
 	options := []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
@@ -151,7 +149,6 @@ func (p *Platform) response(to chats.Address) (string, bool) {
 // none. It stands in the blocks with buttons, so that a press tells it.
 const responseID = "response-"
 
-// response answers a command or a press.
 type response struct {
 	Type    string        `json:"response_type"`
 	Text    string        `json:"text"`

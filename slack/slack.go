@@ -55,7 +55,6 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
-// maxCached bounds each cache of the platform.
 const maxCached = 4096
 
 // Platform is Slack. Its methods may be called concurrently; Run at most once at a

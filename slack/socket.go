@@ -42,7 +42,6 @@ type socket struct {
 	retired time.Time  // when it is to end, where it was asked to go
 }
 
-// open connects one more socket.
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	address, err := r.api.socketAddress(ctx)
 	if err != nil {
@@ -72,7 +71,6 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	return s, nil
 }
 
-// socketAddress asks where to connect a socket.
 func (c *client) socketAddress(ctx context.Context) (string, error) {
 	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
 		_, address, err := api.StartSocketModeContext(ctx)
@@ -202,7 +200,6 @@ func (r *receiver) greet(s *socket) {
 	r.reach.connected(alone || !s.replaces)
 }
 
-// silence says why a socket ended.
 func (r *receiver) silence(s *socket, err error) error {
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
@@ -219,7 +216,6 @@ func (r *receiver) silence(s *socket, err error) error {
 	return fmt.Errorf("slack: no sign of life for %s", s.silent)
 }
 
-// write sends an acknowledgement.
 func (s *socket) write(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"unicode"
 )
 
-// self is who the bot is.
 type self struct {
 	user, bot, name  string
 	team, enterprise string

@@ -55,7 +55,6 @@ type file struct {
 	Download string `json:"url_private_download"`
 }
 
-// command is a slash command.
 type command struct {
 	TeamID      string `json:"team_id"`
 	ChannelID   string `json:"channel_id"`

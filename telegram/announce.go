@@ -23,7 +23,6 @@ const (
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-// botCommand is a command as Telegram lists it.
 type botCommand struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`

@@ -204,7 +204,6 @@ func (m *message) sender() (id int64, name string, ok bool) {
 	return m.From.ID, m.From.name(), m.From.ID != 0
 }
 
-// name is a user's name to show.
 func (u user) name() string {
 	return tidy(cmp.Or(tidy(u.FirstName+" "+u.LastName), u.Username))
 }

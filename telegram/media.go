@@ -87,7 +87,6 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 	return files, skipped
 }
 
-// largest is the size of a photo with the most pixels.
 func largest(sizes []file) *file {
 	var best *file
 	for i := range sizes {

@@ -104,7 +104,6 @@ func (p *Platform) dropWebhook(ctx context.Context) error {
 	return p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
 }
 
-// asked is how long the server says to wait after an error.
 func asked(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter

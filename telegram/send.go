@@ -17,7 +17,6 @@ import (
 // topicNotice is shown with an answer whose topic is gone.
 const topicNotice = "↪ Posted here because its topic is gone."
 
-// delivery is a part on its way.
 type delivery struct {
 	to    chats.Address
 	part  chats.Part

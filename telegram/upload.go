@@ -57,7 +57,6 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	return id, nil
 }
 
-// upload sends a file once.
 func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, photo bool) (string, error) {
 	method, field := "sendDocument", "document"
 	if photo {
@@ -105,7 +104,6 @@ func noPhoto(err error) bool {
 		(strings.Contains(ce.text, "PHOTO_") || strings.Contains(ce.text, "IMAGE_") || strings.Contains(ce.text, "too big"))
 }
 
-// address is where a delivery goes.
 func (d delivery) address() tgbotapi.Params {
 	params := tgbotapi.Params{"chat_id": d.to.Chat.ID}
 	if d.to.Chat.Thread != "" && !d.moved {

@@ -78,7 +78,6 @@ func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (convers
 	return conversations, lines, err
 }
 
-// compareBills plays conversations with the tools of a bot.
 func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
 	prices := newCachePrices(cfg)
 	comparison, err := bill.New(bill.Config{

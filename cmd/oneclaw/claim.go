@@ -21,7 +21,6 @@ import (
 // linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
-// access are the lists of the settings.
 func (c Config) access() people.Access {
 	return people.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
 }

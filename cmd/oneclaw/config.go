@@ -261,7 +261,6 @@ func secretsFromFiles(environment map[string]string) (map[string]string, error) 
 	return environment, nil
 }
 
-// setting is a value of the settings.
 type setting struct {
 	key, variable string // in the file, and in the environment if it is there
 	field         string

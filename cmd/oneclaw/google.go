@@ -39,7 +39,6 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	return g, nil
 }
 
-// accountCommands connect and disconnect a user's account.
 func accountCommands(g *google.Google) []bridge.Command {
 	command := func(name, what string, run func(ctx context.Context, call bridge.CommandCall, args string) (string, error)) bridge.Command {
 		info := chats.CommandInfo{Name: name, Description: what + " your Google account: /" + name + " google"}

@@ -56,7 +56,6 @@ const (
 	maxConnections = 256
 )
 
-// connections is how many connections the port takes at once.
 func connections() int { return max(1, min(maxConnections, descriptors()/4)) }
 
 // servePort answers on the port until ctx ends: so many connections at once, each for a

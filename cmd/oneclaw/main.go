@@ -108,7 +108,6 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	return root
 }
 
-// loader reads the settings.
 type loader func() (Config, error)
 
 // run makes what a command runs of what it does with the settings.

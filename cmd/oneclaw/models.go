@@ -21,7 +21,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
 	key, err := cfg.secretKey()
 	if err != nil {
@@ -122,7 +121,6 @@ func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config
 	return cfg, nil
 }
 
-// list asks a provider which models it has.
 func (m *models) list(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
 	cfg, err := m.config(ctx, p)
 	if err != nil {

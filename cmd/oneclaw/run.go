@@ -72,7 +72,6 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	})
 }
 
-// bot is what a configuration makes.
 type bot struct {
 	bridge    *bridge.Bridge
 	platforms []chats.Platform

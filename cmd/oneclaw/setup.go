@@ -20,7 +20,6 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// maxTries bounds how often setup asks for the same thing.
 const maxTries = 3
 
 func setupCommand(load loader) *cobra.Command {

@@ -131,7 +131,6 @@ func (m *meter) common(p, now sent, cache Cache) int {
 	return n + m.count(alike(p.segments[i], now.segments[i]))
 }
 
-// alike is what two texts begin with.
 func alike(a, b string) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {

@@ -62,7 +62,6 @@ type Call struct {
 	Code string `yaml:"code"`
 }
 
-// query is what the model searches for to find the tool.
 func (c Call) query() string {
 	if c.Find != "" {
 		return c.Find
@@ -78,7 +77,6 @@ func (c Call) arguments() map[string]any {
 	return c.Arguments
 }
 
-// fits reports whether a call with these arguments is this one.
 func (c Call) fits(tool string, arguments json.RawMessage) bool {
 	own, err := toolgroups.EncodeJSON(c.arguments())
 	if err != nil || c.Tool != tool {
@@ -88,7 +86,6 @@ func (c Call) fits(tool string, arguments json.RawMessage) bool {
 	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// fill puts the rows into the result.
 func (c *Call) fill() {
 	rows := make([]string, len(c.Rows))
 	for i, fields := range c.Rows {

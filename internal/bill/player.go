@@ -28,7 +28,6 @@ type player struct {
 	err      error
 }
 
-// request is what was sent, and what came back for it.
 type request struct {
 	segments []string // the tools, then the messages
 	output   string

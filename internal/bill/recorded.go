@@ -44,7 +44,6 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 	return c, nil
 }
 
-// recorder puts a turn together.
 type recorder struct {
 	turn Turn
 	// ids are those of the calls of the last step, empty for one that has its result.

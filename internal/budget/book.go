@@ -43,7 +43,6 @@ type record struct {
 	changed bool
 }
 
-// hold is a reservation.
 type hold struct {
 	User    string    `json:"user"`
 	Chat    string    `json:"chat"`
@@ -65,7 +64,6 @@ type book struct {
 // maxRecords bounds what is kept in memory between batches.
 const maxRecords = 10_000
 
-// at returns the record under a key.
 func (b *book) at(ctx context.Context, key string) *record {
 	if r := b.records[key]; r != nil {
 		return r
@@ -116,7 +114,6 @@ func (b *book) limit(ctx context.Context, limits Limits, a Account) Limit {
 	return l
 }
 
-// held is what is reserved for an account.
 func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
 	var sum Limit
 	for id, h := range b.at(ctx, heldKey).Held {
@@ -180,7 +177,6 @@ func (b *book) charge(ctx context.Context, p Payer, sum Sum) {
 
 func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
 
-// changes are the operations that write what has changed.
 func (b *book) changes() ([]storage.Op, error) {
 	var ops []storage.Op
 	for _, key := range slices.Sorted(maps.Keys(b.records)) {
@@ -206,7 +202,6 @@ func (r *record) empty() bool {
 	return r.Sum == Sum{} && r.Raises == nil && len(r.Held) == 0
 }
 
-// written notes that what had changed is stored.
 func (b *book) written(rev storage.Revision) {
 	for key, r := range b.records {
 		switch {

@@ -23,7 +23,6 @@ func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) ag
 	return m
 }
 
-// model is the model of one turn with its accounts.
 type model struct {
 	inner  agent.Model
 	ledger *Ledger
@@ -104,7 +103,6 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	return id, true, nil
 }
 
-// estimate is what the input of a request comes to.
 func estimate(req agent.Request) int64 {
 	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
 }

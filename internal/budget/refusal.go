@@ -160,7 +160,6 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 	return *r, nil
 }
 
-// wait waits for an operation, no longer than its caller.
 func (l *Ledger) wait(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:

@@ -93,7 +93,6 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	return damaged(err)
 }
 
-// place gives a whole file its name.
 func place(from, to string, force bool) error {
 	if !force {
 		// A link does not replace what came meanwhile. Some systems have none.
@@ -166,7 +165,6 @@ func another(file string, info fs.FileInfo, database string) error {
 	return nil
 }
 
-// copyBackup copies a backup into the data directory and checks the copy.
 func copyBackup(ctx context.Context, dir, file string, known int) (string, error) {
 	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return readFile(file, w) })
 	if err != nil {

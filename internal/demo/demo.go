@@ -101,7 +101,6 @@ const (
 //go:embed sample.pdf
 var samplePDF []byte
 
-// sampleName is what the person's file is called.
 const sampleName = "autumn-report.pdf"
 
 // New makes the town. Nothing runs before [Demo.Run].
@@ -205,7 +204,6 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	return nil
 }
 
-// keepBot runs the bot, and again after each restart.
 func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 	for ctx.Err() == nil {
 		life, stop := context.WithCancel(ctx)
@@ -262,7 +260,6 @@ func (d *Demo) notify() {
 	d.changed = make(chan struct{})
 }
 
-// follow wakes the pages when something happens in the town.
 func (d *Demo) follow(ctx context.Context) {
 	inTelegram, leaveTelegram := d.telegram.Subscribe(1000)
 	defer leaveTelegram()

@@ -21,7 +21,6 @@ import (
 //go:embed page
 var page embed.FS
 
-// handler serves the page and what it asks for.
 func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
@@ -160,7 +159,6 @@ func (d *Demo) route(ctx context.Context, to asked) (any, error) {
 
 var errNoPane = errors.New("there is no such pane")
 
-// press presses a button under a message of the bot.
 func (d *Demo) press(_ context.Context, p asked) (any, error) {
 	switch p.Pane {
 	case "telegram":

@@ -167,7 +167,6 @@ func (c *runner) next(settle quickjs.Value) error {
 	return nil
 }
 
-// call asks the host and waits for its reply.
 func (c *runner) call(name, argument string) (string, error) {
 	id, err := c.ask(name, argument)
 	if err != nil {
@@ -182,7 +181,6 @@ func (c *runner) call(name, argument string) (string, error) {
 	}
 }
 
-// start asks the host; the reply comes later.
 func (c *runner) start(name, argument string) (int, error) {
 	id, err := c.ask(name, argument)
 	if err == nil {
@@ -209,7 +207,6 @@ func (c *runner) timer(id, milliseconds int) {
 	c.timers[id] = due{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
 }
 
-// finish sends the result.
 func (c *runner) finish(failed bool, text string) {
 	if c.done {
 		return

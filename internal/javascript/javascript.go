@@ -165,7 +165,6 @@ func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	return "", ErrTimeout
 }
 
-// limited is a context with a time limit, where there is one.
 func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return ctx, func() {}

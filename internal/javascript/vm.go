@@ -158,7 +158,6 @@ func result(r reply) string {
 	return `{"value":` + string(r.Value) + `}`
 }
 
-// shorten cuts a text to MaxResult.
 func shorten(s string) string {
 	if len(s) <= MaxResult {
 		return s

@@ -25,7 +25,6 @@ type converter struct {
 	depth  int
 }
 
-// parseTree reads text as Markdown.
 func parseTree(s string) *node {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
@@ -104,7 +103,6 @@ func (c *converter) block(n ast.Node) *node {
 	return &node{kind: kindParagraph, children: c.inlines(n)}
 }
 
-// lines returns the raw lines of a block.
 func (c *converter) lines(n ast.Node) string { return string(n.Lines().Value(c.source)) }
 
 // verbatim makes one paragraph of s.
@@ -151,7 +149,6 @@ func (c *converter) list(n *ast.List) *node {
 	return list
 }
 
-// box returns the check box of a task item.
 func box(item ast.Node) string {
 	first := item.FirstChild()
 	if first == nil {

@@ -30,7 +30,6 @@ type place struct {
 	marks      bool   // see atom
 }
 
-// next returns the character itself.
 func (p place) next() rune {
 	r, _ := utf8.DecodeRuneInString(p.rest)
 	return r
@@ -51,7 +50,6 @@ type rules interface {
 	guard(p place) bool
 }
 
-// scheme returns the scheme of an address in lower case.
 func scheme(url string) string {
 	before, _, found := strings.Cut(url, ":")
 	if !found {

@@ -14,7 +14,6 @@ func (d *Document) SlackMrkdwn(limit int) []Part {
 	return split(d, slack{limit: limit}, limit)
 }
 
-// slack is Slack's mrkdwn.
 type slack struct {
 	limit int
 }

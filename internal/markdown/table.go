@@ -11,7 +11,6 @@ import (
 // keeps its text and shifts the rest of its row.
 const maxColumn = 40
 
-// table lays out a table as aligned lines of a preformatted span.
 func (l *layout) table(n *node, s *span) {
 	rows, widths := cells(n)
 	if len(rows) == 0 {
@@ -63,7 +62,6 @@ func cells(n *node) ([][]string, []int) {
 	return rows, widths
 }
 
-// row returns one line of a table.
 func row(texts []string, widths []int, align []east.Alignment) string {
 	var b strings.Builder
 	for i, text := range texts {

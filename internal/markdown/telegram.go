@@ -14,7 +14,6 @@ func (d *Document) TelegramHTML(limit int) []Part {
 	return split(d, telegram{limit: limit}, limit)
 }
 
-// telegram is the HTML parse mode of Telegram.
 type telegram struct {
 	limit int
 }

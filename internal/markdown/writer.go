@@ -125,7 +125,6 @@ func (w *writer) gap(g gap, within *span) {
 	}
 }
 
-// space appends white space to both streams.
 func (w *writer) space(s string) {
 	for _, r := range s {
 		w.text.put(r, false)

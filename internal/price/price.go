@@ -81,7 +81,6 @@ func (p Price) Of(t Tokens) USD {
 	return Dollars(millionths / 1e6)
 }
 
-// check refuses what cannot be a price.
 func (p Price) check() error {
 	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
 		if v < 0 || math.IsNaN(v) || v > 1e6 {

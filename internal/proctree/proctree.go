@@ -91,7 +91,6 @@ func measure(root int, enough uint64) (uint64, error) {
 	return exact, nil
 }
 
-// tree lists a process and its descendants.
 func tree(root int) ([]int, error) {
 	if _, ok := parent(root); !ok {
 		return nil, fmt.Errorf("proctree: process %d: %w", root, os.ErrNotExist)
@@ -117,7 +116,6 @@ func tree(root int) ([]int, error) {
 	return pids, nil
 }
 
-// parent returns the parent of a process that runs.
 func parent(pid int) (int, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -149,7 +149,6 @@ func endOfKey(text string) int {
 	return end + line + len(pemDash)
 }
 
-// span is a part of a text that is masked.
 type span struct{ from, to int }
 
 // maskShapes masks everything in a text that has the shape of a secret, and words that

@@ -53,7 +53,6 @@ func (c *cache) keep(key string, value any, size int, changes uint64) {
 	c.size += size
 }
 
-// forget drops what is kept under a key.
 func (c *cache) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

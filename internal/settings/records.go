@@ -102,7 +102,6 @@ func list[T any](ctx context.Context, r *records, below string) (map[string]T, e
 	return values, nil
 }
 
-// names returns what lies below a key, sorted.
 func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	var names []string
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
@@ -132,7 +131,6 @@ func change[T any](ctx context.Context, r *records, key string, f func(value *T,
 	}
 }
 
-// put writes a value over a revision.
 func (r *records) put(ctx context.Context, key string, value any, revision storage.Revision) error {
 	data, err := json.Marshal(value)
 	if err != nil {

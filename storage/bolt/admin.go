@@ -79,7 +79,6 @@ func verify(ctx context.Context, cfg Config) error {
 	})
 }
 
-// checkAll checks pages and content.
 func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	var fault error
 	for err := range tx.Check() { // to its end: it has a goroutine

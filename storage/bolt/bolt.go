@@ -161,7 +161,6 @@ func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	return cmp.Or(err, db.Close())
 }
 
-// prepare lays out a new file.
 func prepare(db *bbolt.DB) error {
 	fresh, err := checkLayout(db)
 	if err != nil || !fresh {
