@@ -85,7 +85,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: echo{}, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
 		Access: people.Access{Allow: []string{"telegram:*"}},
-		Limits: bridge.Limits{DrainTimeout: -1, StaleAfter: -1, MaxWaitingMember: 1000},
+		Limits: bridge.Limits{DrainTimeout: -1, MaxWaitingMember: 1000},
 	})
 	if err != nil {
 		t.Fatal(err)
