@@ -32,9 +32,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Agent answers turns. It keeps nothing of a conversation and may be used
-// concurrently. Its goroutines run tools; each ends before the iteration of
-// [Agent.Run] that started it does.
+// Agent answers turns. It may be used concurrently. Its goroutines run tools; each ends
+// before the iteration of [Agent.Run] that started it does.
 type Agent struct {
 	cfg      Config
 	log      *slog.Logger

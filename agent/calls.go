@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -113,17 +114,11 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 		case Pending:
 			pending = true
 		default:
-			answers = append(answers, failure(j.call, CodeGated, denial(d.Reason)))
+			answers = append(answers, failure(j.call, CodeGated, "This call was not allowed: "+cmp.Or(d.Reason, "no reason was given")+
+				". Do not repeat it; go on without it or tell the user."))
 		}
 	}
 	return answers, allowed, pending, nil
-}
-
-func denial(reason string) string {
-	if reason == "" {
-		reason = "no reason was given"
-	}
-	return "This call was not allowed: " + reason + ". Do not repeat it; go on without it or tell the user."
 }
 
 // runAll runs tools side by side and emits the result of each as it ends. Those

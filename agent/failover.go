@@ -88,9 +88,8 @@ func (f *Failover) order() []Candidate {
 }
 
 // Complete asks one model after another until one replies. A stand-in that calls the
-// request wrong (an unknown model, say) is passed over too. What of a reply that broke
-// off was given to onDelta is taken back with [Delta].Restart before the next one's. If
-// none replies, the error is that of the first with those of the others in its text.
+// request wrong is passed over too, and what onDelta was given of a reply that broke off
+// is taken back. The error is that of the first with those of the others in its text.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false

@@ -158,8 +158,7 @@ func (r *reach) decode(state []byte) error {
 	return nil
 }
 
-// loadMarks takes up where the last Run ended. What cannot be loaded is no reason not
-// to receive.
+// loadMarks takes up where the last Run ended, if that can be read.
 func (p *Platform) loadMarks(ctx context.Context) {
 	if p.kv == nil {
 		return

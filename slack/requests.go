@@ -18,10 +18,9 @@ import (
 // maxRequest bounds the body of a request from Slack.
 const maxRequest = 1 << 20
 
-// Events serves what Slack posts to the request URLs of the app: events, slash
-// commands and interactions. It takes nothing that is not signed with the signing
-// secret, and answers 200 only once a message is accepted. While no Run is under
-// way it answers 503, and Slack tries again.
+// Events serves what Slack posts to the request URLs of the app. It takes nothing that is
+// not signed with the signing secret, and answers 200 only once a message is accepted.
+// While no Run is under way it answers 503, and Slack tries again.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {

@@ -28,8 +28,7 @@ const postMessage = "chat.postMessage"
 
 // Send sends one part. Where Slack refuses the formatting, it sends the plain text
 // at once; where the bot is not in the channel of a slash command, it answers the
-// command instead. It retries nothing else: when to try again is for the caller to
-// say.
+// command instead. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err

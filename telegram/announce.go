@@ -28,9 +28,8 @@ type botCommand struct {
 	Description string `json:"description"`
 }
 
-// Announce shows the commands in Telegram's menu, where they are not shown
-// already. From now on they count as the bot's in groups, also without its name
-// behind them and also where the menu cannot be changed.
+// Announce shows the commands in Telegram's menu. From now on they count as the bot's in
+// groups without its name behind them, also where the menu cannot be changed.
 func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) error {
 	names := map[string]bool{}
 	list := make([]botCommand, 0, len(commands))

@@ -26,7 +26,7 @@ type delivery struct {
 
 // Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
 // once; where the topic is gone, it sends to the chat with a line that says so. It
-// retries nothing else: when to try again is for the caller to say.
+// retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err

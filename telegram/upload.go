@@ -31,8 +31,7 @@ const uploadTimeout = 5 * time.Minute
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
 // SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
-// as a document. Where the topic is gone, it sends to the chat with a line that says
-// so. It retries nothing else.
+// as a document. It retries no more than [Platform.Send] does.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err

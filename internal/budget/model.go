@@ -144,9 +144,8 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-// settle puts what was used in the place of the reservation. The turn does not wait for
-// it. Where there are limits it is written in front of what is written because of the
-// reply; where not, what people wait for goes first.
+// settle puts what was used in the place of the reservation, and nobody waits for it.
+// Where there are no limits, what people wait for is written first.
 func (m *model) settle(id string, limited bool, used *Sum) {
 	if id == "" && used == nil {
 		return

@@ -3,9 +3,8 @@
 //
 // The program starts itself again with an argument that says which part. The child has an
 // empty environment, no open files but what it is given, and two pipes to its parent. It
-// calls [Confine] before it touches anything foreign, reads its input until that ends,
-// which is when its parent has, and is killed when its time is over. What it took is given
-// back with it.
+// calls [Confine] before it touches anything foreign, ends when its parent does, and is
+// killed when its time is over.
 package child
 
 import (

@@ -1,17 +1,12 @@
 // Package javascript runs scripts that nobody has checked.
 //
-// Every run has a process of its own: the program starts itself again with
-// [Argument], and that child runs [Serve]. The engine is QuickJS, transpiled to Go.
-// Within one process it could neither be stopped for sure (a native loop such as
-// Array.prototype.includes over a length of 2^53 never looks whether it should
-// end) nor be kept out of the memory that holds the bot's secrets. The child starts
-// with an empty environment, no open files but two pipes and a bounded address
-// space; it cannot write files, and it is killed when its time is over. Nothing of
-// it is left in memory between two runs.
+// Every run has a process of its own (see package child), which runs [Serve]. The engine
+// is QuickJS, transpiled to Go. Within one process it could neither be stopped for sure
+// (a native loop such as Array.prototype.includes over a length of 2^53 never looks
+// whether it should end) nor be kept out of the memory that holds the bot's secrets.
 //
-// A script has the language, console, timers, URL, text encoding and a few more of
-// what it would find in a browser. Whatever reaches outside are functions of the
-// [Script], which run in the parent: the child can only ask for them.
+// A script has the language and a few of what it would find in a browser. Whatever
+// reaches outside are functions of the [Script], which run in the parent.
 package javascript
 
 import (

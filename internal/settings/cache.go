@@ -8,10 +8,9 @@ const (
 	maxCachedBytes = 8 << 20
 )
 
-// cache keeps values that were read while somebody follows the changes, and forgets what
-// has changed. It never gives a value that is older than a write that has returned here;
-// what others write is forgotten when the watch tells of it. Lists and secrets are never in
-// it.
+// cache keeps values that were read while somebody follows the changes. It never gives one
+// that is older than a write that has returned here; what others write is forgotten when
+// the watch tells of it. Lists and secrets are never in it.
 type cache struct {
 	mu sync.Mutex
 	// followers is how many tell of every change. Without one nothing is kept.

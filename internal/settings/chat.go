@@ -122,8 +122,7 @@ type Route struct {
 type Answer struct {
 	Agent Agent
 	// Routes are the models to ask, in this order: what the chat has chosen, what the
-	// agent prefers, the default, the program's own. Those that cannot be used (an
-	// inactive provider, no key, an unknown model) are left out.
+	// agent prefers, the default, the program's own. Those that cannot be used are left out.
 	Routes []Route
 }
 

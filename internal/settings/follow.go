@@ -21,9 +21,9 @@ const (
 )
 
 // Follow tells a function in which area each change is, here or on another replica, until
-// ctx ends, in order, beginning with [AreaAll], and again with that where changes were missed. It returns nil when ctx
-// ends, and the error of the function or of the store otherwise. Several may follow.
-// While somebody does, what each message needs of the settings is kept in memory.
+// ctx ends, in order, beginning with [AreaAll], and again with that where changes were
+// missed. It returns nil when ctx ends, and the error of the function or of the store
+// otherwise. Several may follow.
 func (s *Settings) Follow(ctx context.Context, f func(context.Context, Area) error) error {
 	for {
 		err := s.follow(ctx, f)

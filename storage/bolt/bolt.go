@@ -221,9 +221,8 @@ func checkSize(db *bbolt.DB) error {
 // Path returns the name of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close waits for running calls, ends every Watch with storage.ErrClosed and
-// closes the file. An iteration between two pages is not a running call: it ends
-// with storage.ErrClosed.
+// Close implements storage.Store. An iteration between two pages is not a running call:
+// it ends with storage.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) shutdown() error {
