@@ -56,8 +56,6 @@ const (
 	maxConnections = 256
 )
 
-func connections() int { return max(1, min(maxConnections, descriptors()/4)) }
-
 // servePort answers on the port until ctx ends: so many connections at once, each for a
 // bounded time.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {

@@ -64,7 +64,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error {
-				return servePort(ctx, listener, b.handler(), connections(), portTimeout)
+				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, descriptors()/4)), portTimeout)
 			},
 			b.control(ctx),
 			b.run,

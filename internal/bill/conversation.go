@@ -62,13 +62,6 @@ type Call struct {
 	Code string `yaml:"code"`
 }
 
-func (c Call) query() string {
-	if c.Find != "" {
-		return c.Find
-	}
-	return strings.ReplaceAll(c.Tool, "_", " ")
-}
-
 // arguments are those of the call, none as an empty object.
 func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {

@@ -128,7 +128,7 @@ func (p *player) obtain(missing []Call, view view) []called {
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
 		for _, c := range missing {
-			want(c.query())
+			want(cmp.Or(c.Find, strings.ReplaceAll(c.Tool, "_", " ")))
 		}
 		if len(wanted) > 1 {
 			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}

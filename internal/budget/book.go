@@ -119,7 +119,8 @@ func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
 	for id, h := range b.at(ctx, heldKey).Held {
 		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
 		if theirs == a && now.Before(h.Expires) && strings.HasPrefix(id, b.own) {
-			sum = sum.plus(h.Limit)
+			sum.Tokens += h.Tokens
+			sum.Money += h.Money
 		}
 	}
 	return sum

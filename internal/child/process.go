@@ -94,7 +94,7 @@ func (p *Process) End() error {
 	p.cancel()
 	p.watches.Wait()
 	err := errors.Join(p.over, p.cmd.Wait())
-	if said := p.stderr.String(); err != nil && said != "" {
+	if said := string(p.stderr.kept); err != nil && said != "" {
 		err = fmt.Errorf("%w; it said: %s", err, said)
 	}
 	return err
@@ -109,6 +109,3 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.kept = append(t.kept, data[:min(len(data), maxStderr-len(t.kept))]...)
 	return len(data), nil
 }
-
-// String returns what was kept.
-func (t *tail) String() string { return string(t.kept) }

@@ -67,7 +67,7 @@ func NewClient(cfg Config) *http.Client {
 			if err := check(req.URL); err != nil {
 				return err
 			}
-			if !sameOrigin(req.URL, via[0].URL) {
+			if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
 				keepPublicHeaders(req.Header)
 			}
 			return nil
@@ -117,8 +117,6 @@ func check(u *url.URL) error {
 	}
 	return nil
 }
-
-func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // keepPublicHeaders drops all that may be a secret meant for another host: net/http
 // drops only the best-known ones.

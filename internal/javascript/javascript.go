@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"oneclaw/internal/child"
+	"oneclaw/internal/named"
 )
 
 // Limits of a run.
@@ -125,8 +126,11 @@ func New(cfg Config) (*Engine, error) {
 	}
 	return &Engine{
 		command: command,
-		slots:   newSlots(cmp.Or(cfg.Runs, DefaultRuns), cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
-		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		slots: &slots{
+			owners: named.New(cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
+			all:    make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+		},
+		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 

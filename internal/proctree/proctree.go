@@ -75,14 +75,16 @@ func measure(root int, enough uint64) (uint64, error) {
 	bound, exact := uint64(0), uint64(0)
 	resident := make([]uint64, len(pids))
 	for i, pid := range pids {
-		resident[i] = residentSize(pid)
+		// With all that it shares; 0 for one that has ended meanwhile.
+		resident[i], _ = sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
 		bound += resident[i]
 	}
 	if bound <= enough {
 		return bound, nil
 	}
 	for i, pid := range pids {
-		if share, ok := proportionalSize(pid); ok {
+		// With its part of what it shares, which the kernel shows to who may trace it.
+		if share, ok := sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); ok {
 			exact += share
 		} else {
 			exact += resident[i]
@@ -128,19 +130,6 @@ func parent(pid int) (int, bool) {
 	}
 	above, err := strconv.Atoi(string(fields[1]))
 	return above, err == nil
-}
-
-// residentSize is the memory of one process, with all that it shares. It is 0 for one
-// that has ended meanwhile.
-func residentSize(pid int) uint64 {
-	sum, _ := sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
-	return sum
-}
-
-// proportionalSize is the memory of one process, with its part of what it shares. The
-// kernel shows it to whoever may trace the process.
-func proportionalSize(pid int) (uint64, bool) {
-	return sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 }
 
 // sizes sums lines of a file of a process, and reports whether it has any of them.
