@@ -37,8 +37,7 @@ type FailoverConfig struct {
 }
 
 // Failover is a model that asks the next one where one is out of order: not reached, at
-// its limit, or refusing the key. What a request does wrong fails everywhere and is
-// not tried elsewhere. It may be used concurrently.
+// its limit, or refusing the key. It may be used concurrently.
 type Failover struct {
 	candidates []Candidate
 	outages    *Outages

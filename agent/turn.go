@@ -44,9 +44,8 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
-	// Cut, if not nil, is told before a request that does not show the whole
-	// conversation or is made again because it was too large. It is called by the
-	// goroutine that iterates.
+	// Cut, if not nil, is told before such a request. It is called by the goroutine that
+	// iterates.
 	Cut func(Cut)
 	// Observe, if not nil, is told what happens: best effort, never stored, called
 	// from several goroutines.

@@ -22,6 +22,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -162,7 +163,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	want = append(want, "a reply", "what do you say?")
 
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, KV: kept,
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

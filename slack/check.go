@@ -22,8 +22,7 @@ type App struct {
 }
 
 // Check asks Slack once who the bot is and what it may do, and in Socket Mode whether the
-// app-level token opens a connection. The text of an error says what to do and holds no
-// secret.
+// app-level token opens a connection. The text of an error says what to do.
 func Check(ctx context.Context, cfg Config) (App, error) {
 	p, err := New(cfg)
 	if err != nil {

@@ -178,9 +178,8 @@ func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, wo
 	}, w
 }
 
-// isForBot reports whether a message speaks to the bot: it is direct, mentions the
-// bot, or stands in a thread where the bot takes part. It fills in what finding that
-// out has shown.
+// isForBot reports whether a message is direct, mentions the bot, or stands in a thread
+// where the bot takes part. It fills in what finding that out has shown.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS

@@ -114,9 +114,8 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// enqueue has an envelope accepted in the order of its lane and then acknowledged
-// on the socket that brought it. What is not accepted is not acknowledged: Slack
-// delivers it again.
+// enqueue has an envelope accepted in the order of its lane and then acknowledged on the
+// socket that brought it. What is not acknowledged Slack delivers again.
 func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
 	in, err := r.self.decode(req.Type, req.Payload)
 	if err != nil {

@@ -155,9 +155,8 @@ type response struct {
 	Replace bool          `json:"replace_original"`
 }
 
-// respond answers a command or a press where it was made, for who made it alone. Slack
-// has refused the part as a message, so nothing has arrived yet. The message that id names
-// is made, or replaced.
+// respond answers a command or a press where it was made, for who made it alone. The
+// message that id names is made, or replaced.
 func (p *Platform) respond(ctx context.Context, address, id string, part chats.Part, replace bool) error {
 	u, err := url.Parse(address)
 	if err != nil || !p.api.mayHaveToken(u) {

@@ -28,18 +28,8 @@ const (
 
 // Config says which app to be, and where.
 type Config struct {
-	// BotToken is the app's bot token, xoxb-…. It is required.
-	BotToken string
-	// AppToken is the app-level token, xapp-…, for Socket Mode.
-	AppToken string
-	// SigningSecret proves that requests are from Slack. Where it is set, events come
-	// to [Platform.Events] and no socket is opened.
-	SigningSecret string
-	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
-	APIURL string
-	// Channels are the ids of the channels that the bot works in; direct chats stay. Empty
-	// means every channel it is in.
-	Channels []string
+	Settings
+
 	// KV keeps up to when messages have arrived, so that those that came while the
 	// program did not run are fetched when it does. Nil means that they are not.
 	KV storage.KV
@@ -92,8 +82,8 @@ var (
 // New checks the configuration. It sends nothing: a wrong token shows in
 // [Platform.Run].
 func New(cfg Config) (*Platform, error) {
-	bot, app := strings.TrimSpace(cfg.BotToken), strings.TrimSpace(cfg.AppToken)
-	secret := strings.TrimSpace(cfg.SigningSecret)
+	bot, app := strings.TrimSpace(string(cfg.BotToken)), strings.TrimSpace(string(cfg.AppToken))
+	secret := strings.TrimSpace(string(cfg.SigningSecret))
 	switch {
 	case !strings.HasPrefix(bot, "xoxb-"):
 		return nil, errors.New("slack: SLACK_BOT_TOKEN is not a bot token: want xoxb-…, from OAuth & Permissions of the app")

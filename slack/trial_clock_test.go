@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 // TestTrialClockOfAnotherTimeThanSlacksMissesNothing stops and starts the platform, and
@@ -24,7 +25,7 @@ func TestTrialClockOfAnotherTimeThanSlacksMissesNothing(t *testing.T) {
 			hear := f.lose()
 			f.say(f.dm, "while it was down", nil)
 			p, err := New(Config{
-				BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, KV: kept,
+				Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 				Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 			})
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 // worker works until it is told how to end.
@@ -76,7 +77,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, KV: kept,
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) e
 			return fmt.Errorf("telegram: command %q: want 1 to 32 of a-z, 0-9 and _", c.Name)
 		}
 		names[c.Name] = true
-		list = append(list, botCommand{c.Name, describe(c)})
+		list = append(list, botCommand{c.Name, runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
 	}
 	if len(list) > maxCommands {
 		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(list), maxCommands)
@@ -56,8 +56,4 @@ func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) e
 		return fmt.Errorf("telegram: list of commands: %w", err)
 	}
 	return p.api.call(ctx, "setMyCommands", tgbotapi.Params{"commands": string(body)}, nil)
-}
-
-func describe(c chats.CommandInfo) string {
-	return runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -68,7 +67,7 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		}
 		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
 		if a.Size > maxFile {
-			skipped = append(skipped, fmt.Sprintf("%s (%s): Telegram hands files of at most %d MB to a bot", a.Name, megabytes(a.Size), maxFile>>20))
+			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
 			return
 		}
 		files = append(files, a)
@@ -123,8 +122,4 @@ func isContent(field string, v json.RawMessage) bool {
 		return false
 	}
 	return !slices.ContainsFunc(silentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
-}
-
-func megabytes(n int64) string {
-	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MB"
 }

@@ -191,8 +191,7 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 // missed records a poll that came to nothing and returns how long to wait. Somebody else
-// who polls is waited for without end: it may be the former self of this bot, whose poll
-// holds the place for a while, or somebody's mistake, which only people can end.
+// who polls, such as the former self of this bot, is waited for without end.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	var ce *callError
 	if errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict {

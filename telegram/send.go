@@ -161,9 +161,8 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// Typing shows that the bot is at work for about five seconds. Telegram clears the
-// sign by itself, so there is nothing to do to clear it. While messages to the chat wait
-// for flood control there is no sign: it would make the wait longer.
+// Typing shows that the bot is at work for about five seconds; Telegram clears the sign by
+// itself. While messages to the chat wait for flood control there is none.
 func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil

@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -112,7 +113,7 @@ func TestC07StormThroughTheBridge(t *testing.T) {
 		const each = 45
 		s := flooded(t, &emulator.Limits{PerChat: 1, Burst: 5, PerGroup: 20})
 		count := &refusals{Handler: s.Server, by: map[string]int{}}
-		p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(count)}})
+		p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(count)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,8 @@ import (
 	"oneclaw/toolgroups/skills"
 )
 
-// catalogue owns the tools of the program: it builds the families and the registry,
-// and is the only one that swaps the registry for a new one, when a switch, a user tool
-// or an MCP server changes what there is.
+// catalogue owns the tools of the program, and is the only one that swaps the registry
+// for a new one, when a switch, a user tool or an MCP server changes what there is.
 type catalogue struct {
 	log      *slog.Logger
 	settings *settings.Settings
@@ -53,10 +52,8 @@ type catalogue struct {
 	registry atomic.Pointer[toolgroups.Registry]
 }
 
-// newCatalogue builds every tool. Nothing heavy starts here: PDFium, scripts and
-// servers begin with the first call.
-//
-// submit takes the runs of scheduled tasks.
+// newCatalogue builds every tool; what is heavy begins with its first call. submit takes
+// the runs of scheduled tasks.
 func newCatalogue(cfg Config, store storage.Store, models *models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.allowPrivate()
 	if err != nil {

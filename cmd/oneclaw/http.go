@@ -51,8 +51,7 @@ const (
 	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
 	portTimeout = 15 * time.Second
 	// maxConnections is how many are open at once, or a quarter of the descriptors where
-	// that is less: the rest is for the platforms, the model and the tools. More wait in
-	// the system's queue.
+	// that is less. More wait in the system's queue.
 	maxConnections = 256
 )
 

@@ -51,9 +51,8 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 	return nil
 }
 
-// outside is what the program takes from neither its settings nor its files. A test runs
-// it with a clock that jumps, with the formats of a newer one, or with a name server that
-// lies.
+// outside is what the program takes from neither its settings nor its files, so that
+// tests give it others.
 type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
@@ -63,8 +62,7 @@ type outside struct {
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }
 
 // main is the program: it returns the exit code, and what went wrong is one line on
-// standard error. The first SIGINT or SIGTERM ends it in good order, a second one at
-// once.
+// standard error. The first SIGINT or SIGTERM ends it in good order, a second at once.
 func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -51,8 +51,7 @@ type hold struct {
 }
 
 // book is the accounts as the operations of a batch see them. A record is read when it is
-// first asked for, and all that have changed are written in one step, each on the version
-// that was read.
+// first asked for.
 type book struct {
 	store   storage.Store
 	day     string

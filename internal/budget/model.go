@@ -12,11 +12,8 @@ import (
 	"oneclaw/internal/price"
 )
 
-// Model returns a model whose calls are charged to a payer. provider is the type of the
-// provider and name the model's name there, by which its price is found.
-//
-// A refused call returns an *[agent.ModelError] of [agent.KindBudget] that wraps the
-// *[Refusal] and has its sentence as notice.
+// Model returns a model whose calls are charged to a payer. Its price is found by the type
+// of the provider and its name there. The error of a refused call wraps a *[Refusal].
 func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
 	m.price, m.priced = l.cfg.Prices.For(provider, name)

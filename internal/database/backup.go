@@ -110,9 +110,8 @@ func place(from, to string, force bool) error {
 	return folder.Sync(filepath.Dir(to))
 }
 
-// Restore puts a backup in the place of the database and returns where that is kept. A
-// backup in a format above known is refused.
-// There is one or the other at every moment.
+// Restore puts a backup in the place of the database in one step, and returns where that
+// is kept. A backup in a format above known is refused.
 func Restore(ctx context.Context, dir, file string, known int) (kept string, err error) {
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {

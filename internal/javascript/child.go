@@ -20,9 +20,8 @@ const maxStarted = 16
 // heap of the script, the copies made on the way out, and Go's own reserve.
 const addressSpace = 1 << 30
 
-// Serve runs one script that the parent sends over in and reports its result over
-// out. It bounds what this process may use, for good, and ends it when in does:
-// the engine does not look at a context.
+// Serve runs one script that the parent sends over in and reports its result over out. It
+// bounds what this process may use, for good, and ends it when in does.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := child.Confine(child.Limits{Memory: addressSpace}); err != nil {
 		return fmt.Errorf("javascript: %w", err)

@@ -60,10 +60,8 @@ type ScriptError struct {
 // Error returns the message.
 func (e *ScriptError) Error() string { return e.Message }
 
-// Function is a function of the host that a script may call. It gets one JSON
-// value and returns one that can be encoded as JSON; what its error says reaches
-// the script as an exception. It must end soon after ctx does, and may be called
-// concurrently.
+// Function is a function of the host that a script may call; its error reaches the script
+// as an exception. It must end soon after ctx does, and may be called concurrently.
 type Function func(ctx context.Context, argument json.RawMessage) (any, error)
 
 // Script is what runs.

@@ -60,8 +60,7 @@ type writer struct {
 }
 
 // write appends an atom, at the start of a part without its gap. It ends early once the
-// part is too long: nobody uses it then, and the rest of a very long word would be looked
-// at again for each part.
+// part is too long: nobody uses it then.
 func (w *writer) write(a atom) {
 	if w.begun {
 		w.gap(a.gap, common(w.span, a.span))

@@ -142,8 +142,7 @@ func lowerEscapes(s string) string {
 }
 
 // base64Within returns what stands in the base64 of any data in which the secret begins
-// behind a multiple of three bytes and lead more: the characters that depend on nothing
-// else.
+// behind a multiple of three bytes and lead more.
 func base64Within(secret string, lead int) string {
 	data := append(make([]byte, lead), secret...)
 	encoded := base64.StdEncoding.EncodeToString(data)

@@ -127,8 +127,7 @@ type Answer struct {
 }
 
 // Resolve finds out what a chat is answered with. What was chosen and is no longer
-// there is passed over; owner is whose agents may be used. Without any model that can
-// be asked the answer has no routes.
+// there is passed over; owner is whose agents may be used.
 func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
 	choice, err := s.Get(ctx, chat)
 	if err != nil {

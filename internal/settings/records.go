@@ -114,8 +114,7 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 }
 
 // change reads a value, calls a function that changes it, and writes it if nobody else
-// did meanwhile, else begins again. An error of the function ends it; nothing is
-// written then.
+// did meanwhile, else begins again. An error of the function ends it.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
 		present, entry, err := fetch[T](ctx, r, key)

@@ -70,9 +70,8 @@ type Config struct {
 	// Agents are built in, the first one being used where nobody has chosen. At least
 	// one is needed; ids and prompts must be set.
 	Agents []Agent
-	// Defaults are the first values of the settings, by name. Besides
-	// [SettingDefaultModel] and [SettingDefaultAgent], which always are settings, those
-	// named here are the ones that exist.
+	// Defaults are the first values of the settings that exist, by name, besides
+	// [SettingDefaultModel] and [SettingDefaultAgent].
 	Defaults map[string]string
 	// Routings are the modes that [SettingRouting] takes. Empty means groups and all.
 	Routings []string
