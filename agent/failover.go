@@ -29,8 +29,7 @@ type Candidate struct {
 type FailoverConfig struct {
 	// Candidates are asked in this order. At least one is needed.
 	Candidates []Candidate
-	// Outages remembers which of them failed lately, for all turns that share it. Nil
-	// means one of its own.
+	// Outages remembers which of them failed lately, for all turns that share it.
 	Outages *Outages
 	// Logger is told when another model takes over. Nil discards it.
 	Logger *slog.Logger
@@ -54,11 +53,7 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 			return nil, errors.New("agent: failover with a candidate that has no model or no name")
 		}
 	}
-	f := &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	if f.outages == nil {
-		f.outages = NewOutages()
-	}
-	return f, nil
+	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
 // Profile is that of the model that would be asked now, with the longest tools array that

@@ -246,10 +246,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 // convertCommand makes a message of a slash command, or a reply for who typed it.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
-	text := strings.TrimSpace(unescape(c.Text))
-	if text == "" {
-		text = "help"
-	}
+	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	switch {

@@ -66,8 +66,7 @@ func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) 
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
 		})
 	})
-	var ce *callError
-	if errors.As(err, &ce) && ce.status == http.StatusRequestEntityTooLarge {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.status == http.StatusRequestEntityTooLarge {
 		ce.code = "file_upload_size_restricted"
 	}
 	return place.FileID, err

@@ -193,8 +193,7 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 // missed records a poll that came to nothing and returns how long to wait. Somebody else
 // who polls, such as the former self of this bot, is waited for without end.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
-	var ce *callError
-	if errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {
 		wait := jittered(r.conflictWait)
 		lasts, begins := r.health.conflicted(err, r.calm())
 		if begins {

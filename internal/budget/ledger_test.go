@@ -264,7 +264,7 @@ func TestC20Failover(t *testing.T) {
 	up := &fake{usage: agent.Usage{Input: 100}}
 	chain, err := agent.NewFailover(agent.FailoverConfig{Candidates: []agent.Candidate{
 		{Name: "a", Model: b.Model(down, ann(), "OPENAI", "a")}, {Name: "b", Model: b.Model(up, ann(), "OPENAI", "m")},
-	}})
+	}, Outages: agent.NewOutages()})
 	if err != nil {
 		t.Fatal(err)
 	}
