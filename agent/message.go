@@ -120,9 +120,8 @@ type Usage struct {
 	Tools int `json:"tools,omitempty"`
 }
 
-// LabelLoad is the label ([Message.Label]) of records that matter for restoring
-// groups: assistant messages that call load_tool_group, and the results of those
-// calls.
+// LabelLoad is the label of calls of load_tool_group and of their results, which are what
+// groups are restored from.
 const LabelLoad = "load"
 
 // LabelSummary is the label of summaries, so that the newest is found at once.

@@ -13,10 +13,8 @@ import (
 // of their calls. It wants the whole history, not the window that a model sees, or
 // at least all messages with the label [LabelLoad]: both give the same names.
 //
-// Only a successful result of load_tool_group counts, and the name is taken from
-// the arguments of the call that it answers. Ids of calls are forgotten at each
-// assistant message, because some servers number the calls of every reply from
-// zero. Calls that name no group in a readable way are skipped.
+// Only a successful result of load_tool_group counts. Ids of calls are forgotten at each
+// assistant message, because some servers number the calls of every reply from zero.
 func RestoreGroups(history iter.Seq[Message]) []string {
 	var groups []string
 	var loads []load

@@ -94,10 +94,6 @@ type Limits struct {
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
 	// [approval.DefaultTimeout].
 	ApprovalTimeout time.Duration
-	// StaleAfter is how old a message may be when it arrives, by the time of its
-	// platform, before its answer begins with a line that says how long it waited: once
-	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
-	StaleAfter time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
 	// What is not finished then goes on after the next start. 0 means
 	// [DefaultDrainTimeout], a negative value no time at all.
@@ -120,7 +116,6 @@ func (l Limits) complete() Limits {
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
-	l.StaleAfter = cmp.Or(l.StaleAfter, DefaultStaleAfter)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l
 }

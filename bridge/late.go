@@ -7,25 +7,25 @@ import (
 	"oneclaw/bridge/wording"
 )
 
-// DefaultStaleAfter is how old a message may be when it arrives before its answer says
-// so.
-const DefaultStaleAfter = time.Hour
+// staleAfter is how old a message may be when it arrives, by the time of its platform,
+// before its answer says so.
+const staleAfter = time.Hour
 
 // waited returns how long a message was on its way, if its answer has to say so: longer
-// than StaleAfter, and nobody in its chat was told within that time. Nothing else is
+// than staleAfter, and nobody in its chat was told within that time. Nothing else is
 // different for such a message. Messages and commands that waited are carried out in the
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
 func (in *intake) waited(m chats.Message) time.Duration {
-	if in.limits.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
+	if m.Time.IsZero() || m.Kind != chats.KindText {
 		return 0
 	}
 	now := in.now()
 	late := now.Sub(m.Time)
-	if late <= in.limits.StaleAfter {
+	if late <= staleAfter {
 		return 0
 	}
-	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < in.limits.StaleAfter {
+	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
 		return 0
 	}
 	return late

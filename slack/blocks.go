@@ -66,12 +66,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 		label := runes.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
-		switch b.Style {
-		case chats.StylePrimary:
-			button.Style = slack.StylePrimary
-		case chats.StyleDanger:
-			button.Style = slack.StyleDanger
-		}
+		button.Style = slack.Style(b.Style) // of the same names
 		list = append(list, button)
 	}
 	return list, nil

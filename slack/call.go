@@ -91,7 +91,6 @@ func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
 
-// request is a call to make.
 type request struct {
 	method string
 	// place is the channel, where Slack counts the calls of each on their own.

@@ -178,9 +178,8 @@ func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, wo
 	}, w
 }
 
-// isForBot reports whether a message speaks to the bot: it is direct, mentions the
-// bot, or stands in a thread where the bot takes part. It fills in what finding that
-// out has shown.
+// isForBot reports whether a message is direct, mentions the bot, or stands in a thread
+// where the bot takes part. It fills in what finding that out has shown.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -247,10 +246,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 // convertCommand makes a message of a slash command, or a reply for who typed it.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
-	text := strings.TrimSpace(unescape(c.Text))
-	if text == "" {
-		text = "help"
-	}
+	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	switch {

@@ -18,7 +18,6 @@ type health struct {
 	inbox   error     // the last Accept's
 }
 
-// change changes what is known.
 func (h *health) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

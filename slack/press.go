@@ -17,9 +17,8 @@ import (
 // interaction is what people do with what stands in messages, as far as it concerns
 // the bot: the press of a button.
 type interaction struct {
-	Type       string `json:"type"`
-	Team       team   `json:"team"`
-	Enterprise team   `json:"enterprise"`
+	Team       team `json:"team"`
+	Enterprise team `json:"enterprise"`
 	User       struct {
 		ID     string `json:"id"`
 		TeamID string `json:"team_id"`

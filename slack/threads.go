@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -41,11 +42,8 @@ func (p *Platform) join(chat chats.Chat, opener string) {
 		return
 	}
 	known, _ := p.threads.Get(chat)
-	if opener == "" {
-		opener = known.opener
-	}
 	p.reach.touch(chat)
-	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
+	p.threads.Put(chat, thread{opener: cmp.Or(opener, known.opener), joined: true, looked: known.looked}, joinedAge)
 }
 
 // thread looks a thread up. Where Slack refuses to tell, the bot takes no part in

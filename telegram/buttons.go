@@ -35,7 +35,6 @@ const (
 // deadButton is shown to who pressed a button that leads nowhere.
 const deadButton = "This button is of no use any more."
 
-// inlineButton is a button as Telegram has it.
 type inlineButton struct {
 	Text  string            `json:"text"`
 	Data  string            `json:"callback_data"`

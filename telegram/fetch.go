@@ -13,7 +13,6 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 )
 
 // fetchTimeout bounds the download of a file.
@@ -61,9 +60,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}
-	if err := c.Save(w, resp, maxFile); errors.Is(err, caller.ErrTooLong) {
-		return chats.ErrTooLarge
-	} else if err != nil {
+	if err := c.Save(w, resp, maxFile, chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("telegram: file: %w", err)
 	}
 	return nil

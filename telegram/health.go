@@ -30,7 +30,6 @@ type health struct {
 	handing     time.Time // since when an Accept runs
 }
 
-// change changes what is known.
 func (h *health) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +45,6 @@ func (h *health) start() {
 
 func (h *health) stop() { h.change(func() { h.started = time.Time{} }) }
 
-// polled records what a poll came to.
 func (h *health) polled(err error) {
 	h.change(func() {
 		if h.poll = err; err == nil {
@@ -76,7 +74,6 @@ func (h *health) blame(holder string) (news bool) {
 	return news
 }
 
-// hands records that an Accept begins.
 func (h *health) hands() { h.change(func() { h.handing = time.Now() }) }
 
 func (h *health) accepted(err error) {

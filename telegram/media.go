@@ -1,11 +1,10 @@
 package telegram
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -66,15 +65,9 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		if f == nil || f.ID == "" {
 			return
 		}
-		a := chats.Attachment{Ref: f.ID, Name: f.Name, Size: max(f.Size, 0), Type: f.Type}
-		if a.Name == "" {
-			a.Name = name
-		}
-		if a.Type == "" {
-			a.Type = kind
-		}
+		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
 		if a.Size > maxFile {
-			skipped = append(skipped, fmt.Sprintf("%s (%s): Telegram hands files of at most %d MB to a bot", a.Name, megabytes(a.Size), maxFile>>20))
+			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
 			return
 		}
 		files = append(files, a)
@@ -93,7 +86,6 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 	return files, skipped
 }
 
-// largest is the size of a photo with the most pixels.
 func largest(sizes []file) *file {
 	var best *file
 	for i := range sizes {
@@ -112,7 +104,7 @@ func unread(raw json.RawMessage) []string {
 		return nil
 	}
 	for _, u := range unreadable {
-		if v, ok := fields[u.field]; ok && !bytes.Equal(v, []byte("null")) {
+		if present(fields[u.field]) {
 			return []string{u.what + ": I can read text and files only"}
 		}
 	}
@@ -130,8 +122,4 @@ func isContent(field string, v json.RawMessage) bool {
 		return false
 	}
 	return !slices.ContainsFunc(silentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
-}
-
-func megabytes(n int64) string {
-	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MB"
 }

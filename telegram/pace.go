@@ -90,8 +90,7 @@ func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 
 // heed learns from an error of a call about a chat.
 func (p *Platform) heed(chat chats.Chat, err error) {
-	var ce *callError
-	if errors.As(err, &ce) && ce.code == http.StatusTooManyRequests {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
 		p.pacer.refuse(chat.ID, ce.retryAfter)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// check refuses values that cannot work.
 func (c Config) check() error {
 	if err := c.access().Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
@@ -43,7 +42,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkChoices refuses words that a setting does not know.
 func (c Config) checkChoices() error {
 	for _, s := range []struct {
 		name, value string
@@ -69,7 +67,6 @@ func routings() []string {
 	return names
 }
 
-// checkApprovals refuses rules that cannot work.
 func (c Config) checkApprovals() error {
 	if err := policy.Check(c.Approvals); err != nil {
 		return fmt.Errorf("setting approvals: %w", err)
@@ -132,7 +129,6 @@ func (c Config) checkAddresses() error {
 	return nil
 }
 
-// checkPlatforms refuses settings of a platform that do not fit together.
 func (c Config) checkPlatforms() error {
 	for _, platform := range c.all {
 		if err := platform.Validate(); err != nil {

@@ -92,19 +92,20 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
 	if name != "" {
 		return printGroup(w, registry, name, tokens)
 	}
-	out := &printer{w: w}
+	var out strings.Builder
 	core := coreTools(registry)
 	all := core
-	out.printf("%-24s %5s %7s\n", "GROUP", "TOOLS", "TOKENS")
-	out.printf("%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
+	fmt.Fprintf(&out, "%-24s %5s %7s\n", "GROUP", "TOOLS", "TOKENS")
+	fmt.Fprintf(&out, "%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
 	for _, g := range registry.Groups() {
 		all = append(all, g.Tools...)
-		out.printf("%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
+		fmt.Fprintf(&out, "%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
 	}
 	listing, _ := codec.Count(registry.Listing()) // counts any string
-	out.printf("%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
-	out.printf("\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
-	return out.err
+	fmt.Fprintf(&out, "%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
+	fmt.Fprintf(&out, "\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
+	_, err = io.WriteString(w, out.String())
+	return err
 }
 
 func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens func([]toolgroups.Tool) int) error {
@@ -112,24 +113,13 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 	if err != nil {
 		return err
 	}
-	out := &printer{w: w}
-	out.printf("%-28s %7s\n", "TOOL", "TOKENS")
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-28s %7s\n", "TOOL", "TOKENS")
 	for _, tool := range tools {
-		out.printf("%-28s %7d  %s\n", tool.Name, tokens([]toolgroups.Tool{tool}), tool.Description)
+		fmt.Fprintf(&out, "%-28s %7d  %s\n", tool.Name, tokens([]toolgroups.Tool{tool}), tool.Description)
 	}
-	return out.err
-}
-
-// printer keeps the first error of a series of writes.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
+	_, err = io.WriteString(w, out.String())
+	return err
 }
 
 // unusedToken stands for a platform where a bot is built and not run.

@@ -35,9 +35,7 @@ func Tables(prices func(model string) search.Prices, context func(model string) 
 	}
 	for i := range all {
 		all[i].Prices = prices(all[i].Model)
-		if context != nil {
-			all[i].Context = context(all[i].Model)
-		}
+		all[i].Context = context(all[i].Model)
 	}
 	return all
 }
@@ -53,9 +51,9 @@ type Config struct {
 	// Prices are what the routing "auto" decides by, Tables who is compared.
 	Prices func(model string) search.Prices
 	Tables []Table
-	// Money says what the tokens of a model cost; nil where nobody knows.
+	// Money says what the tokens of a model cost, where that is known.
 	Money func(model string) (price.Price, bool)
-	// Left, if not nil, is told how many calls of a recorded conversation are left out
+	// Left is told how many calls of a recorded conversation are left out
 	// because their tools are not there any more.
 	Left func(calls int)
 }
@@ -101,7 +99,7 @@ type Line struct {
 // from there on it sends what the routing sends that it has decided for.
 func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	c, left := b.fit(c)
-	if left > 0 && b.cfg.Left != nil {
+	if left > 0 {
 		b.cfg.Left(left)
 	}
 	var lines []Line
@@ -143,9 +141,6 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 
 // money is what a cost comes to in dollars; 0 if nobody knows.
 func (b *Bill) money(t Table, c Cost) float64 {
-	if b.cfg.Money == nil {
-		return 0
-	}
 	p, ok := b.cfg.Money(t.Model)
 	if !ok {
 		return 0

@@ -110,9 +110,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
-	if s.agent, err = agent.New(agent.Config{}); err != nil {
-		return nil, fmt.Errorf("bill: %w", err)
-	}
+	s.agent = agent.New(agent.Config{})
 	s.client, err = openai.New(openai.Config{
 		BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1},
 		HTTPClient: &http.Client{Transport: s.player},

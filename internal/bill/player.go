@@ -28,7 +28,6 @@ type player struct {
 	err      error
 }
 
-// request is what was sent, and what came back for it.
 type request struct {
 	segments []string // the tools, then the messages
 	output   string
@@ -129,7 +128,7 @@ func (p *player) obtain(missing []Call, view view) []called {
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
 		for _, c := range missing {
-			want(c.query())
+			want(cmp.Or(c.Find, strings.ReplaceAll(c.Tool, "_", " ")))
 		}
 		if len(wanted) > 1 {
 			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}

@@ -93,7 +93,6 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	return damaged(err)
 }
 
-// place gives a whole file its name.
 func place(from, to string, force bool) error {
 	if !force {
 		// A link does not replace what came meanwhile. Some systems have none.
@@ -111,9 +110,8 @@ func place(from, to string, force bool) error {
 	return folder.Sync(filepath.Dir(to))
 }
 
-// Restore puts a backup in the place of the database and returns where that is kept. A
-// backup in a format above known is refused.
-// There is one or the other at every moment.
+// Restore puts a backup in the place of the database in one step, and returns where that
+// is kept. A backup in a format above known is refused.
 func Restore(ctx context.Context, dir, file string, known int) (kept string, err error) {
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {
@@ -166,7 +164,6 @@ func another(file string, info fs.FileInfo, database string) error {
 	return nil
 }
 
-// copyBackup copies a backup into the data directory and checks the copy.
 func copyBackup(ctx context.Context, dir, file string, known int) (string, error) {
 	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return readFile(file, w) })
 	if err != nil {

@@ -50,7 +50,6 @@ type button struct {
 	Style string `json:"style,omitempty"`
 }
 
-// maxShown bounds the messages of a pane.
 const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {

@@ -28,9 +28,8 @@ const userAgent = "OneClaw/1.0"
 // large.
 var ErrRequest = errors.New("not a usable request")
 
-// NewRequest makes a request with an address, a body and headers of the model's or a
-// script's. A body of which no header says what it is goes out as JSON, if it is that,
-// else as text. The error is [ErrRequest], or that of [ParseURL].
+// NewRequest makes a request of the model's or a script's. A body of which no header says
+// what it is goes out as JSON or text. The error is [ErrRequest], or that of [ParseURL].
 func NewRequest(ctx context.Context, method, address, body string, headers map[string]string) (*http.Request, error) {
 	u, err := ParseURL(strings.TrimSpace(address))
 	if err != nil {

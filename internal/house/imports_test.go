@@ -20,6 +20,7 @@ var layers = []layer{
 	{"internal/proctree", nil},
 	{"internal/child", []string{"internal/proctree"}},
 	{"internal/named", nil},
+	{"internal/web", nil},
 	{"internal/javascript", []string{"internal/child", "internal/named"}},
 	{"internal/readable", nil},
 	{"internal/seal", nil},
@@ -68,7 +69,7 @@ var layers = []layer{
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
-	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*"}},
+	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }
 

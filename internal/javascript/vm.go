@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"cmp"
 	"crypto/rand"
 	_ "embed"
 	"encoding/json"
@@ -72,11 +73,7 @@ func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	if err != nil {
 		return settle, explain(err)
 	}
-	params := string(t.Params)
-	if params == "" {
-		params = "{}"
-	}
-	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, params, t.Check); err != nil {
+	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, cmp.Or(string(t.Params), "{}"), t.Check); err != nil {
 		return settle, explain(err)
 	}
 	return settle, nil
@@ -158,7 +155,6 @@ func result(r reply) string {
 	return `{"value":` + string(r.Value) + `}`
 }
 
-// shorten cuts a text to MaxResult.
 func shorten(s string) string {
 	if len(s) <= MaxResult {
 		return s

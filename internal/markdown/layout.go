@@ -108,7 +108,6 @@ type layout struct {
 	body   bool // below the header of a table
 }
 
-// lay returns the atoms of the document.
 func (d *Document) lay(r rules) []atom {
 	l := &layout{rules: r}
 	l.blocks(d.root.children, nil, 2, cutBlock)

@@ -1,6 +1,10 @@
 package markdown
 
-import "strings"
+import (
+	"strings"
+
+	east "github.com/yuin/goldmark/extension/ast"
+)
 
 // kind says what a node is.
 type kind uint8
@@ -27,26 +31,17 @@ const (
 	kindLink
 )
 
-// alignment is how the cells of a table's column are set.
-type alignment uint8
-
-const (
-	alignLeft alignment = iota
-	alignRight
-	alignCenter
-)
-
 // node is a part of the tree. Only the fields that its kind needs are set.
 type node struct {
 	kind     kind
-	text     string      // text, code, code block
-	url      string      // link
-	bare     bool        // link: its text is its address
-	lang     string      // code block
-	ordered  bool        // list
-	start    int         // ordered list: its first number
-	box      string      // item: its check box, empty if it has none
-	align    []alignment // table
+	text     string           // text, code, code block
+	url      string           // link
+	bare     bool             // link: its text is its address
+	lang     string           // code block
+	ordered  bool             // list
+	start    int              // ordered list: its first number
+	box      string           // item: its check box, empty if it has none
+	align    []east.Alignment // table
 	children []*node
 }
 

@@ -151,7 +151,6 @@ func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta
 	return reply, err
 }
 
-// count counts a call of a model.
 func (m *Metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
 	m.seconds.WithLabelValues(model).Observe(took.Seconds())
 	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()

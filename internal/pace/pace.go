@@ -49,7 +49,6 @@ func (l *limit) slot(now time.Time) time.Time {
 	return later(later(now, l.shut), l.next)
 }
 
-// narrow makes the gap smaller.
 func (l *limit) narrow(gap time.Duration) {
 	if l.gap = gap; gap < minGap {
 		l.gap, l.next = 0, time.Time{}
@@ -112,7 +111,6 @@ func (p *Paces) Busy(keys ...string) bool {
 	return p.any(keys, func(l *limit, now time.Time) bool { return l.slot(now).After(now) })
 }
 
-// any reports whether one of the limits is so.
 func (p *Paces) any(keys []string, is func(*limit, time.Time) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

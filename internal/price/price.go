@@ -83,7 +83,6 @@ func (p Price) Of(t Tokens) USD {
 	return Dollars(millionths / 1e6)
 }
 
-// check refuses what cannot be a price.
 func (p Price) check() error {
 	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
 		if v < 0 || math.IsNaN(v) || v > 1e6 {
@@ -113,9 +112,7 @@ func (t Table) Check() error {
 
 // For returns the price of a model at a type of provider; false where the table does not
 // know it. A date at the end of the name, what a router puts in front of it and the
-// difference of a dot and a dash do not matter. An exact name counts before one with
-// stars, a longer pattern before a shorter one, one with the provider before one
-// without.
+// difference of a dot and a dash do not matter. The most exact entry counts.
 func (t Table) For(provider, model string) (Price, bool) {
 	name := normal(model)
 	names := []string{normal(provider) + "/" + name, name}

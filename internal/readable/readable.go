@@ -168,7 +168,6 @@ func clutter(n *html.Node) bool {
 	return n.Type == html.CommentNode
 }
 
-// remove deletes the nodes below n that match.
 func remove(n *html.Node, is func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"html"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -98,12 +99,8 @@ func prepare(secrets []string) *values {
 			}
 		}
 	}
-	var all []string
-	for form := range known {
-		all = append(all, form)
-	}
 	// The longest first: one may be part of another.
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	all := slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
@@ -145,8 +142,7 @@ func lowerEscapes(s string) string {
 }
 
 // base64Within returns what stands in the base64 of any data in which the secret begins
-// behind a multiple of three bytes and lead more: the characters that depend on nothing
-// else.
+// behind a multiple of three bytes and lead more.
 func base64Within(secret string, lead int) string {
 	data := append(make([]byte, lead), secret...)
 	encoded := base64.StdEncoding.EncodeToString(data)
@@ -176,37 +172,6 @@ func (r *Redactor) Known(text string) string {
 // it to tell.
 func (v *values) begins(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
-}
-
-// Unfinished masks a text that is still growing: what it ends with may be the beginning
-// of a secret, and is left out until a space follows it.
-func (r *Redactor) Unfinished(text string) string {
-	text = text[:strings.LastIndexFunc(text, unicode.IsSpace)+1]
-	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
-		text = text[:at]
-	}
-	if r != nil {
-		text = r.prepared().unbegun(text)
-	}
-	return r.Text(text)
-}
-
-// unbegun leaves out what a text ends with, where a known value with spaces in it may go
-// on from there.
-func (v *values) unbegun(text string) string {
-	end := len(text)
-	for _, form := range v.forms {
-		if !strings.ContainsFunc(form, unicode.IsSpace) {
-			continue
-		}
-		for n := min(len(form)-1, len(text)); n > 0; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				end = min(end, len(text)-n)
-				break
-			}
-		}
-	}
-	return text[:end]
 }
 
 // Error returns an error whose text is masked. What it wraps is still found by

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// shape is what a kind of secret looks like. A text is searched for the literals, which
-// is quick, and the pattern is tried only where one stands. It is anchored, and its
-// group is what is masked.
+// shape is what a kind of secret looks like. The pattern, which is anchored and whose
+// group is masked, is tried only where one of the literals stands.
 type shape struct {
 	name     string
 	literals []string
@@ -149,7 +148,6 @@ func endOfKey(text string) int {
 	return end + line + len(pemDash)
 }
 
-// span is a part of a text that is masked.
 type span struct{ from, to int }
 
 // maskShapes masks everything in a text that has the shape of a secret, and words that

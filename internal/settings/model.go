@@ -196,8 +196,7 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 }
 
 // windows are the contexts of models by how their names begin, as their makers publish
-// them; the longest beginning counts. What a provider's API or the operator says comes
-// before it.
+// them; the longest beginning counts.
 var windows = []struct {
 	begins string
 	tokens int

@@ -102,7 +102,6 @@ func list[T any](ctx context.Context, r *records, below string) (map[string]T, e
 	return values, nil
 }
 
-// names returns what lies below a key, sorted.
 func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	var names []string
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
@@ -115,8 +114,7 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 }
 
 // change reads a value, calls a function that changes it, and writes it if nobody else
-// did meanwhile, else begins again. An error of the function ends it; nothing is
-// written then.
+// did meanwhile, else begins again. An error of the function ends it.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
 		present, entry, err := fetch[T](ctx, r, key)
@@ -132,7 +130,6 @@ func change[T any](ctx context.Context, r *records, key string, f func(value *T,
 	}
 }
 
-// put writes a value over a revision.
 func (r *records) put(ctx context.Context, key string, value any, revision storage.Revision) error {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -106,9 +106,8 @@ func (r *Root) take(least, most int64) (int64, error) {
 	return most, nil
 }
 
-// Bound returns a writer that passes on what there is room for, and fails with [ErrFull]
-// or [ErrDiskFull] where there is none: for a file of the workspace that comes as a
-// stream.
+// Bound returns a writer for a file of the workspace that passes on what there is room
+// for, and fails with [ErrFull] or [ErrDiskFull] where there is none.
 func (r *Root) Bound(w io.Writer) io.Writer { return &bound{root: r, to: w} }
 
 type bound struct {

@@ -39,7 +39,7 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 			AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate), Resolver: family.Resolver,
 		}).DialContext,
 		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    guard.DefaultDial,
+		TLSHandshakeTimeout:    guard.DialTimeout,
 		IdleConnTimeout:        time.Minute,
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
