@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/named"
 	"oneclaw/storage"
 )
 
@@ -109,7 +110,7 @@ func (b *Bridge) furnish() {
 		Settings: cfg.Turns,
 		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
 		House: turns.House{
-			Scope: b.scope, Gate: b.gate.Of, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},
@@ -142,7 +143,7 @@ func (b *Bridge) staff() {
 	b.intake = &intake{
 		jobs: b.jobs, lanes: b.lanes, kinds: b.kinds, stops: b.stops, keeper: b.keeper, people: b.people, desk: b.desk,
 		platforms: b.platforms, limits: cfg.Limits, measure: cfg.Measure, hint: b.carrier.hint, log: b.log, now: cfg.Now,
-		late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
+		accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
 	}
 	b.mover = &mover{
 		store: b.store, jobs: b.jobs, lanes: b.lanes, desk: b.desk, intake: b.intake, keeper: b.keeper,

@@ -50,9 +50,9 @@ type carrier struct {
 }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
-func (c *carrier) carry(ctx context.Context, j *jobs.Job) {
+func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 	for pauses := retry.New(minRetry, maxRetry); ; {
-		err := c.attempt(ctx, j)
+		err := c.attempt(work, ctx, j)
 		if err == nil {
 			return
 		}
@@ -127,17 +127,20 @@ func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 	return c.lanes.Work().Err()
 }
 
-// attempt carries a job on as its kind says. Whatever panics on the way to an answer
-// becomes an answer that says so, with the incident in the log.
-func (c *carrier) attempt(ctx context.Context, j *jobs.Job) error {
+// attempt carries a job on as its kind says.
+func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	k := c.kinds.of(j)
-	if err := c.overtaken(ctx, k, j); err != nil {
-		return err
+	if j.Found && !k.lasting { // a command may have ended it in a former run
+		if _, err := sessions.Of(ctx, c.store, j); err != nil {
+			return err
+		}
 	}
-	if j.Parts == nil && !k.open && c.barred(j) {
+	// What its user may do counts now, not when it was accepted.
+	if j.Parts == nil && !k.open && c.people.Role(j.Message.By()) == toolgroups.RoleStranger {
+		c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())
 		return errBarred
 	}
 	if k.run != nil {
@@ -149,40 +152,63 @@ func (c *carrier) attempt(ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	c.lanes.EndTurn(j)
-	if err := c.deliverAny(ctx, j); err != nil {
-		return err
+	err := c.deliver(work, ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		// The job with its answer is larger than a value can be: none of it was sent.
+		c.sender.Prepare(j, c.turns.Failed(j, err), false)
+		err = c.deliver(work, ctx, j)
 	}
-	c.turns.Afterwards(ctx, j)
-	return nil
+	if err == nil && j.After != nil {
+		c.turns.Afterwards(ctx, j)
+	}
+	return err
 }
 
-// overtaken returns why a job of a former run is not to be answered any more.
-func (c *carrier) overtaken(ctx context.Context, k *kind, j *jobs.Job) error {
-	if !j.Found || k.lasting {
-		return nil
-	}
-	session, err := sessions.Of(ctx, c.store, j)
-	if err != nil {
+// compose makes the parts of an answer: a text with its files, or a card. Whatever panics on
+// the way becomes an answer that says so, with the incident in the log.
+func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error) {
+	if k.answer == nil {
+		j.Parts, err = c.desk.Parts(ctx, j)
 		return err
 	}
-	return session.Overtaken(j)
+	defer func() {
+		if r := recover(); r != nil {
+			err = nil
+			if text := c.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())); j.Parts == nil {
+				c.sender.Prepare(j, text, false)
+			}
+		}
+	}()
+	defer c.sender.ShowTyping(ctx, j.Address())()
+	j.Card = "" // of an earlier try
+	answer := c.notice
+	if j.Notice == "" {
+		answer = k.answer
+	}
+	text, err := answer(ctx, j)
+	switch {
+	case err != nil || j.Parts != nil:
+	case j.Card != "":
+		j.Parts, err = c.desk.Parts(ctx, j)
+	default:
+		c.sender.Prepare(j, text, false)
+	}
+	return err
 }
 
-// deliverAny delivers an answer, or a sentence where the job with it is larger than a value
-// can be: then none of it was sent.
-func (c *carrier) deliverAny(ctx context.Context, j *jobs.Job) error {
-	err := c.deliver(ctx, j)
-	if !errors.Is(err, storage.ErrInvalid) {
-		return err
+// notice is an answer that was known when the message came; a stranger's message is asked
+// about first.
+func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
+	if j.Knock {
+		return c.people.Knock(ctx, j)
 	}
-	j.Parts = c.sender.Render(j, c.redact(headed(j, c.turns.Failed(j, err))))
-	return c.deliver(ctx, j)
+	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
 // deliver sends what has not been sent, and closes the job. An error means that it has to
 // go on later; the job then says where.
-func (c *carrier) deliver(ctx context.Context, j *jobs.Job) error {
-	if err := c.sender.Deliver(c.lanes.Work(), ctx, j); err != nil {
+func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
+	if err := c.sender.Deliver(work, ctx, j); err != nil {
 		return err
 	}
 	if j.Card != "" {
@@ -190,11 +216,11 @@ func (c *carrier) deliver(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 	}
-	state := jobs.StateDone
+	state, counted := jobs.StateDone, jobs.MeasuredDelivered
 	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
-		state = jobs.StateFailed
+		state, counted = jobs.StateFailed, jobs.MeasuredFailed
 	}
-	c.measureAnswer(j.Message.Chat.Platform, state)
+	c.measure(j.Message.Chat.Platform, counted)
 	c.closeLater(j, state)
 	return nil
 }
@@ -210,49 +236,6 @@ func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 			}
 		}
 	})
-}
-
-// compose makes the parts of an answer: a text with its files, or a card.
-func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) error {
-	if k.answer != nil {
-		j.Card = "" // of an earlier try
-		stop := c.sender.ShowTyping(ctx, j.Address())
-		answer, err := c.respond(ctx, k, j)
-		stop()
-		if err != nil {
-			return err
-		}
-		if j.Card == "" && j.Parts == nil {
-			j.Parts = c.sender.Parts(j, headed(j, answer))
-		}
-	}
-	if j.Parts != nil {
-		return nil
-	}
-	parts, err := c.desk.Parts(ctx, j)
-	j.Parts = parts
-	return err
-}
-
-func (c *carrier) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			answer, err = c.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
-		}
-	}()
-	if j.Notice != "" {
-		return c.notice(ctx, j)
-	}
-	return k.answer(ctx, j)
-}
-
-// notice is an answer that was known when the message came; a stranger's message is asked
-// about first.
-func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
-	if j.Knock {
-		return c.people.Knock(ctx, j)
-	}
-	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
 // settle closes a job without an answer.
@@ -303,22 +286,3 @@ func (c *carrier) mended(j *jobs.Job, err error) bool {
 
 // errBarred cancels the turn of a removed user.
 var errBarred = errors.New("bridge: its user was removed")
-
-// barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted.
-func (c *carrier) barred(j *jobs.Job) bool {
-	if c.people.Role(j.By()) > toolgroups.RoleStranger {
-		return false
-	}
-	c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.By())
-	return true
-}
-
-// measureAnswer counts an answer that is closed with a state.
-func (c *carrier) measureAnswer(platform string, state jobs.State) {
-	what := jobs.MeasuredDelivered
-	if state == jobs.StateFailed {
-		what = jobs.MeasuredFailed
-	}
-	c.measure.Count(platform, what)
-}

@@ -106,17 +106,15 @@ func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, err
 	if err != nil {
 		return "", err
 	}
-	l := b.lanes.Of(j.Message.Chat)
-	defer b.lanes.Leave(l)
-	waiting, running := l.Load()
+	lane := b.lanes.Status(j.Message.Chat)
 	state := "I am idle here."
-	if held := l.Held(); held != nil {
+	if lane.Held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(held.Tools, "a tool"), behind(waiting))
-	} else if running {
-		state = "I am working on an answer" + behind(waiting) + "."
-	} else if l.Queues() {
-		state = "I am busy in other chats: " + wording.Count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
+			wording.ListOr(lane.Held.Tools, "a tool"), behind(lane.Waiting))
+	} else if lane.Running {
+		state = "I am working on an answer" + behind(lane.Waiting) + "."
+	} else if lane.Queues {
+		state = "I am busy in other chats: " + wording.Count(lane.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))

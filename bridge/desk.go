@@ -24,7 +24,7 @@ func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
 func (b *Bridge) newGate() *approval.Gate {
 	return approval.New(approval.Config{
 		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role,
-		Lane:    func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
+		Lane:    b.lanes.Lane,
 		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
 	})
 }
@@ -62,7 +62,7 @@ type deskJobs struct{ b *Bridge }
 
 func (d deskJobs) New(m chats.Message) *jobs.Job { return d.b.intake.job(m) }
 
-func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
+func (d deskJobs) Queue(j *jobs.Job) { _ = d.b.lanes.Queue(j) }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/wording"
 )
 
 // DefaultStaleAfter is how old a message may be when it arrives before its answer says
@@ -29,9 +28,4 @@ func (in *intake) waited(m chats.Message) time.Duration {
 		return 0
 	}
 	return late
-}
-
-// lateNotice stands above the answer to a message that waited.
-func lateNotice(waited time.Duration) string {
-	return "_I was away: this waited for " + wording.Roughly(waited) + "._\n\n"
 }

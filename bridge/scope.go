@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/workspace"
@@ -21,8 +22,8 @@ func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope,
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	return toolgroups.Scope{
-		User: m.By(), Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
+		User: m.By(), Role: b.people.Role(m.By()), Chat: m.Chat.String(), Direct: m.Direct,
+		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == jobs.KindTask,
 		Quota: b.cfg.Limits.WorkspaceQuota, Reserve: b.cfg.Limits.DiskReserve,
 	}, nil
 }
@@ -30,7 +31,7 @@ func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope,
 // refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
 func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if jobs.IsTask(j) || b.cfg.Hooks.Refused == nil {
+	if j.Message.Kind == jobs.KindTask || b.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}
 	card, err := b.cfg.Hooks.Refused(ctx, scope, failure)
@@ -38,16 +39,8 @@ func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scop
 		b.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
 		return notice, nil
 	}
-	card.Text = headed(j, card.Text)
+	card.Text = delivery.Headed(j, card.Text)
 	return b.desk.Answer(ctx, j, card)
-}
-
-// prepare makes the parts of an answer and of its files. The first one is on record as being
-// sent from now on, if the platform is in order: it is asked next.
-func (b *Bridge) prepare(j *jobs.Job, answer string, files []toolgroups.File) {
-	j.Files = files
-	j.Parts = b.sender.Parts(j, headed(j, answer))
-	b.sender.Begin(j)
 }
 
 // scopeOf is the scope of a job in the present conversation of its chat.

@@ -9,7 +9,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 )
 
@@ -70,11 +69,12 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	j := b.intake.job(m)
 	j.Title = s.Title
-	l := b.lanes.Of(b.kinds.place(j).Lane)
-	defer b.lanes.Leave(l)
-	l.Accepting.Lock()
-	defer l.Accepting.Unlock()
-	if waiting, _ := l.Load(); waiting >= b.cfg.Limits.MaxWaiting {
+	release, err := b.intake.accepting.Acquire(ctx, b.lanes.Lane(j).String())
+	if err != nil {
+		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
+	}
+	defer release()
+	if lane, _ := b.lanes.TakeRoom(j, 0); lane.Waiting >= b.cfg.Limits.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
 	added, err := b.jobs.Add(ctx, j)
@@ -89,18 +89,6 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	b.lanes.Queue(j)
 	return nil
-}
-
-// headed puts above an answer what belongs there: the title of a task, or that the
-// message waited.
-func headed(j *jobs.Job, answer string) string {
-	switch {
-	case j.Waited > 0:
-		return lateNotice(j.Waited) + answer
-	case !jobs.IsTask(j):
-		return answer
-	}
-	return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 }
 
 // closeTask tells what became of a task that is about to be closed. After a crash it may

@@ -24,13 +24,13 @@ func (c *carrier) suspend(j *jobs.Job) error {
 
 // holds looks after a job that waits for a decision from now on: that may have come
 // meanwhile. Whoever waits next is told.
-func (c *carrier) holds(l *lanes.Lane, h *lanes.Held, next *jobs.Job) {
+func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 	ctx, cancel := context.WithTimeout(c.lanes.Work(), jobs.WriteTimeout)
 	defer cancel()
 	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
-		c.lanes.Free(l.Chat, h.Key())
+		c.lanes.Free(h.Lane, h.Key())
 	} else if next != nil {
-		c.hint(ctx, l, next)
+		c.hint(ctx, h, next)
 	}
 }
 
@@ -43,10 +43,8 @@ func (c *carrier) release(kept *cards.Kept) {
 
 // hint tells somebody who writes while a decision is due that their message waits, once
 // for each wait.
-func (c *carrier) hint(ctx context.Context, l *lanes.Lane, j *jobs.Job) {
-	held, k := l.Held(), c.kinds.of(j)
-	if held == nil || !held.Before(j) || len(held.Cards) == 0 || // its own turn may wait already
-		!k.turn || k.lane != "" {
+func (c *carrier) hint(ctx context.Context, held *lanes.Held, j *jobs.Job) {
+	if k := c.kinds.of(j); len(held.Cards) == 0 || !k.Turn || k.Lane != "" {
 		return
 	}
 	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, cards.Card{

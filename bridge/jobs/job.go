@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,26 +166,18 @@ const (
 // the two events that Slack sends for one mention meet, wherever they are found.
 func (j *Job) Key() string {
 	m := j.Message
-	m.Chat = j.Origin()
-	return KeyOf(m)
+	return m.Chat.Platform + ":" + cmp.Or(j.From, m.Chat.ID) + "/" + m.ID + "/" + string(m.Kind)
 }
+
+// KeyOf returns the key of the job that a message becomes.
+func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 
 // Origin is the chat that the message was sent in.
 func (j *Job) Origin() chats.Chat {
 	chat := j.Message.Chat
-	if j.From != "" {
-		chat.ID = j.From
-	}
+	chat.ID = cmp.Or(j.From, chat.ID)
 	return chat
 }
-
-// KeyOf returns the key of the job that a message becomes.
-func KeyOf(m chats.Message) string {
-	return chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
-}
-
-// By is whose it is, as platform:id.
-func (j *Job) By() string { return j.Message.By() }
 
 // Address is where the answer goes.
 func (j *Job) Address() chats.Address {
@@ -197,7 +190,7 @@ func (j *Job) Address() chats.Address {
 	case j.From != "": // what it replies to is not there
 	case j.Message.Kind == KindCard:
 		to.ReplyTo = j.Message.On
-	case !j.Message.Direct && !IsTask(j):
+	case !j.Message.Direct && j.Message.Kind != KindTask:
 		to.ReplyTo = j.Message.ID
 	}
 	return to
@@ -211,9 +204,6 @@ func (j *Job) Record() (storage.Op, error) {
 	}
 	return storage.Put(OpenPrefix+j.Key(), data, j.Rev), nil
 }
-
-// IsTask reports whether a job is a task whose time has come.
-func IsTask(j *Job) bool { return j.Message.Kind == KindTask }
 
 // Undecided are the cards of a job that may still be open.
 func (j *Job) Undecided() []string {

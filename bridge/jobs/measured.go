@@ -31,10 +31,3 @@ const (
 // Meter is told what is to be counted, by the name of the platform. It is
 // called from several goroutines and must not wait.
 type Meter func(platform string, what Measured)
-
-// Count tells the meter, if there is one.
-func (m Meter) Count(platform string, what Measured) {
-	if m != nil {
-		m(platform, what)
-	}
-}

@@ -138,17 +138,16 @@ func (d *Desk) tryCode(ctx context.Context, user, code string) (c claim, refusal
 	return c, "", nil
 }
 
-// codePattern matches what claims the bot: what Telegram's link sends, the command, or a code
-// behind the mere word, because Slack keeps texts with a slash for itself.
-var codePattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
+// ClaimPattern matches what claims the bot: what Telegram's link sends, the command, or a code
+// behind the mere word, because Slack keeps texts with a slash for itself. No space stands
+// around it.
+var ClaimPattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
 
 const claimName = "claim"
 
-// AsClaim turns a message that is meant to claim the bot into the command that does, and
-// returns any other one as it is.
+// AsClaim turns a message that matches [ClaimPattern] into the command that claims the bot.
 func AsClaim(m chats.Message) chats.Message {
-	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
-	if match != nil && m.Kind == chats.KindText {
+	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && m.Kind == chats.KindText {
 		m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
 	}
 	return m

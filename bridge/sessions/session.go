@@ -40,15 +40,11 @@ func (s Session) Log() string {
 	if s.Task != "" {
 		return TaskLog(s.Chat, s.Task)
 	}
+	chat := s.Chat
 	if s.Of.ID != "" {
-		return LogName(s.Of, s.Generation)
+		chat = s.Of
 	}
-	return LogName(s.Chat, s.Generation)
-}
-
-// LogName is the name of the log of a generation.
-func LogName(chat chats.Chat, generation int) string {
-	return fmt.Sprintf("%s/%d", chat, generation)
+	return fmt.Sprintf("%s/%d", chat, s.Generation)
 }
 
 // SessionPrefix begins the keys of sessions.
@@ -73,12 +69,21 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 }
 
 // Of returns the conversation that a job belongs to: that of its chat, or for a task one of
-// its own.
+// its own. With ErrCleared or ErrStopped it says that a command has ended the job.
 func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
-	if jobs.IsTask(j) {
+	if j.Message.Kind == jobs.KindTask {
 		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
 	}
-	return Current(ctx, kv, j.Message.Chat)
+	s, err := Current(ctx, kv, j.Message.Chat)
+	switch {
+	case err != nil:
+		return s, err
+	case j.Seq < s.ClearedAt:
+		return s, ErrCleared
+	case j.Seq < s.StoppedAt:
+		return s, ErrStopped
+	}
+	return s, nil
 }
 
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
@@ -110,17 +115,6 @@ var (
 	ErrCleared = errors.New("bridge: cleared")
 	ErrStopped = errors.New("bridge: stopped")
 )
-
-// Overtaken returns errCleared or errStopped where a command ended a job.
-func (s Session) Overtaken(j *jobs.Job) error {
-	switch {
-	case j.Seq < s.ClearedAt:
-		return ErrCleared
-	case j.Seq < s.StoppedAt:
-		return ErrStopped
-	}
-	return nil
-}
 
 // Save writes a session over the revision that it was read at.
 func (s Session) Save(ctx context.Context, kv storage.KV) (Session, error) {
