@@ -54,9 +54,13 @@ type intake struct {
 	full *cache.Cache[string, time.Time]
 }
 
-// accept takes messages that a platform delivers: those of a chat in order, those of
-// different chats side by side.
-func (in *intake) accept(ctx context.Context, messages ...chats.Message) error {
+// Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of
+// different chats side by side. It waits until Run has found what a former run left open.
+func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
+	if err := b.ready(ctx); err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	in := b.intake
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {

@@ -97,7 +97,7 @@ func (b *Bridge) furnish() {
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
 	})
 	handlers := make(map[string]cards.Handler)
 	b.desk = b.newDesk(handlers)
@@ -151,14 +151,6 @@ func (b *Bridge) staff() {
 	}
 	b.fillKinds()
 	b.commands.add(b.commandTable())
-}
-
-// Accept implements [chats.Inbox]. It waits until Run has found what a former run left open.
-func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
-	if err := b.ready(ctx); err != nil {
-		return fmt.Errorf("accept: %w", err)
-	}
-	return b.intake.accept(ctx, messages...)
 }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.

@@ -229,7 +229,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 // answered: nobody waits for it. Until it is written, a crash lets the last part look
 // cut off, and it is sent again with its mark.
 func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
-	c.lanes.Go(func() {
+	c.lanes.Running.Go(func() {
 		for pauses := retry.New(minRetry, maxRetry); c.settle(j, state) != nil; {
 			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
 				return

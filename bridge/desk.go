@@ -66,4 +66,6 @@ func (d deskJobs) Queue(j *jobs.Job) { _ = d.b.lanes.Queue(j) }
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
 
-func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }
+func (d deskJobs) Go(f func(ctx context.Context)) {
+	d.b.lanes.Running.Go(func() { f(d.b.lanes.Work()) })
+}

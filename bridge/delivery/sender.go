@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -44,8 +45,10 @@ type Config struct {
 	MaxParts int
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
-	// Home returns the chat as which a chat goes on that moves or has moved.
-	Home func(chat chats.Chat) chats.Chat
+	// Home returns the chat as which a chat goes on that moves or has moved; Moves says
+	// whether there is such a chat.
+	Home  func(chat chats.Chat) chats.Chat
+	Moves *atomic.Bool
 	// Measure counts.
 	Measure jobs.Meter
 	// Log is for the operator.
@@ -165,8 +168,8 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 			k.report(probe, err)
 		}
 	}()
-	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
-		j.MovedTo = home.ID
+	if s.cfg.Moves.Load() {
+		s.follow(j)
 	}
 	select {
 	case s.sends <- struct{}{}:
@@ -200,6 +203,13 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	}
 	p.State, p.ID, p.Error = jobs.PartSent, id, ""
 	return nil
+}
+
+// follow has a job go to where its chat is now.
+func (s *Sender) follow(j *jobs.Job) {
+	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
+		j.MovedTo = home.ID
+	}
 }
 
 // notSent keeps on disk what became of a part that the platform did not take.

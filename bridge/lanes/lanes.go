@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -50,9 +51,12 @@ var ErrShutdown = errors.New("bridge: shutting down")
 type Lanes struct {
 	cfg Config
 	// work is what jobs run under: it outlives the call that queues them.
-	work    context.Context //nolint:containedctx // Close ends it
-	end     context.CancelCauseFunc
-	running sync.WaitGroup
+	work context.Context //nolint:containedctx // Close ends it
+	end  context.CancelCauseFunc
+	// Running is what Close waits for. A job that runs may add to it.
+	Running sync.WaitGroup
+	// Moves says that a chat has moved or moves: see Forward.
+	Moves atomic.Bool
 
 	mu sync.Mutex // guards the rest and all lanes; nobody waits while they hold it
 	// open holds the keys of the jobs that are queued or worked on, and when they were
@@ -91,7 +95,7 @@ func (s *Lanes) Close(drain time.Duration) bool {
 	s.closing = true
 	s.mu.Unlock()
 	done := make(chan struct{})
-	go func() { s.running.Wait(); close(done) }()
+	go func() { s.Running.Wait(); close(done) }()
 	inTime := true
 	if drain > 0 {
 		timer := time.NewTimer(drain)
@@ -107,16 +111,13 @@ func (s *Lanes) Close(drain time.Duration) bool {
 	return inTime
 }
 
-// Go runs a function that Close waits for, for a job that runs.
-func (s *Lanes) Go(f func()) { s.running.Go(f) }
-
-// TryGo is Go for who may come when the lanes are closing: then it reports false, and the
-// caller does it.
+// TryGo runs a function that Close waits for, for who may come when the lanes are closing:
+// then it reports false, and the caller does it.
 func (s *Lanes) TryGo(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closing {
-		s.running.Go(f)
+		s.Running.Go(f)
 	}
 	return !s.closing
 }

@@ -25,6 +25,7 @@ func (s *Lanes) Restore(over map[chats.Chat]chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.over, over)
+	s.Moves.Store(len(s.over) > 0)
 }
 
 // Bar lets no message be answered at either end of a move, until Unbar.
@@ -32,6 +33,7 @@ func (s *Lanes) Bar(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending[from], s.pending[to] = to, to
+	s.Moves.Store(true)
 	for _, l := range s.ofChats(from, to) {
 		l.moving = true
 	}
@@ -131,9 +133,6 @@ func (s *Lanes) relocate(j *jobs.Job) {
 func (s *Lanes) Forward(chat chats.Chat) chats.Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.over)+len(s.pending) == 0 {
-		return chat
-	}
 	home := s.home(chat.Whole())
 	if next, moving := s.pending[home]; moving {
 		return next

@@ -25,7 +25,7 @@ func (s *Lanes) wake(l *lane) {
 			cancel(j.Ended)
 		}
 		q.running, q.cancel = j, cancel
-		s.running.Add(1)
+		s.Running.Add(1)
 		go s.run(ctx, l, q)
 	}
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
@@ -63,7 +63,7 @@ func (s *Lanes) takes(l *lane, q *queue) bool {
 
 // run runs a job and wakes its lane.
 func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
-	defer s.running.Done()
+	defer s.Running.Done()
 	j := q.running
 	s.cfg.Run(s.work, ctx, j)
 	if j.Turn {

@@ -117,7 +117,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	one = d.register.find(user)
-	known, inSettings := one.User != "", d.configured(user) > toolgroups.RoleStranger
+	known, inSettings := one.User != "", d.cfg.Access.Role(user) > toolgroups.RoleStranger
 	switch {
 	case !known && !inSettings:
 		return one, "I do not know them. /people lists who may talk to me.", nil

@@ -5,7 +5,6 @@ package people
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,13 +56,9 @@ func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.l
 // Role returns what a user, platform:id, may do now: what the settings allow or what
 // somebody allowed in a chat, whichever is more.
 func (d *Desk) Role(user string) toolgroups.Role {
-	return max(d.configured(user), d.register.find(user).Standing.role())
-}
-
-// configured returns what the settings allow a user.
-func (d *Desk) configured(user string) toolgroups.Role {
-	platform, id, _ := strings.Cut(user, ":")
-	return d.cfg.Access.Role(platform, id)
+	d.register.mu.RLock()
+	defer d.register.mu.RUnlock()
+	return max(d.cfg.Access.Role(user), roles[d.register.byID[user].Standing])
 }
 
 // AdminChats returns the chats in which the bot is alone with its owner or with an

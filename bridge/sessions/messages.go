@@ -86,15 +86,13 @@ func Read(ctx context.Context, store storage.Log, log string, q storage.Query) i
 func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for m, err := range Read(ctx, store, log, storage.Query{Label: agent.LabelLoad}) {
-			if jobs.IsDamaged(err) {
-				continue // what it loaded can be loaded again
-			}
+		for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelLoad}) {
 			if err != nil {
 				failure = errors.Join(failure, err)
 				continue
 			}
-			if !yield(m) {
+			// What a damaged one loaded can be loaded again.
+			if m, err := Decode(log, record); err == nil && !yield(m) {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -50,9 +51,19 @@ func (s Session) Log() string {
 // SessionPrefix begins the keys of sessions.
 const SessionPrefix = "session/"
 
-// Current returns the session of a chat. One that was never cleared has
-// generation 1 and is not stored.
+// Current returns the session of a chat: that of what comes now.
 func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
+	return Of(ctx, kv, &jobs.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
+}
+
+// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
+// its own. One that was never cleared has generation 1 and is not stored. With ErrCleared or
+// ErrStopped it says that a command has ended the job.
+func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
+	if j.Message.Kind == jobs.KindTask {
+		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	}
+	chat := j.Message.Chat
 	s := Session{Chat: chat, Generation: 1}
 	entry, err := kv.Get(ctx, SessionPrefix+chat.String())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -65,19 +76,7 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 		return s, err
 	}
 	s.Chat, s.Rev = chat, entry.Revision
-	return s, nil
-}
-
-// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
-// its own. With ErrCleared or ErrStopped it says that a command has ended the job.
-func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
-	if j.Message.Kind == jobs.KindTask {
-		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
-	}
-	s, err := Current(ctx, kv, j.Message.Chat)
 	switch {
-	case err != nil:
-		return s, err
 	case j.Seq < s.ClearedAt:
 		return s, ErrCleared
 	case j.Seq < s.StoppedAt:
