@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/people"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -29,21 +26,7 @@ const acceptWrites = 128
 // intake takes what platforms deliver: it decides what becomes of each message, and puts
 // it on disk.
 type intake struct {
-	jobs      jobs.Store
-	lanes     *lanes.Lanes
-	kinds     *kinds
-	stops     *stops
-	keeper    *keeper
-	people    *people.Desk
-	desk      *cards.Desk
-	platforms map[string]chats.Platform
-	limits    Limits
-	measure   jobs.Meter
-	// hint tells somebody whose message waits for a decision.
-	hint func(context.Context, *lanes.Held, *jobs.Job)
-	log  *slog.Logger
-	now  func() time.Time
-
+	*rooms
 	// accepting is held, by chat, while messages are numbered, written and queued.
 	accepting *named.Semaphores
 	mu        sync.Mutex
@@ -116,8 +99,8 @@ func (in *intake) admit(ctx context.Context, m chats.Message) error {
 		m = people.AsClaim(m) // a code is nothing for the model
 	}
 	j := in.job(m)
-	lane, sender := in.lanes.TakeRoom(j, in.limits.MaxWaitingMember)
-	busy := lane.Waiting >= in.limits.MaxWaiting
+	lane, sender := in.lanes.TakeRoom(j, in.cfg.Limits.MaxWaitingMember)
+	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
 	switch {
 	case m.Kind == chats.KindPress:
 		if !in.desk.Takes(m, busy) {
@@ -125,12 +108,12 @@ func (in *intake) admit(ctx context.Context, m chats.Message) error {
 		}
 	case in.people.Role(m.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
-	case busy || sender.Waiting >= in.limits.MaxWaitingMember:
+	case busy || sender.Waiting >= in.cfg.Limits.MaxWaitingMember:
 		if refused, err := in.refuse(ctx, j, lane, sender); refused || err != nil {
 			return err
 		}
 	}
-	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > in.limits.StaleAfter {
+	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > in.cfg.Limits.StaleAfter {
 		j.Waited = in.waited(m)
 	}
 	return in.enqueue(ctx, j)
@@ -167,15 +150,15 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	case !added:
 		return in.known(ctx, j)
 	}
-	in.measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+	in.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
 	if j.Waited > 0 {
-		in.late.Put(j.Message.Chat, in.now(), cache.Forever)
+		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
 	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
 	}
 	if held := in.lanes.Queue(j); held != nil {
-		in.hint(ctx, held, j)
+		in.carrier.hint(ctx, held, j)
 	}
 	return nil
 }
@@ -222,7 +205,7 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 func (in *intake) job(m chats.Message) *jobs.Job {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now := in.now()
+	now := in.cfg.Now()
 	in.last = max(in.last+1, now.UnixNano())
 	return &jobs.Job{Message: m, Holder: in.jobs.Holder, Seq: in.last, State: jobs.StateOpen, Accepted: now}
 }

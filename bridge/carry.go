@@ -4,20 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"oneclaw/agent"
-	"oneclaw/bridge/approval"
-	"oneclaw/bridge/cards"
-	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -31,23 +24,7 @@ const (
 )
 
 // carrier brings jobs to their ends, as their kinds say.
-type carrier struct {
-	store    storage.Store
-	jobs     jobs.Store
-	lanes    *lanes.Lanes
-	kinds    *kinds
-	sender   *delivery.Sender
-	desk     *cards.Desk
-	people   *people.Desk
-	gate     *approval.Gate
-	turns    *turns.Runner
-	keeper   *keeper
-	commands *commands
-	redact   func(string) string
-	measure  jobs.Meter
-	log      *slog.Logger
-	now      func() time.Time
-}
+type carrier struct{ *rooms }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
 func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
@@ -220,7 +197,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
 		state, counted = jobs.StateFailed, jobs.MeasuredFailed
 	}
-	c.measure(j.Message.Chat.Platform, counted)
+	c.cfg.Measure(j.Message.Chat.Platform, counted)
 	c.closeLater(j, state)
 	return nil
 }
@@ -242,7 +219,7 @@ func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
-	j.State, j.Closed = state, c.now()
+	j.State, j.Closed = state, c.cfg.Now()
 	var err error
 	if closing := c.kinds.of(j).closing; closing != nil {
 		if err = c.jobs.Check(ctx, j); err == nil {

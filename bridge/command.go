@@ -90,7 +90,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 }
 
 // isAdmin reports whether a message is of an administrator.
-func (b *Bridge) isAdmin(m chats.Message) bool { return b.role(m) >= toolgroups.RoleAdmin }
+func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
 // status says what is going on in a chat.
 func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, error) {

@@ -37,7 +37,7 @@ func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Ro
 	whose, full, what := j.Message.By(), sender, ""
 	j.Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
 		"Please send this one again when they are answered.", sender.Waiting)
-	if lane.Waiting >= in.limits.MaxWaiting {
+	if lane.Waiting >= in.cfg.Limits.MaxWaiting {
 		whose, full, what = j.Message.Chat.String(), lane, "messages"
 		if k.Beside {
 			what = "commands"
@@ -52,7 +52,7 @@ func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Ro
 		}
 		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	j.State, j.Closed = jobs.StateRefused, in.now()
+	j.State, j.Closed = jobs.StateRefused, in.cfg.Now()
 	return true, in.jobs.Refuse(ctx, j, storage.Absent)
 }
 
@@ -63,7 +63,7 @@ func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	in.stops.now(j)
-	j.State, j.Closed = jobs.StateDone, in.now()
+	j.State, j.Closed = jobs.StateDone, in.cfg.Now()
 	return in.jobs.Close(ctx, j)
 }
 
@@ -71,7 +71,7 @@ func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
 func (in *intake) tellFull(whose string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now := in.now()
+	now := in.cfg.Now()
 	if at, _ := in.full.Get(whose); now.Sub(at).Abs() < fullInterval {
 		return false
 	}

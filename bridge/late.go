@@ -16,15 +16,15 @@ const DefaultStaleAfter = time.Hour
 // order in which they were sent, so a /stop or /clear ends what came before it and
 // nothing else.
 func (in *intake) waited(m chats.Message) time.Duration {
-	if in.limits.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
+	if in.cfg.Limits.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
 		return 0
 	}
-	now := in.now()
+	now := in.cfg.Now()
 	late := now.Sub(m.Time)
-	if late <= in.limits.StaleAfter {
+	if late <= in.cfg.Limits.StaleAfter {
 		return 0
 	}
-	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < in.limits.StaleAfter {
+	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < in.cfg.Limits.StaleAfter {
 		return 0
 	}
 	return late

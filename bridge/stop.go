@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -17,18 +15,7 @@ import (
 const stopName = "stop"
 
 // stops ends what runs and what waits: /stop for good, /clear with its conversation.
-type stops struct {
-	store     storage.Store
-	lanes     *lanes.Lanes
-	kinds     *kinds
-	platforms map[string]chats.Platform
-	// admin reports whether a message is of an administrator.
-	admin func(chats.Message) bool
-	// settle closes a job, later in the background.
-	settle func(*jobs.Job, jobs.State) error
-	later  func(*jobs.Job, jobs.State)
-	log    *slog.Logger
-}
+type stops struct{ *rooms }
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
@@ -142,7 +129,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 // chat its user; in a shared one configured admins, whoever began the thread, and
 // those the platform calls administrators.
 func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || s.admin(m) || (m.Opener != "" && m.Opener == m.User) {
+	if m.Direct || s.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
 	admins, ok := s.platforms[m.Chat.Platform].(chats.Administrators)
@@ -159,8 +146,8 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
 func (s *stops) settleAll(jobs []*jobs.Job, state jobs.State) {
 	for _, j := range jobs {
-		if s.settle(j, state) != nil {
-			s.later(j, state)
+		if s.carrier.settle(j, state) != nil {
+			s.carrier.closeLater(j, state)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (C
 	}
 	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
 	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until, ByHand: byHand}
-	return offer, store(ctx, kv, claimKey, stored, storage.Any)
+	_, err = jobs.Write(ctx, kv, claimKey, stored, storage.Any)
+	return offer, err
 }
 
 // Owned reports whether somebody owns the bot.
@@ -171,13 +172,14 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 	if !m.Direct {
 		c.Void = true
 		d.log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
+		_, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
 		return "Everybody here could read that code, so it does not count any more. " +
-			"Start me again and send me the new one in a direct chat.", store(ctx, d.cfg.Store, claimKey, c, c.rev)
+			"Start me again and send me the new one in a direct chat.", err
 	}
 	// The winner is on record before they own anything: of two with the right code at the
 	// same moment, even in two processes, one fails here and finds the claim taken.
 	c.By = m.By()
-	if err := store(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
+	if _, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
 		return "", err
 	}
 	owner := writer(m, isOwner, d.cfg.Now())

@@ -116,15 +116,9 @@ var (
 )
 
 // Save writes a session over the revision that it was read at.
-func (s Session) Save(ctx context.Context, kv storage.KV) (Session, error) {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return s, fmt.Errorf("encode session of %s: %w", s.Chat, err)
-	}
-	if s.Rev, err = kv.Put(ctx, SessionPrefix+s.Chat.String(), data, s.Rev); err != nil {
-		return s, fmt.Errorf("store session of %s: %w", s.Chat, err)
-	}
-	return s, nil
+func (s Session) Save(ctx context.Context, kv storage.KV) (_ Session, err error) {
+	s.Rev, err = jobs.Write(ctx, kv, SessionPrefix+s.Chat.String(), s, s.Rev)
+	return s, err
 }
 
 // Conversation is a session as an owner's history lists it.
@@ -150,15 +144,11 @@ func conversationKey(owner, log string) string { return ConversationPrefix + own
 
 // Enter lists a conversation under its owner; doing it again changes nothing.
 func (c Conversation) Enter(ctx context.Context, kv storage.KV) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
+	_, err := jobs.Write(ctx, kv, conversationKey(c.Owner, c.Log()), c, storage.Absent)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil
 	}
-	_, err = kv.Put(ctx, conversationKey(c.Owner, c.Log()), data, storage.Absent)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("store conversation %s: %w", c.Log(), err)
-	}
-	return nil
+	return err
 }
 
 // Conversations returns all conversations of an owner, in no particular order.
