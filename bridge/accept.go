@@ -119,6 +119,26 @@ func (in *intake) admit(ctx context.Context, m chats.Message) error {
 	return in.enqueue(ctx, j)
 }
 
+// waited returns how long a message was on its way, if its answer has to say so: longer
+// than StaleAfter, and nobody in its chat was told within that time. Nothing else is
+// different for such a message. Messages and commands that waited are carried out in the
+// order in which they were sent, so a /stop or /clear ends what came before it and
+// nothing else.
+func (in *intake) waited(m chats.Message) time.Duration {
+	if in.cfg.Limits.StaleAfter < 0 || m.Time.IsZero() || m.Kind != chats.KindText {
+		return 0
+	}
+	now := in.cfg.Now()
+	late := now.Sub(m.Time)
+	if late <= in.cfg.Limits.StaleAfter {
+		return 0
+	}
+	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < in.cfg.Limits.StaleAfter {
+		return 0
+	}
+	return late
+}
+
 // hear takes a message of a stranger.
 func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
@@ -180,6 +200,19 @@ func (in *intake) known(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 		return in.enqueue(ctx, j)
+	}
+	return err
+}
+
+// put has a job worked on that nobody sees come: a new one, which is on disk then, or the
+// known one under its key.
+func (in *intake) put(ctx context.Context, j *jobs.Job) error {
+	added, err := in.jobs.Add(ctx, j)
+	if err == nil && !added {
+		return in.adopt(ctx, j.Key())
+	}
+	if added {
+		in.lanes.Queue(j)
 	}
 	return err
 }

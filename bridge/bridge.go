@@ -237,6 +237,21 @@ func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
 	}
 }
 
+// Load counts the open jobs.
+func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }
+
+// Ready returns for each platform nil where it receives, or what is wrong.
+func (b *Bridge) Ready() map[string]error {
+	ready := make(map[string]error, len(b.platforms))
+	for name, p := range b.platforms {
+		ready[name] = nil
+		if m, ok := p.(chats.Monitor); ok {
+			ready[name] = m.Health()
+		}
+	}
+	return ready
+}
+
 // Health returns nil when every platform receives, or what is wrong with which.
 func (b *Bridge) Health() error {
 	var all error

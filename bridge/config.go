@@ -111,6 +111,8 @@ const (
 	DefaultMaxTurns         = 1000
 	DefaultMaxParts         = 10
 	DefaultDrainTimeout     = 10 * time.Second
+	// DefaultStaleAfter is how old a message may be when it arrives before its answer says so.
+	DefaultStaleAfter = time.Hour
 )
 
 // complete fills in the defaults.

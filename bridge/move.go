@@ -25,28 +25,15 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
 	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: jobs.Hash("moved", from.ID), Kind: jobs.KindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
-	added, err := m.jobs.Add(ctx, j)
-	if err != nil {
-		return fmt.Errorf("move %s to %s: %w", from, to, err)
+	m.lanes.Bar(endsOf(j))
+	err := m.intake.put(ctx, j)
+	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
+		m.lanes.Unbar(endsOf(j))
 	}
-	if added {
-		m.lanes.Bar(endsOf(j))
-		m.lanes.Queue(j)
-		return nil
-	}
-	if m.lanes.Has(j.Key()) {
-		return nil
-	}
-	known, err := m.jobs.Load(ctx, j.Key())
-	if known == nil || err != nil || known.Holder != m.jobs.Holder {
-		return err
-	}
-	m.lanes.Bar(endsOf(known))
-	m.lanes.Queue(known)
-	return nil
+	return err
 }
 
-// ends are the chats that a move leads from and to.
+// endsOf are the chats that a move leads from and to.
 func endsOf(j *jobs.Job) (from, to chats.Chat) {
 	to = j.Message.Chat
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to

@@ -77,17 +77,11 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if lane, _ := b.lanes.TakeRoom(j, 0); lane.Waiting >= b.cfg.Limits.MaxWaiting {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
-	added, err := b.jobs.Add(ctx, j)
-	if errors.Is(err, storage.ErrInvalid) {
+	if err := b.intake.put(ctx, j); errors.Is(err, storage.ErrInvalid) {
 		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
-	}
-	if err != nil {
+	} else if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
-	if !added {
-		return b.intake.adopt(ctx, j.Key())
-	}
-	b.lanes.Queue(j)
 	return nil
 }
 
