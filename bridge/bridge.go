@@ -28,8 +28,8 @@ import (
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
-// goroutine for each chat with messages to answer, one for each chat with commands to
-// answer, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
+// goroutine for each chat whose message is being answered, one for each whose command is
+// answered, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
 type Bridge struct {
 	*rooms
 	begun   time.Time

@@ -46,8 +46,8 @@ type Config struct {
 // the next start.
 var ErrShutdown = errors.New("bridge: shutting down")
 
-// Lanes hold all jobs that are open. They have one goroutine for each chat with a message
-// that is being answered and one for each with commands; [Lanes.Close] waits for all.
+// Lanes hold all jobs that are open. They have one goroutine for each job that runs: at most
+// one message and one command of a chat; [Lanes.Close] waits for all.
 type Lanes struct {
 	cfg Config
 	// work is what jobs run under: it outlives the call that queues them.
