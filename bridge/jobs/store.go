@@ -181,16 +181,13 @@ func (s Store) receipt(j *Job, rev storage.Revision) (storage.Op, error) {
 	return storage.Put(ReceiptPrefix+j.Key(), data, rev), nil
 }
 
-// Closed reports whether there is a receipt under a key.
+// Closed reports whether there is a receipt under a key, whole or damaged.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
-	_, err := s.Store.Get(ctx, ReceiptPrefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
+	j, err := s.read(ctx, ReceiptPrefix+key)
+	if IsDamaged(err) {
+		return true, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("look for receipt %s: %w", key, err)
-	}
-	return true, nil
+	return j != nil, err
 }
 
 // Open takes over the jobs that a former run of the program left open, and returns them
