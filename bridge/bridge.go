@@ -97,28 +97,26 @@ func (b *Bridge) furnish() {
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.commands = &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
+	shared := jobs.Shared{Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
-		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	handlers := make(map[string]cards.Handler)
 	b.desk = cards.New(cards.Config{
-		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender,
+		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
 		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
-		Redact: cfg.Redact, RedactCards: cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
 	})
 	b.people = people.New(people.Config{
-		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Cards: b.desk, Log: b.log, Now: cfg.Now,
+		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	b.gate = approval.New(approval.Config{
-		Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
-		Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
 	})
 	b.turns = turns.New(turns.Config{
-		Settings: cfg.Turns,
-		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
+		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
 			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {

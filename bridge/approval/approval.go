@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +58,7 @@ const (
 
 // Config is what a [Gate] is made of.
 type Config struct {
+	jobs.Shared
 	// Policy says whether a call needs approval, with the arguments that the tool would be
 	// given. Nil means that none does.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
@@ -68,10 +68,7 @@ type Config struct {
 	// Role is what a user, platform:id, may do now.
 	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
-	Lane    func(j *jobs.Job) chats.Chat
-	Measure jobs.Meter
-	Log     *slog.Logger
-	Now     func() time.Time
+	Lane func(j *jobs.Job) chats.Chat
 }
 
 // Gate decides about the calls of turns. It remembers nothing: the decisions stand in the

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
@@ -30,16 +29,13 @@ const (
 
 // Config is what a [Sender] is made of. All of it is needed.
 type Config struct {
-	// Platforms take the answers, by their names.
-	Platforms map[string]chats.Platform
+	jobs.Shared
 	// Jobs keeps how far each delivery is.
 	Jobs jobs.Store
 	// Asides keeps what no platform took.
 	Asides jobs.Asides
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// Redact masks secrets.
-	Redact func(text string) string
 	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
 	// where the platform takes files. A negative value is no bound.
 	MaxParts int
@@ -49,12 +45,6 @@ type Config struct {
 	// whether there is such a chat.
 	Home  func(chat chats.Chat) chats.Chat
 	Moves *atomic.Bool
-	// Measure counts.
-	Measure jobs.Meter
-	// Log is for the operator.
-	Log *slog.Logger
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Sender delivers answers. It has no goroutine of its own.

@@ -171,7 +171,7 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 	}
 	if !m.Direct {
 		c.Void = true
-		d.log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
+		d.cfg.Log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
 		_, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
 		return "Everybody here could read that code, so it does not count any more. " +
 			"Start me again and send me the new one in a direct chat.", err
@@ -187,9 +187,9 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 		return "", err
 	}
 	d.strangers.forget()
-	d.log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
+	d.cfg.Log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
 	if err := d.cfg.Store.Delete(ctx, claimKey, storage.Any); err != nil {
-		d.log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
+		d.cfg.Log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
 	}
 	return greeting(m), nil
 }

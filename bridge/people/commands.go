@@ -130,7 +130,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 		if err := d.register.bar(ctx, one, by, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
-		d.log.Info("person removed", "user", user, "by", by)
+		d.cfg.Log.Info("person removed", "user", user, "by", by)
 	}
 	if inSettings {
 		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"log/slog"
 	"time"
 
 	"oneclaw/agent"
@@ -72,16 +71,10 @@ type Settings struct {
 // Config is what a turner is made of.
 type Config struct {
 	Settings
-	Store     storage.Store
-	Jobs      jobs.Store
-	Platforms map[string]chats.Platform
-	House     House
-	// Redact masks secrets in what goes out.
-	Redact func(string) string
-	// Spell writes commands in a text as people do on a platform.
-	Spell func(platform, text string) string
-	Log   *slog.Logger
-	Now   func() time.Time
+	jobs.Shared
+	Store storage.Store
+	Jobs  jobs.Store
+	House House
 }
 
 // House is what a turn needs around it.
