@@ -129,6 +129,9 @@ func (cfg Config) complete() Config {
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
 	}
+	if cfg.Measure == nil {
+		cfg.Measure = func(string, jobs.Measured) {}
+	}
 	if cfg.RedactCards == nil {
 		cfg.RedactCards = cfg.Redact
 	}

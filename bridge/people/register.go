@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -148,7 +149,7 @@ func (r *register) owner() (person, bool) {
 // put stores a person. They are on disk and in effect when put returns nil; after an error
 // they are not in effect before the next start.
 func (r *register) put(ctx context.Context, one person) error {
-	if err := store(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
+	if _, err := jobs.Write(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
 		return err
 	}
 	r.set(one)
@@ -175,18 +176,6 @@ func (r *register) remove(ctx context.Context, user string) error {
 	r.mu.Unlock()
 	if err := r.kv.Delete(ctx, accessPrefix+user, storage.Any); err != nil {
 		return fmt.Errorf("remove person %s: %w", user, err)
-	}
-	return nil
-}
-
-// store writes a record over a revision.
-func store(ctx context.Context, kv storage.KV, key string, record any, rev storage.Revision) error {
-	data, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
-	}
-	if _, err := kv.Put(ctx, key, data, rev); err != nil {
-		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
 }

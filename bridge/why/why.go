@@ -341,7 +341,7 @@ func (s story) forAdministrators() []string {
 	}
 	lines := []string{"Job `" + s.job.Key() + "`"}
 	if s.job.Generation > 0 && s.job.Message.Kind != jobs.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", sessions.LogName(s.job.Message.Chat, s.job.Generation))
+		lines[0] += fmt.Sprintf(", session `%s`", sessions.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
 	}
 	for _, p := range s.job.Parts {
 		if p.Error != "" {
