@@ -126,7 +126,7 @@ func merge(groups []Group) ([]Group, []error) {
 
 func (r *Registry) addCore(core []Tool) []error {
 	var errs []error
-	all := []Tool{loadTool(unbound)}
+	all := []Tool{loadTool()}
 	for _, t := range core {
 		if t.Name == LoadToolGroup {
 			errs = append(errs, fmt.Errorf("tool %q is made by the registry and cannot be given", LoadToolGroup))

@@ -10,6 +10,7 @@ package core
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -67,8 +68,8 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 	if t.now == nil {
 		t.now = time.Now
 	}
-	if err := t.exec.check(); err != nil {
-		return nil, err
+	if cfg.Exec.MaxProcesses < 0 || cfg.Exec.MaxMemory < 0 || cfg.Exec.MaxTotalMemory < 0 {
+		return nil, errors.New("core: a limit of exec is negative")
 	}
 	var out []toolgroups.Tool
 	for name, run := range map[string]toolgroups.Handler{
@@ -86,7 +87,10 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		}
 		switch name {
 		case "exec":
-			tool.Role = t.exec.role()
+			tool.Role = toolgroups.RoleUser
+			if cfg.Exec.UnsafeExec {
+				tool.Role = toolgroups.RoleAdmin
+			}
 		case "http_request":
 			tool.Asks = asksToRequest
 		}

@@ -47,24 +47,19 @@ type access struct {
 	google bool
 }
 
-// runTool runs a user tool.
-func (t *Tools) runTool(ctx context.Context, call toolgroups.Call, e entry) (toolgroups.Result, error) {
-	params, err := t.params(ctx, call, e.env)
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-	res, err := t.run(ctx, call, script, access{google: e.google})
-	if errors.Is(err, javascript.ErrTimeout) {
-		return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
-	}
-	return res, err
-}
-
 // handler runs a user tool.
 func (t *Tools) handler(e entry) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		return t.runTool(ctx, call, e)
+		params, err := t.params(ctx, call, e.env)
+		if err != nil {
+			return toolgroups.Result{}, err
+		}
+		script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
+		res, err := t.run(ctx, call, script, access{google: e.google})
+		if errors.Is(err, javascript.ErrTimeout) {
+			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
+		}
+		return res, err
 	}
 }
 

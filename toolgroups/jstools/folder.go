@@ -2,9 +2,7 @@ package jstools
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -235,12 +233,6 @@ func readLimited(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return data, nil
-}
-
-// missing reports whether there is no such file.
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // raw is what a manifest says beyond what every tool has.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -138,7 +140,7 @@ func (t *Tools) mayCreate(name string) error {
 	if _, ok := t.reserved()[name]; ok {
 		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
 	}
-	if !missing(t.path(name, ".json")) {
+	if _, err := os.Lstat(t.path(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}
 	groups := c.groups()

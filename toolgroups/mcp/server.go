@@ -276,23 +276,18 @@ func (s *server) end(l *link) {
 	s.running.Go(l.close)
 }
 
-// drop gives up a connection that does not work any more.
+// drop gives up a connection that does not work any more. Without an error it may be made
+// again at once.
 func (s *server) drop(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
+	if s.link != l || s.closed {
+		return
+	}
+	if err != nil {
 		s.fail(err)
-		s.end(l)
 	}
-}
-
-// forget ends a connection that the server has forgotten, which is no failure.
-func (s *server) forget(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
-		s.end(l)
-	}
+	s.end(l)
 }
 
 // watch waits for the end of a connection, and reads a list that has changed.

@@ -91,7 +91,7 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !configured {
 		cfg.Config = DefaultConfig()
 	}
-	if !cfg.Config.sound() {
+	if c := cfg.Config; c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit || c.MaxSearchLimit > MaxSearchLimit {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
 	if cfg.Prices == nil {

@@ -55,7 +55,7 @@ type Library struct {
 	// skills are those in use, section their listing.
 	skills  map[string]Skill
 	section string
-	crowded bool
+	crowded sync.Once // said that there are too many
 }
 
 // file is a SKILL.md as it was when it was read.
@@ -140,7 +140,11 @@ func (l *Library) refresh() {
 		l.log.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.dir, "err", err)
 		return
 	}
-	l.warnCrowd(len(entries) > maxSkills)
+	if len(entries) > maxSkills {
+		l.crowded.Do(func() {
+			l.log.Warn("too many skills, those behind the limit are left out", "dir", l.dir, "limit", maxSkills)
+		})
+	}
 	changed := false
 	found := map[string]bool{}
 	for _, e := range entries[:min(len(entries), maxSkills)] {
@@ -165,13 +169,6 @@ func (l *Library) refresh() {
 	if changed {
 		l.merge()
 	}
-}
-
-func (l *Library) warnCrowd(crowded bool) {
-	if crowded && !l.crowded {
-		l.log.Warn("too many skills, those behind the limit are left out", "dir", l.dir, "limit", maxSkills)
-	}
-	l.crowded = crowded
 }
 
 // read reads one file; one that is no skill is logged, once for each change.

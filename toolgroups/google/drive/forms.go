@@ -17,12 +17,6 @@ const (
 	defaultResponses = 20
 )
 
-// The ends of a scale.
-const (
-	formsScaleLow  = 1
-	formsScaleHigh = 5
-)
-
 // Forms is the group of the tools for forms.
 func Forms() service.Group {
 	return service.Group{
@@ -144,7 +138,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	case "paragraph":
 		q.TextQuestion = &forms.TextQuestion{Paragraph: true}
 	case "scale":
-		q.ScaleQuestion = &forms.ScaleQuestion{Low: formsScaleLow, High: formsScaleHigh}
+		q.ScaleQuestion = &forms.ScaleQuestion{Low: 1, High: 5}
 	case "date":
 		q.DateQuestion = &forms.DateQuestion{IncludeYear: true}
 	case "time":

@@ -11,11 +11,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Field masks of spreadsheets, whose cells are not wanted.
-const (
-	sheetsFields   = "spreadsheetId,properties,sheets.properties"
-	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
-)
+// sheetsFields are those of a spreadsheet without its cells.
+const sheetsFields = "spreadsheetId,properties,sheets.properties"
 
 // Sheets is the group of the tools for spreadsheets.
 func Sheets() service.Group {
@@ -131,7 +128,7 @@ func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn
 }
 
 func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, metadataFields))).Do()
+	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, sheetsFields+",namedRanges"))).Do()
 }
 
 func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
