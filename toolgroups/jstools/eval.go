@@ -33,18 +33,13 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxEvalTime)
 	}
-	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, access{})
+	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
 	if errors.Is(err, javascript.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
 			seconds, maxEvalTime)
 	}
 	return res, err
-}
-
-// access is what a script may use besides what all may.
-type access struct {
-	google bool
 }
 
 // handler runs a user tool.
@@ -55,7 +50,7 @@ func (t *Tools) handler(e entry) toolgroups.Handler {
 			return toolgroups.Result{}, err
 		}
 		script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-		res, err := t.run(ctx, call, script, access{google: e.google})
+		res, err := t.run(ctx, call, script, e.google)
 		if errors.Is(err, javascript.ErrTimeout) {
 			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
 		}
@@ -92,15 +87,15 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 	return json.Marshal(params)
 }
 
-// run runs a script for a call.
-func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (toolgroups.Result, error) {
+// run runs a script for a call. google says that it may use the account of the user.
+func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, google bool) (toolgroups.Result, error) {
 	text := ""
 	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
-		s.Functions = h.functions(may)
+		s.Functions = h.functions(google)
 		s.Log = func(level slog.Level, text string) {
-			t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
+			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}
 		text, err = t.cfg.Engine.Run(ctx, s)
 		return err

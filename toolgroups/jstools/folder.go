@@ -100,7 +100,7 @@ func (t *Tools) rescan() (bool, error) {
 	c := t.load(names)
 	c.print = print
 	for _, err := range c.errors() {
-		t.log.Warn("user tool left out", "error", err)
+		t.cfg.Logger.Warn("user tool left out", "error", err)
 	}
 	t.content.Store(&c)
 	return true, nil

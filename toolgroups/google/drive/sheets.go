@@ -83,17 +83,12 @@ func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in she
 	return out, nil
 }
 
-type sheetValues struct {
-	Range  string  `json:"range"`
-	Values [][]any `json:"values"`
-}
-
 func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	v, err := api.Spreadsheets.Values.Get(in.ID, in.Range).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return sheetValues{v.Range, service.OrEmpty(v.Values)}, nil
+	return map[string]any{"range": v.Range, "values": service.OrEmpty(v.Values)}, nil
 }
 
 func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
