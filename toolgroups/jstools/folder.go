@@ -65,27 +65,14 @@ func (c content) errors() []error {
 	return out
 }
 
-// find returns a file by its name without extension.
-func (c content) find(base string) (file, bool) {
-	i := slices.IndexFunc(c.files, func(f file) bool { return f.base == base })
-	if i < 0 {
-		return file{}, false
-	}
-	return c.files[i], true
-}
-
 // owner returns the file that a tool is in.
 func (c content) owner(tool string) (file, bool) {
 	for _, f := range c.files {
-		if f.tool != nil && f.tool.Name == tool || f.group != nil && hasTool(*f.group, tool) {
+		if f.tool != nil && f.tool.Name == tool || f.group != nil && slices.Contains(toolgroups.Names(f.group.Tools), tool) {
 			return f, true
 		}
 	}
 	return file{}, false
-}
-
-func hasTool(g toolgroups.Group, name string) bool {
-	return slices.ContainsFunc(g.Tools, func(t toolgroups.Tool) bool { return t.Name == name })
 }
 
 // rescan reads the folder if it has changed, and says so. The write lock must be held.

@@ -261,12 +261,13 @@ func (t *Tools) mayChange(name, code string) (file, error) {
 	if f, ok := c.owner(name); ok && f.group != nil {
 		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
-	f, ok := c.find(name)
-	switch {
-	case ok && !f.list:
+	var f file
+	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name }); i >= 0 {
+		f = c.files[i]
+		if f.list {
+			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		}
 		return f, nil
-	case ok:
-		return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
 	}
 	if _, ok := t.reserved()[name]; ok {
 		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)

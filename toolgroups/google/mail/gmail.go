@@ -2,9 +2,12 @@ package mail
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 
 	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
 
 	"oneclaw/toolgroups/google/service"
 )
@@ -104,7 +107,8 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 	}
 	hits, err := service.Each(ctx, found, func(ctx context.Context, m *gmail.Message) (*gmailHit, error) {
 		full, err := api.Users.Messages.Get(me, m.Id).Context(ctx).Format("metadata").MetadataHeaders("Subject", "From", "Date").Do()
-		if isGone(err) {
+		var answer *googleapi.Error
+		if errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone) {
 			return nil, nil // It was deleted since the search.
 		}
 		if err != nil {
