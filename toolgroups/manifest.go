@@ -42,7 +42,7 @@ type Manifest struct {
 //	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
 //
 // and whose others are tools: name, description, parameters, function (a key of
-// handlers; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
+// handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
 // changes, consequential) and role (user, admin, owner). source becomes that of the
 // group. Each error is one line that names the file and the entry; an entry with an
 // error is left out and the rest is used.
@@ -122,9 +122,10 @@ func (p *parser) list(data []byte) (Manifest, error) {
 	}
 	group := Group{Name: p.base, Source: p.source}
 	first := 0
-	if isMeta(entries[0]) {
+	var head map[string]json.RawMessage
+	if json.Unmarshal(entries[0], &head) == nil && string(head["_meta"]) == "true" {
 		first = 1
-		if err := meta(entries[0], &group); err != nil {
+		if err := meta(head, &group); err != nil {
 			return Manifest{}, fmt.Errorf("_meta: %w", err)
 		}
 	}
@@ -162,23 +163,12 @@ func label(i int, name string) string {
 	return fmt.Sprintf("entry %d (%s)", i+1, oneLine(name, maxEcho))
 }
 
-// isMeta reports whether an entry has "_meta": true.
-func isMeta(raw json.RawMessage) bool {
-	var e map[string]json.RawMessage
-	return json.Unmarshal(raw, &e) == nil && string(e["_meta"]) == "true"
-}
-
 // meta reads the _meta entry. What it lacks or has in another type is left empty,
 // but a role that cannot be read is an error: it was meant to keep people out.
-func meta(raw json.RawMessage, group *Group) error {
-	var e map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return err
-	}
+func meta(e map[string]json.RawMessage, group *Group) (err error) {
 	group.DisplayName = text(e["display_name"])
 	group.Description = text(e["description"])
-	role, err := parseRole(e["role"])
-	group.Role = role
+	group.Role, err = parseRole(e["role"])
 	return err
 }
 
@@ -208,7 +198,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if f, ok := e["function"]; ok && !functionName.MatchString(text(f)) {
 		return t, fmt.Errorf("function must match %s", functionName)
 	}
-	if t.Run = p.handlers[function]; t.Run == nil {
+	if t.Run = p.handlers[function]; t.Run == nil && p.handlers != nil {
 		return t, fmt.Errorf("there is no function %q", function)
 	}
 	var err error

@@ -64,14 +64,6 @@ type place struct{ group, index int }
 // wireName is what providers accept as the name of a function.
 var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// coreOrder is the order of the core tools in every request.
-func coreOrder() []string {
-	return []string{
-		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
-		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
-	}
-}
-
 // NewRegistry checks and orders what it is given. The error names every clash:
 // two sources with one group name, two tools with one name or one with a reserved
 // name, a tool without a function or with parameters that are no object schema.
@@ -132,7 +124,7 @@ func merge(groups []Group) ([]Group, []error) {
 
 func (r *Registry) addCore(core []Tool) []error {
 	var errs []error
-	all := []Tool{loadTool(unbound)}
+	all := []Tool{loadTool()}
 	for _, t := range core {
 		if t.Name == LoadToolGroup {
 			errs = append(errs, fmt.Errorf("tool %q is made by the registry and cannot be given", LoadToolGroup))
@@ -140,7 +132,11 @@ func (r *Registry) addCore(core []Tool) []error {
 		}
 		all = append(all, t)
 	}
-	order := coreOrder()
+	// The order of the core tools in every request.
+	order := []string{
+		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
+		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
+	}
 	rank := func(t Tool) int {
 		if i := slices.Index(order, t.Name); i >= 0 {
 			return i

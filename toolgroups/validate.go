@@ -96,7 +96,7 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 	for key, v := range obj {
 		prop, known := s.Properties[key]
 		switch {
-		case known && v == nil && !accepts(prop, "null"):
+		case known && v == nil && prop != nil && len(types(prop)) > 0 && !slices.Contains(types(prop), "null"):
 			delete(obj, key)
 		case !known && shadows(s, key):
 			// encoding/json would take it for the parameter that was checked.
@@ -144,14 +144,6 @@ func types(s *jsonschema.Schema) []string {
 		return []string{s.Type}
 	}
 	return s.Types
-}
-
-func accepts(s *jsonschema.Schema, name string) bool {
-	if s == nil {
-		return true
-	}
-	ts := types(s)
-	return len(ts) == 0 || slices.Contains(ts, name)
 }
 
 // coerce returns the value in the first of the types that it can be read as.

@@ -76,9 +76,6 @@ func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
 	return p, nil
 }
 
-// url is what the browser is told.
-func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
-
 // failure is why the latest connection could not be made, or nil.
 func (p *proxy) failure() error {
 	p.mu.Lock()

@@ -180,6 +180,5 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	caption := v.url.Hostname()
-	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: caption}}}, nil
+	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: v.url.Hostname()}}}, nil
 }

@@ -49,7 +49,7 @@ func (b *Browser) visit(ctx context.Context, c *chromium, address string, width,
 		return nil, nil, err
 	}
 	tab, closeTab := c.newTab(chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
-		p.ProxyServer, p.ProxyBypassList = way.url(), throughProxy
+		p.ProxyServer, p.ProxyBypassList = "http://"+way.listener.Addr().String(), throughProxy
 	}))
 	work, leave := context.WithCancel(tab)
 	stop := context.AfterFunc(ctx, leave)

@@ -62,7 +62,7 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 		return toolgroups.Result{}, err
 	}
 	defer func() { _ = place.files.Close() }()
-	argv, err := t.exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
+	argv, err := t.cfg.Exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -76,8 +76,8 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 		return toolgroups.Result{}, toolgroups.Errorf(CodePermission, "The system does not allow commands to start.")
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "The command did not start: %v.", err)
-	case !t.exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
-		t.log.Error("sandbox did not start", "stderr", out.stderr.text())
+	case !t.cfg.Exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
+		t.cfg.Logger.Error("sandbox did not start", "stderr", out.stderr.text())
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
 			"Commands cannot run: the sandbox did not start on this host (%s).", files.Line(out.stderr.text()))
 	case timed.Err() != nil:
@@ -136,7 +136,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killGrace
 	var err error
-	if cmd.ExtraFiles, err = t.exec.filterFile(); err != nil {
+	if cmd.ExtraFiles, err = t.cfg.Exec.filterFile(); err != nil {
 		return nil, err
 	}
 	defer closeAll(cmd.ExtraFiles)
@@ -144,7 +144,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 		return nil, err
 	}
 	var watchers sync.WaitGroup
-	for _, watch := range []func(context.Context, int) error{t.exec.watchProcesses, t.exec.watchMemory, at.watch} {
+	for _, watch := range []func(context.Context, int) error{t.cfg.Exec.watchProcesses, t.cfg.Exec.watchMemory, at.watch} {
 		watchers.Go(func() {
 			if err := watch(ctx, cmd.Process.Pid); err != nil {
 				stop(err)
@@ -189,7 +189,7 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
 		where := "the rest was not kept"
 		whole := []byte(head + "\n\n" + sections(stdout, stderr))
-		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.now(), whole); err == nil {
+		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.cfg.Now(), whole); err == nil {
 			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
 		}
 		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)

@@ -86,7 +86,7 @@ type historyArgs struct {
 }
 
 func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in historyArgs) (toolgroups.Result, error) {
-	now := t.now()
+	now := t.cfg.Now()
 	query, err := t.historyQuery(in)
 	if err != nil {
 		return toolgroups.Result{}, err
@@ -96,13 +96,13 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	}
 	s := newSearch(in.Query, now)
 	query.Words, query.Enough = s.words, s.enough
-	if t.history != nil {
-		for p, err := range t.history.Passages(ctx, call.Owner, query) {
+	if t.cfg.History != nil {
+		for p, err := range t.cfg.History.Passages(ctx, call.Owner, query) {
 			if err != nil {
 				if ctx.Err() != nil {
 					return toolgroups.Result{}, ctx.Err()
 				}
-				t.log.Error("history was not read", "err", err)
+				t.cfg.Logger.Error("history was not read", "err", err)
 				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
 			}
 			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < unsettled {
@@ -115,7 +115,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.report(in, s.best(limit), t.location)}, nil
+	return toolgroups.Result{Text: s.report(in, s.best(limit), t.cfg.Location)}, nil
 }
 
 // historyQuery checks the arguments.
@@ -165,7 +165,7 @@ func (t *tools) day(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, t.location)
+	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location)
 	if err != nil {
 		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.Line(text))
 	}

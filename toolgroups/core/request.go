@@ -52,7 +52,7 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(res.Data, res.Header.Get("Content-Type"))
-	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.now()) + note)
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.cfg.Now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }
 

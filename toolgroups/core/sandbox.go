@@ -48,28 +48,14 @@ type ExecConfig struct {
 	UnsafeExec bool
 }
 
-func (c ExecConfig) check() error {
-	if c.MaxProcesses < 0 || c.MaxMemory < 0 || c.MaxTotalMemory < 0 {
-		return errors.New("core: a limit of exec is negative")
-	}
-	return nil
-}
-
-// role is who may run commands.
-func (c ExecConfig) role() toolgroups.Role {
-	if c.UnsafeExec {
-		return toolgroups.RoleAdmin
-	}
-	return toolgroups.RoleUser
-}
-
 // limits is a script that sets the limits of its process and becomes the command
-// in its first argument. Shells name the limit of processes differently.
+// in its first argument. Shells name the limit of processes differently. Without room no
+// file is written: what was written before cannot grow, but be deleted.
 func (c ExecConfig) limits(room int64) string {
 	processes := cmp.Or(c.MaxProcesses, defaultProcesses)
 	memory := cmp.Or(c.MaxMemory, 2<<30)
 	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
-		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, fileLimit(room)/512, maxOpenFiles)
+		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, min(maxFileSize, room)/512, maxOpenFiles)
 }
 
 // argv is the command line for a command in dir, a folder of workspace, with room for so many bytes.
@@ -117,6 +103,8 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 // container runtimes hide, is covered.
 func procMounts() []string {
 	args := []string{"--proc", "/proc"}
+	// What everybody may read and is about the host: its keys, its kernel's state.
+	covered := []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 	entries, _ := os.ReadDir("/proc") // Without it there is nothing to cover.
 	for _, entry := range entries {
 		path := "/proc/" + entry.Name()
@@ -130,17 +118,11 @@ func procMounts() []string {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if info.Mode().Perm()&0o004 == 0 || slices.Contains(coveredFiles(), entry.Name()) {
+		if info.Mode().Perm()&0o004 == 0 || slices.Contains(covered, entry.Name()) {
 			args = append(args, "--ro-bind", os.DevNull, path)
 		}
 	}
 	return append(args, "--remount-ro", "/proc")
-}
-
-// coveredFiles are the files of /proc that everybody may read and that are about the
-// host: its keys, its kernel's state and arguments.
-func coveredFiles() []string {
-	return []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 }
 
 // Check tries the sandbox: what this host does not let it do shows now.

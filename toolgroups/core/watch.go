@@ -102,7 +102,3 @@ func (p *place) count(most int64) error {
 	}
 	return nil
 }
-
-// fileLimit is how long a file of a command may get. Without room it may write none at
-// all: what it has written before cannot grow, but be deleted.
-func fileLimit(room int64) int64 { return min(maxFileSize, room) }

@@ -149,7 +149,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 		return "", notConnected()
 	case err != nil:
 		return "", service.Wrap("read the Google account", err)
-	case a.valid(g.now(), rejected):
+	case a.valid(g.cfg.Now(), rejected):
 		return a.Access, nil
 	}
 	if a.Lost {
@@ -159,7 +159,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	if errors.Is(err, errLost) {
 		a.Lost, a.Access, a.Refresh = true, "", ""
 		if err := g.store(ctx, user, a, rev); err != nil {
-			g.log.Warn("lost google account not stored", "user", user, "err", err)
+			g.cfg.Logger.Warn("lost google account not stored", "user", user, "err", err)
 		}
 		return "", consentLost()
 	}
@@ -168,7 +168,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	}
 	if err := g.store(ctx, user, fresh, rev); err != nil {
 		// Another process refreshed or the user disconnected meanwhile.
-		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.now(), rejected) {
+		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.cfg.Now(), rejected) {
 			return now.Access, nil
 		}
 		return "", service.Wrap("store the Google account", err)
@@ -202,13 +202,13 @@ func (g *Google) refreshFault(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.As(err, &answer):
-		g.log.Warn("google token not refreshed", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google token not refreshed", "err", service.Plain(err.Error()))
 		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
 		return consentLost()
 	}
 	status := answer.Response.StatusCode
-	g.log.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
+	g.cfg.Logger.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
 	if status == http.StatusTooManyRequests {
 		return toolgroups.Errorf(service.CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
 	}

@@ -143,7 +143,7 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 		scopes = append(scopes, without(a.Scopes, scopes)...)
 	case !errors.Is(err, storage.ErrNotFound):
 		// What cannot be decrypted any more is replaced.
-		g.log.Warn("stored google account not readable", "err", err)
+		g.cfg.Logger.Warn("stored google account not readable", "err", err)
 	}
 	scopes = append(scopes, without(append(named, wanted...), scopes)...)
 	if err != nil || a.Lost {
@@ -183,7 +183,7 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 		return account{}, errLasting
 	}
 	a := account{
-		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.now(),
+		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.cfg.Now(),
 	}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)
@@ -194,13 +194,13 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 	// From here on it is connected; the address is only for the eye.
 	if a.Email = g.address(ctx, a.Access); a.Email != "" {
 		if err := g.store(ctx, user, a, storage.Any); err != nil {
-			g.log.Warn("address of google account not stored", "user", user, "err", err)
+			g.cfg.Logger.Warn("address of google account not stored", "user", user, "err", err)
 		}
 	}
 	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
-		g.log.Warn("needs of google tools not forgotten", "user", user, "err", err)
+		g.cfg.Logger.Warn("needs of google tools not forgotten", "user", user, "err", err)
 	}
-	g.log.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
+	g.cfg.Logger.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
 	return a, nil
 }
 
@@ -214,7 +214,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 	}
 	resp, err := g.direct.Do(bearing(req, access))
 	if err != nil {
-		g.log.Warn("address of google account not found", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("address of google account not found", "err", service.Plain(err.Error()))
 		return ""
 	}
 	defer discard(resp.Body)
@@ -222,7 +222,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 		Email string `json:"email"`
 	}
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxErrorBody)).Decode(&info) != nil {
-		g.log.Warn("address of google account not found", "status", resp.StatusCode)
+		g.cfg.Logger.Warn("address of google account not found", "status", resp.StatusCode)
 	}
 	return info.Email
 }
@@ -245,7 +245,7 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 			return "", fmt.Errorf("forget the Google account: %w", err)
 		}
 	}
-	g.log.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
+	g.cfg.Logger.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
 	if !withdrawn {
 		return "Your Google account is disconnected and I have forgotten its tokens, but Google could not be told. " +
 			"Please remove the app at https://myaccount.google.com/permissions as well.", nil
@@ -263,7 +263,7 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := g.direct.Do(req)
 	if err != nil {
-		g.log.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
 		return false
 	}
 	defer discard(resp.Body)

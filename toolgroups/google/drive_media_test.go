@@ -27,7 +27,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 
 // answering has every request below the retries answered by fn.
 func (d *desk) answering(fn tripper) {
-	d.g.base = &retrying{base: &redirected{base: fn}, pause: 1, now: d.g.now}
+	d.g.base = &retrying{base: &redirected{base: fn}, pause: 1, now: d.g.cfg.Now}
 }
 
 func httpAnswer(status int, body io.Reader) *http.Response {

@@ -21,9 +21,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// sealPurpose keeps what is sealed here apart from what others seal with the secret.
-const sealPurpose = "oneclaw google accounts v1"
-
 // Config is what the family needs.
 type Config struct {
 	// ClientID and ClientSecret are the operator's OAuth client. Empty means that
@@ -69,8 +66,6 @@ type Google struct {
 	target   *url.URL     // [Config].APIURL; nil means Google
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
 	base     http.RoundTripper
-	now      func() time.Time
-	log      *slog.Logger
 }
 
 // New checks the configuration. It connects to nothing.
@@ -78,7 +73,7 @@ func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
 		return nil, errors.New("google: no store for the accounts")
 	}
-	sealer, err := seal.New(cfg.SecretKey, sealPurpose)
+	sealer, err := seal.New(cfg.SecretKey, "oneclaw google accounts v1")
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
 	}
@@ -101,6 +96,7 @@ func New(cfg Config) (*Google, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	moved := &redirected{target: target, base: cfg.Transport}
 	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
@@ -111,8 +107,6 @@ func New(cfg Config) (*Google, error) {
 		target:   target,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
 		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
-		now:      cfg.Now,
-		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
@@ -165,7 +159,7 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 		return nil, err
 	}
 	return &service.Conn{
-		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.now,
+		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
 			Transport:     &authorized{tokens: tokens, base: g.base},
 			CheckRedirect: stay,

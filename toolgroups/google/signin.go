@@ -56,7 +56,7 @@ type pending struct {
 // begin remembers a sign-in under a new state; a user has one at a time.
 func (g *Google) begin(ctx context.Context, user string, p pending) (pending, error) {
 	p.State = base64.RawURLEncoding.EncodeToString(g.seal.Seal(statePlace, []byte(user+"\x00"+rand.Text())))
-	p.Verifier, p.Expires = oauth2.GenerateVerifier(), g.now().Add(pendingTime)
+	p.Verifier, p.Expires = oauth2.GenerateVerifier(), g.cfg.Now().Add(pendingTime)
 	if err := g.put(ctx, pendingPrefix+user, p, storage.Any); err != nil {
 		return pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
@@ -78,7 +78,7 @@ func (g *Google) find(ctx context.Context, user, state string) (pending, storage
 		return pending{}, 0, errLink
 	case err != nil:
 		return pending{}, 0, fmt.Errorf("read the sign-in: %w", err)
-	case state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1, !g.now().Before(p.Expires):
+	case state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1, !g.cfg.Now().Before(p.Expires):
 		return pending{}, 0, errLink
 	}
 	return p, rev, nil
@@ -180,7 +180,7 @@ func (g *Google) arrive(ctx context.Context, user, state, code string) (pending,
 		return p, cmp.Or[error](g.end(ctx, user, rev), errDenied)
 	}
 	random := rand.Text()
-	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.now().Add(pendingTime)
+	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.cfg.Now().Add(pendingTime)
 	err = g.put(ctx, pendingPrefix+user, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return p, errLink

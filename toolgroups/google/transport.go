@@ -23,8 +23,6 @@ const (
 	maxPause = 8 * time.Second
 	// maxBody bounds an answer in bytes.
 	maxBody = 96 << 20
-	// maxReplay bounds a body that is kept so that it can be sent again.
-	maxReplay = 64 << 20
 	// maxErrorBody bounds the body of an error.
 	maxErrorBody = 64 << 10
 )
@@ -150,27 +148,17 @@ func rewound(req *http.Request) (*http.Request, bool) {
 }
 
 // repeatable gives a request the means to be sent again. Methods of the library that
-// can carry media leave them out, even where there is only a small body.
+// can carry media leave them out. Files that are sent are bounded by [service.MaxFile].
 func repeatable(req *http.Request) (*http.Request, error) {
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
 		return req, nil
 	}
-	head, err := io.ReadAll(io.LimitReader(req.Body, maxReplay+1))
-	if err != nil {
-		return nil, errors.Join(err, req.Body.Close())
-	}
-	out := req.Clone(req.Context())
-	if len(head) > maxReplay {
-		out.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
-		return out, nil
-	}
-	if err := req.Body.Close(); err != nil {
+	data, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
 		return nil, err
 	}
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	out := req.Clone(req.Context())
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	out.Body, err = out.GetBody()
 	return out, err
 }

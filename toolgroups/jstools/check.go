@@ -21,7 +21,7 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 		return toolgroups.Errorf(code, "'js_code' is blank.")
 	}
 	h := &host{tools: t, scope: call.Scope}
-	functions := h.functions(access{google: true})
+	functions := h.functions(true)
 	for name := range functions {
 		functions[name] = func(context.Context, json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)

@@ -2,9 +2,7 @@ package jstools
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,27 +65,14 @@ func (c content) errors() []error {
 	return out
 }
 
-// find returns a file by its name without extension.
-func (c content) find(base string) (file, bool) {
-	i := slices.IndexFunc(c.files, func(f file) bool { return f.base == base })
-	if i < 0 {
-		return file{}, false
-	}
-	return c.files[i], true
-}
-
 // owner returns the file that a tool is in.
 func (c content) owner(tool string) (file, bool) {
 	for _, f := range c.files {
-		if f.tool != nil && f.tool.Name == tool || f.group != nil && hasTool(*f.group, tool) {
+		if f.tool != nil && f.tool.Name == tool || f.group != nil && slices.Contains(toolgroups.Names(f.group.Tools), tool) {
 			return f, true
 		}
 	}
 	return file{}, false
-}
-
-func hasTool(g toolgroups.Group, name string) bool {
-	return slices.ContainsFunc(g.Tools, func(t toolgroups.Tool) bool { return t.Name == name })
 }
 
 // rescan reads the folder if it has changed, and says so. The write lock must be held.
@@ -102,7 +87,7 @@ func (t *Tools) rescan() (bool, error) {
 	c := t.load(names)
 	c.print = print
 	for _, err := range c.errors() {
-		t.log.Warn("user tool left out", "error", err)
+		t.cfg.Logger.Warn("user tool left out", "error", err)
 	}
 	t.content.Store(&c)
 	return true, nil
@@ -235,12 +220,6 @@ func readLimited(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return data, nil
-}
-
-// missing reports whether there is no such file.
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // raw is what a manifest says beyond what every tool has.

@@ -59,10 +59,6 @@ type Google interface {
 	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
 }
 
-// Environment returns a variable for a script that runs on behalf of a scope;
-// false where there is no such variable.
-type Environment func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
-
 // Config is what the tools need to know about the bot.
 type Config struct {
 	// Dir is the folder of the user tools. It is made if it does not exist.
@@ -76,8 +72,9 @@ type Config struct {
 	// Changed is called when other tools than before come from the folder, while
 	// no lock is held. nil means that nobody needs to know.
 	Changed func()
-	// Env gives the variables that manifests name. nil means there are none.
-	Env Environment
+	// Env returns a variable that a manifest names, false where there is none. nil means
+	// that there are none at all.
+	Env func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
 	// Google is the account for scripts that ask for it. nil means there is none.
 	Google Google
 	// AllowPrivate are ranges of addresses that scripts may reach although they
@@ -101,7 +98,6 @@ type Config struct {
 type Tools struct {
 	cfg    Config
 	client *http.Client
-	log    *slog.Logger
 
 	// write is held while files are read or written, so that nobody sees half of a
 	// change; content is what they came to.
@@ -126,11 +122,8 @@ func New(cfg Config) (*Tools, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	t := &Tools{
-		cfg:    cfg,
-		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	t := &Tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
 	t.content.Store(&content{})
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -173,7 +166,7 @@ func (t *Tools) Watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := t.Reload(); err != nil {
-			t.log.Warn("user tools not read", "error", err)
+			t.cfg.Logger.Warn("user tools not read", "error", err)
 		}
 	}
 }

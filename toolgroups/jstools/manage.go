@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -138,7 +140,7 @@ func (t *Tools) mayCreate(name string) error {
 	if _, ok := t.reserved()[name]; ok {
 		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
 	}
-	if !missing(t.path(name, ".json")) {
+	if _, err := os.Lstat(t.path(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}
 	groups := c.groups()
@@ -259,12 +261,13 @@ func (t *Tools) mayChange(name, code string) (file, error) {
 	if f, ok := c.owner(name); ok && f.group != nil {
 		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
-	f, ok := c.find(name)
-	switch {
-	case ok && !f.list:
+	var f file
+	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name }); i >= 0 {
+		f = c.files[i]
+		if f.list {
+			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		}
 		return f, nil
-	case ok:
-		return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
 	}
 	if _, ok := t.reserved()[name]; ok {
 		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)

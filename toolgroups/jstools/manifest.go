@@ -3,7 +3,6 @@ package jstools
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	if !list && len(entries) == 1 {
 		f.function = strings.TrimSpace(entries[0].Function)
 	}
-	m, errs := toolgroups.ParseManifest(base, data, known(entries), Source)
+	m, errs := toolgroups.ParseManifest(base, data, nil, Source)
 	f.errs = errs
 	switch {
 	case m.Tool != nil:
@@ -102,21 +101,6 @@ func rawEntries(data []byte) ([]raw, bool) {
 		}
 	}
 	return out, list
-}
-
-// known has an entry for each function that is named, for what is bound later.
-func known(entries []raw) map[string]toolgroups.Handler {
-	handlers := map[string]toolgroups.Handler{}
-	for _, r := range entries {
-		for _, name := range []string{r.Name, r.Function} {
-			handlers[strings.TrimSpace(name)] = unbound
-		}
-	}
-	return handlers
-}
-
-func unbound(context.Context, toolgroups.Call) (toolgroups.Result, error) {
-	return toolgroups.Result{}, errors.New("jstools: a tool without code")
 }
 
 // newEntry reads how a tool runs. In a list its function is named like it as a rule.

@@ -49,7 +49,7 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	if text == "" {
 		text = "Done. The server returned nothing."
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.now()), Files: a.files}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.family.Now()), Files: a.files}, nil
 }
 
 // add takes one piece of content.

@@ -107,13 +107,6 @@ func flatten(top map[string]any) {
 
 // isObject accepts the type object, no type, and object among others.
 func isObject(t any) bool {
-	switch t := t.(type) {
-	case nil:
-		return true
-	case string:
-		return t == "object"
-	case []any:
-		return slices.Contains(t, any("object"))
-	}
-	return false
+	several, _ := t.([]any)
+	return t == nil || t == "object" || slices.Contains(several, any("object"))
 }

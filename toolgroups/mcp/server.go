@@ -28,18 +28,16 @@ const maxHangs = 2
 // While it is being connected it has one goroutine, while it is connected two; the
 // function of the idle timer is a third.
 type server struct {
-	name    string
-	cfg     Server
-	role    toolgroups.Role
-	naming  naming
-	cache   cache
-	redact  redactor
-	log     *slog.Logger
-	changed func()
-	now     func() time.Time
-	idle    time.Duration
-	pauses  *retry.Pauses // guarded by mu, as the failures
-	dial    dialer
+	name   string
+	cfg    Server
+	role   toolgroups.Role
+	naming naming
+	cache  cache
+	redact redactor
+	log    *slog.Logger
+	family Config
+	pauses *retry.Pauses // guarded by mu, as the failures
+	dial   dialer
 
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
@@ -66,8 +64,7 @@ type attempt struct {
 func newServer(cfg Config, name string) (*server, error) {
 	s := &server{
 		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
-		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
-		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
+		log: cfg.Logger.With("mcp_server", name), family: cfg, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
 	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
 	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, time.Minute)
@@ -149,7 +146,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
-		case s.attempt == nil && s.next.After(s.now()):
+		case s.attempt == nil && s.next.After(s.family.Now()):
 			defer s.mu.Unlock()
 			return nil, s.unavailable()
 		case s.attempt == nil:
@@ -186,7 +183,7 @@ func (s *server) release(l *link, rest bool) {
 // arm ends a connection that nobody uses for a while.
 func (s *server) arm(l *link) {
 	s.stopTimer()
-	s.timer = time.AfterFunc(s.idle, func() {
+	s.timer = time.AfterFunc(s.family.Idle, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.link == l && l.users == 0 && !s.closed {
@@ -205,7 +202,7 @@ func (s *server) stopTimer() {
 
 // unavailable is what calls get until the next attempt.
 func (s *server) unavailable() error {
-	wait := max(s.next.Sub(s.now()), 0).Round(100 * time.Millisecond)
+	wait := max(s.next.Sub(s.family.Now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
 		wait = wait.Round(time.Second)
 	}
@@ -258,7 +255,7 @@ func (s *server) connected(l *link, err error) error {
 func (s *server) fail(err error) {
 	s.failures++
 	wait := s.pauses.Next(0)
-	s.next = s.now().Add(wait)
+	s.next = s.family.Now().Add(wait)
 	s.reason = s.redact.line(reason(err).Error())
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
 }
@@ -276,23 +273,18 @@ func (s *server) end(l *link) {
 	s.running.Go(l.close)
 }
 
-// drop gives up a connection that does not work any more.
+// drop gives up a connection that does not work any more. Without an error it may be made
+// again at once.
 func (s *server) drop(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
+	if s.link != l || s.closed {
+		return
+	}
+	if err != nil {
 		s.fail(err)
-		s.end(l)
 	}
-}
-
-// forget ends a connection that the server has forgotten, which is no failure.
-func (s *server) forget(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
-		s.end(l)
-	}
+	s.end(l)
 }
 
 // watch waits for the end of a connection, and reads a list that has changed.

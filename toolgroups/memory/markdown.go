@@ -5,19 +5,16 @@ import (
 	"unicode"
 )
 
-// The sections of a memory.
+// Sections of a memory that have other names, or none.
 const (
-	SectionProfile     = "User Profile"
-	SectionPreferences = "Preferences"
-	SectionInterests   = "Interests"
-	SectionHabits      = "Habits/Routines"
-	SectionProjects    = "Projects"
-	SectionNotes       = "Notes"
+	SectionProfile = "User Profile"
+	SectionHabits  = "Habits/Routines"
+	SectionNotes   = "Notes"
 )
 
 // Sections returns the sections in their order.
 func Sections() []string {
-	return []string{SectionProfile, SectionPreferences, SectionInterests, SectionHabits, SectionProjects, SectionNotes}
+	return []string{SectionProfile, "Preferences", "Interests", SectionHabits, "Projects", SectionNotes}
 }
 
 // sectionOf finds the section that a category means.

@@ -51,22 +51,18 @@ type Config struct {
 }
 
 // Memory keeps the notes of all owners, each apart. It can be used concurrently.
-type Memory struct {
-	store storage.KV
-	now   func() time.Time
-	log   *slog.Logger
-}
+type Memory struct{ cfg Config }
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("memory: no store")
 	}
-	m := &Memory{store: cfg.Store, now: cfg.Now, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	if m.now == nil {
-		m.now = time.Now
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	return m, nil
+	return &Memory{cfg: cfg}, nil
 }
 
 // Note is one fact.
@@ -106,7 +102,7 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 			return ErrDuplicate
 		}
 		before = render(doc.Notes)
-		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.now().UTC()})
+		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.cfg.Now().UTC()})
 		return check(doc.Notes)
 	})
 	return before, at, err
@@ -167,7 +163,7 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	if owner == "" {
 		return doc, 0, fmt.Errorf("%w: nobody's memory", ErrInvalid)
 	}
-	entry, err := m.store.Get(ctx, keyPrefix+owner)
+	entry, err := m.cfg.Store.Get(ctx, keyPrefix+owner)
 	if errors.Is(err, storage.ErrNotFound) {
 		return doc, storage.Absent, nil
 	}
@@ -194,7 +190,7 @@ func (m *Memory) change(ctx context.Context, owner string, f func(*document) err
 		if err != nil {
 			return fmt.Errorf("encode memory of %s: %w", owner, err)
 		}
-		if _, err = m.store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
+		if _, err = m.cfg.Store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
 			return nil
 		}
 		if !errors.Is(err, storage.ErrConflict) {

@@ -51,7 +51,7 @@ func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (t
 	case ctx.Err() != nil:
 		return toolgroups.Result{}, ctx.Err()
 	}
-	m.log.Error("memory was not saved", "owner", call.Owner, "err", err)
+	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
 	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
 }
 

@@ -47,11 +47,9 @@ type Config struct {
 
 // PDF is the family. It must be closed.
 type PDF struct {
-	engine    *engine
-	maxFile   int64
-	maxPixels int
-	log       *slog.Logger
-	group     toolgroups.Group
+	cfg    Config
+	engine *engine
+	group  toolgroups.Group
 }
 
 // New makes the family without starting anything.
@@ -59,32 +57,28 @@ func New(cfg Config) (*PDF, error) {
 	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 {
 		return nil, errors.New("pdf: a limit is negative")
 	}
-	memory := cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
-	if memory > 4<<30 {
+	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
+	cfg.MaxFile = cmp.Or(cfg.MaxFile, 50<<20)
+	cfg.MaxPixels = cmp.Or(cfg.MaxPixels, 18_000_000)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.MaxMemory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}
 	command, err := child.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}
-	cacheDir := cfg.CacheDir
-	if cacheDir != "" {
+	if cfg.CacheDir != "" {
 		// The child works in another folder.
-		if cacheDir, err = filepath.Abs(cacheDir); err != nil {
+		if cfg.CacheDir, err = filepath.Abs(cfg.CacheDir); err != nil {
 			return nil, fmt.Errorf("pdf: cache: %w", err)
 		}
 	}
-	maxFile := cmp.Or(cfg.MaxFile, 50<<20)
-	p := &PDF{
-		engine: &engine{
-			command: command,
-			setup:   setup{CacheDir: cacheDir, MaxMemory: memory, MaxFile: maxFile},
-			slots:   make(chan struct{}, cmp.Or(cfg.Workers, 2)),
-		},
-		maxFile:   maxFile,
-		maxPixels: cmp.Or(cfg.MaxPixels, 18_000_000),
-		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-	}
+	p := &PDF{cfg: cfg, engine: &engine{
+		command: command,
+		setup:   setup{CacheDir: cfg.CacheDir, MaxMemory: cfg.MaxMemory, MaxFile: cfg.MaxFile},
+		slots:   make(chan struct{}, cmp.Or(cfg.Workers, 2)),
+	}}
 	p.group, err = toolgroups.GroupOf(manifests, "pdf", map[string]toolgroups.Handler{
 		"pdf_info":         toolgroups.Typed(p.info),
 		"pdf_extract_text": toolgroups.Typed(p.extractText),

@@ -70,7 +70,7 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 			return err
 		}
 		info, err := s.file.Stat()
-		if err == nil && info.Size() > p.maxFile {
+		if err == nil && info.Size() > p.cfg.MaxFile {
 			err = workspace.ErrTooLarge
 		}
 		if err != nil {
@@ -80,7 +80,7 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 		return nil
 	})
 	if err != nil {
-		return source{}, files.Fault(name, err, p.maxFile, CodePDF)
+		return source{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	if s.size == 0 {
 		s.close()
@@ -117,7 +117,7 @@ func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
 	case errors.Is(err, pdfiumerrors.ErrPage):
 		return toolgroups.Errorf(CodePDF, "A page of '%s' is damaged.", s.name())
 	}
-	p.log.Warn("pdf could not be processed", "err", err)
+	p.cfg.Logger.Warn("pdf could not be processed", "err", err)
 	return toolgroups.Errorf(CodePDF, "'%s' could not be processed: it is damaged, or needs more memory than allowed.", s.name())
 }
 
@@ -201,7 +201,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 		if in.Page < 1 || in.Page > doc.count {
 			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.count)
 		}
-		pic, err = doc.render(in.Page, dpi, p.maxPixels)
+		pic, err = doc.render(in.Page, dpi, p.cfg.MaxPixels)
 		return err
 	})
 	if err != nil {
@@ -213,7 +213,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	}
 	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
 	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
-		return toolgroups.Result{}, files.Fault(name, err, p.maxFile, CodePDF)
+		return toolgroups.Result{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),

@@ -36,13 +36,8 @@ type Config struct {
 
 // Schedule is the family: its tools, and the clock that [Schedule.Run] is.
 type Schedule struct {
-	kv       storage.KV
-	submit   func(ctx context.Context, run Run) error
-	location func() *time.Location
-	maxTasks int
-	log      *slog.Logger
-	now      func() time.Time
-	group    toolgroups.Group
+	cfg   Config
+	group toolgroups.Group
 }
 
 // New makes the family without starting anything.
@@ -53,17 +48,15 @@ func New(cfg Config) (*Schedule, error) {
 	if cfg.MaxTasks < 0 {
 		return nil, errors.New("schedule: the limit of tasks is negative")
 	}
-	s := &Schedule{
-		kv: cfg.Store, submit: cfg.Submit, location: cfg.Location, now: cfg.Now,
-		maxTasks: cmp.Or(cfg.MaxTasks, 50),
-		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	cfg.MaxTasks = cmp.Or(cfg.MaxTasks, 50)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Location == nil {
+		cfg.Location = func() *time.Location { return time.Local }
 	}
-	if s.location == nil {
-		s.location = func() *time.Location { return time.Local }
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
-	}
+	s := &Schedule{cfg: cfg}
 	var err error
 	s.group, err = toolgroups.GroupOf(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.Typed(s.create),

@@ -173,7 +173,7 @@ func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task)
 
 func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
 	var t Task
-	entry, err := s.kv.Get(ctx, taskKey(owner, id))
+	entry, err := s.cfg.Store.Get(ctx, taskKey(owner, id))
 	if err != nil {
 		return t, 0, fmt.Errorf("read task %s: %w", id, err)
 	}
@@ -185,17 +185,17 @@ func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Re
 
 // write stores a task that was due at before.
 func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
-	t.trim(s.now())
+	t.trim(s.cfg.Now())
 	data, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("encode task %s: %w", t.ID, err)
 	}
 	if !t.Due.IsZero() && !t.Due.Equal(before) {
-		if _, err := s.kv.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
+		if _, err := s.cfg.Store.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
 			return fmt.Errorf("store when task %s is due: %w", t.ID, err)
 		}
 	}
-	if _, err := s.kv.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
+	if _, err := s.cfg.Store.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
 		return fmt.Errorf("store task %s: %w", t.ID, err)
 	}
 	if !t.Due.Equal(before) && (t.Claimed == nil || !t.Claimed.Index.Equal(before)) {
@@ -206,7 +206,7 @@ func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, befo
 
 // delete removes a task with what the index has of it.
 func (s *Schedule) delete(ctx context.Context, t Task, rev storage.Revision) error {
-	if err := s.kv.Delete(ctx, taskKey(t.Owner, t.ID), rev); err != nil {
+	if err := s.cfg.Store.Delete(ctx, taskKey(t.Owner, t.ID), rev); err != nil {
 		return fmt.Errorf("delete task %s: %w", t.ID, err)
 	}
 	s.unlist(ctx, t.Due, t.Owner, t.ID)
@@ -218,22 +218,22 @@ func (s *Schedule) unlist(ctx context.Context, due time.Time, owner, id string) 
 	if due.IsZero() {
 		return
 	}
-	if err := s.kv.Delete(ctx, dueKey(due, owner, id), storage.Any); err != nil {
-		s.log.Warn("old time of a task stays in the index", "task", id, "err", err)
+	if err := s.cfg.Store.Delete(ctx, dueKey(due, owner, id), storage.Any); err != nil {
+		s.cfg.Logger.Warn("old time of a task stays in the index", "task", id, "err", err)
 	}
 }
 
 // tasks yields the tasks whose keys begin with prefix.
 func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
-		for entry, err := range s.kv.List(ctx, storage.Range{Prefix: prefix}) {
+		for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
 			var t Task
 			if err != nil {
 				yield(t, fmt.Errorf("list tasks: %w", err))
 				return
 			}
 			if err := json.Unmarshal(entry.Value, &t); err != nil {
-				s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
+				s.cfg.Logger.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
 			} else if !yield(t, nil) {
 				return
 			}
@@ -262,7 +262,7 @@ func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 		if e == nil {
 			return errUnchanged // older than what is kept
 		}
-		e.State, e.Ended = Delivered, s.now()
+		e.State, e.Ended = Delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault
 		if o.MessageID == "" || o.Fault != "" {
 			e.State = Failed

@@ -36,7 +36,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 	}
 	var changed []string
-	now, zone := s.now(), s.location()
+	now, zone := s.cfg.Now(), s.cfg.Location()
 	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
 		before := *t
 		in.apply(t)

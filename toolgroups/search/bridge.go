@@ -65,18 +65,11 @@ type Unavailable struct {
 
 // Bridge makes the bridge tools for one request of one conversation. It never
 // changes once made and may be used concurrently.
-type Bridge struct {
-	cfg    BridgeConfig
-	direct map[string]bool
-}
+type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
-	b := &Bridge{cfg: cfg, direct: make(map[string]bool, len(cfg.Direct))}
-	for _, name := range cfg.Direct {
-		b.direct[name] = true
-	}
-	return b
+	return &Bridge{cfg: cfg}
 }
 
 // Assemble returns the tools array: the visible tools in their order without what
@@ -155,7 +148,7 @@ func (b *Bridge) unknown(name string) *toolgroups.Error {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
-	if b.direct[name] {
+	if slices.Contains(b.cfg.Direct, name) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}

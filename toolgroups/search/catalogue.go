@@ -55,17 +55,17 @@ func Tools(entries []Entry) []toolgroups.Tool {
 // used concurrently, and is indexed with the first search.
 type Catalogue struct {
 	entries []Entry
-	byName  map[string]int
+	byName  map[string]Entry
 	index   func() *Index
 }
 
 // NewCatalogue makes a catalogue. Of several entries with one name the first
 // counts; entries named like a bridge tool are left out.
 func NewCatalogue(entries []Entry) *Catalogue {
-	c := &Catalogue{byName: make(map[string]int, len(entries))}
+	c := &Catalogue{byName: make(map[string]Entry, len(entries))}
 	for _, e := range entries {
 		if _, taken := c.byName[e.Tool.Name]; !taken && !toolgroups.Reserved(e.Tool.Name) {
-			c.byName[e.Tool.Name] = len(c.entries)
+			c.byName[e.Tool.Name] = e
 			c.entries = append(c.entries, e)
 		}
 	}
@@ -87,11 +87,8 @@ func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entr
 
 // Lookup returns the entry of a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
-	i, ok := c.byName[name]
-	if !ok {
-		return Entry{}, false
-	}
-	return c.entries[i], true
+	e, ok := c.byName[name]
+	return e, ok
 }
 
 // Found is the answer to a query.
@@ -127,7 +124,7 @@ func (c *Catalogue) whole(query string) (Found, bool) {
 	}
 	for _, e := range c.entries {
 		kind, name := e.origin()
-		if strings.EqualFold(query, e.Group) || kind != kindBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
+		if strings.EqualFold(query, e.Group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
 			f.Total++
 			if f.Whole == "" {
 				f.Whole = e.label()
@@ -183,9 +180,6 @@ func (c *Catalogue) similarTo(name string) []string {
 	return out
 }
 
-// kindBuiltin is the kind of the groups of the program itself.
-const kindBuiltin = toolgroups.SourceBuiltin
-
 // origin splits the source: mcp:github is github of the kind mcp. The program's go by group.
 func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
@@ -210,7 +204,7 @@ func (e Entry) label() string {
 func (e Entry) document() Document {
 	kind, name := e.origin()
 	source := e.Group
-	if kind != kindBuiltin && name != e.Group {
+	if kind != toolgroups.SourceBuiltin && name != e.Group {
 		source += " " + name
 	}
 	return Document{

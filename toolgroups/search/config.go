@@ -63,11 +63,6 @@ func DefaultConfig() Config {
 // unset reports whether nothing was given at all.
 func (c Config) unset() bool { return c.Enabled == "" && c.SearchDefaultLimit == 0 }
 
-// sound reports whether the limits fit together.
-func (c Config) sound() bool {
-	return c.SearchDefaultLimit >= 1 && c.SearchDefaultLimit <= c.MaxSearchLimit && c.MaxSearchLimit <= MaxSearchLimit
-}
-
 // configKeys are the keys of the block.
 func configKeys() []string {
 	return []string{"enabled", "threshold_pct", "search_default_limit", "max_search_limit", "embeddings"}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	_ "embed"
 	"strings"
 )
@@ -26,7 +25,7 @@ const (
 // lexicon knows the English words that tell little about what a tool does.
 type lexicon struct {
 	stop   map[string]bool    // as written
-	weight map[string]float64 // by stem
+	weight map[string]float64 // in a query, by stem; 1 for others
 }
 
 func newLexicon() lexicon {
@@ -41,9 +40,4 @@ func newLexicon() lexicon {
 		l.weight[stem(w)] = vagueWeight
 	}
 	return l
-}
-
-// of returns what a stem weighs in a query.
-func (l lexicon) of(stem string) float64 {
-	return cmp.Or(l.weight[stem], 1)
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,7 +64,7 @@ func number(word string) bool {
 func (q *query) add(term string, worth float64) {
 	if id, ok := q.index.ids[term]; ok {
 		q.known = true
-		q.enter(id, worth*q.index.lex.of(term))
+		q.enter(id, worth*cmp.Or(q.index.lex.weight[term], 1))
 		return
 	}
 	for _, id := range q.index.similar(term) {

@@ -68,7 +68,6 @@ type RouterConfig struct {
 // concurrently.
 type Router struct {
 	cfg RouterConfig
-	log *slog.Logger
 	// configured says that the block tools.tool_search was given.
 	configured bool
 
@@ -91,15 +90,16 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !configured {
 		cfg.Config = DefaultConfig()
 	}
-	if !cfg.Config.sound() {
+	if c := cfg.Config; c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit || c.MaxSearchLimit > MaxSearchLimit {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
 	if cfg.Prices == nil {
 		cfg.Prices = func(string) Prices { return Prices{Write: 1, Read: 1} }
 	}
-	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	r := &Router{cfg: cfg, configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
-		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
+		r.cfg.Logger.Warn("tools.tool_search is off, so tools.routing is groups and not search")
 		r.cfg.Routing = RoutingGroups
 	}
 	return r, nil
@@ -115,7 +115,7 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 		}
 	} else if f.First {
 		d := r.deferrable(f.Registry, f.Scope.Role)
-		r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
+		r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
 			"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 	}
 	route := r.route(mode, f)

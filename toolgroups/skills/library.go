@@ -45,8 +45,7 @@ type Config struct {
 
 // Library holds the skills. It can be used concurrently and has no goroutines.
 type Library struct {
-	dir     string
-	log     *slog.Logger
+	cfg     Config
 	builtin map[string]Skill
 
 	mu sync.Mutex // held while the folder is read
@@ -55,7 +54,7 @@ type Library struct {
 	// skills are those in use, section their listing.
 	skills  map[string]Skill
 	section string
-	crowded bool
+	crowded sync.Once // said that there are too many
 }
 
 // file is a SKILL.md as it was when it was read.
@@ -68,10 +67,8 @@ type file struct {
 
 // New reads the built-in skills. The folder is read when it is needed.
 func New(cfg Config) (*Library, error) {
-	l := &Library{
-		dir: cfg.Dir, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		builtin: map[string]Skill{}, files: map[string]file{},
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	l := &Library{cfg: cfg, builtin: map[string]Skill{}, files: map[string]file{}}
 	entries, err := builtin.ReadDir("builtin")
 	if err != nil {
 		return nil, fmt.Errorf("skills: %w", err)
@@ -132,19 +129,23 @@ func (l *Library) Skill(name string) (Skill, error) {
 
 // refresh reads the files of the folder that have changed.
 func (l *Library) refresh() {
-	if l.dir == "" {
+	if l.cfg.Dir == "" {
 		return
 	}
-	entries, err := os.ReadDir(l.dir)
+	entries, err := os.ReadDir(l.cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.log.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.dir, "err", err)
+		l.cfg.Logger.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.cfg.Dir, "err", err)
 		return
 	}
-	l.warnCrowd(len(entries) > maxSkills)
+	if len(entries) > maxSkills {
+		l.crowded.Do(func() {
+			l.cfg.Logger.Warn("too many skills, those behind the limit are left out", "dir", l.cfg.Dir, "limit", maxSkills)
+		})
+	}
 	changed := false
 	found := map[string]bool{}
 	for _, e := range entries[:min(len(entries), maxSkills)] {
-		info, err := os.Stat(filepath.Join(l.dir, e.Name(), fileName))
+		info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName))
 		if err != nil {
 			continue // not the folder of a skill
 		}
@@ -167,17 +168,10 @@ func (l *Library) refresh() {
 	}
 }
 
-func (l *Library) warnCrowd(crowded bool) {
-	if crowded && !l.crowded {
-		l.log.Warn("too many skills, those behind the limit are left out", "dir", l.dir, "limit", maxSkills)
-	}
-	l.crowded = crowded
-}
-
 // read reads one file; one that is no skill is logged, once for each change.
 func (l *Library) read(folder string, info fs.FileInfo) file {
 	f := file{modified: info.ModTime(), size: info.Size()}
-	data, err := files.ReadHost(filepath.Join(l.dir, folder, fileName), MaxFile)
+	data, err := files.ReadHost(filepath.Join(l.cfg.Dir, folder, fileName), MaxFile)
 	if err != nil {
 		f.err = fmt.Errorf("it cannot be read: %w", err)
 	} else {
@@ -187,7 +181,7 @@ func (l *Library) read(folder string, info fs.FileInfo) file {
 		f.err = errName(folder)
 	}
 	if f.err != nil {
-		l.log.Warn("skill is left out", "file", filepath.Join(l.dir, folder, fileName), "err", f.err)
+		l.cfg.Logger.Warn("skill is left out", "file", filepath.Join(l.cfg.Dir, folder, fileName), "err", f.err)
 	}
 	return f
 }

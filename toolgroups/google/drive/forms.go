@@ -17,12 +17,6 @@ const (
 	defaultResponses = 20
 )
 
-// The ends of a scale.
-const (
-	formsScaleLow  = 1
-	formsScaleHigh = 5
-)
-
 // Forms is the group of the tools for forms.
 func Forms() service.Group {
 	return service.Group{
@@ -52,12 +46,6 @@ type formsArgs struct {
 	Token    string   `json:"page_token"`
 }
 
-type formsCreated struct {
-	Form      string `json:"formId"`
-	Responder string `json:"responderUri"`
-	Title     string `json:"title"`
-}
-
 func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -68,17 +56,11 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	if err != nil {
 		return nil, err
 	}
-	out := formsCreated{f.FormId, f.ResponderUri, in.Title}
+	title := in.Title
 	if f.Info != nil {
-		out.Title = f.Info.Title
+		title = f.Info.Title
 	}
-	return out, nil
-}
-
-type formsAdded struct {
-	Form     string `json:"formId"`
-	Item     string `json:"itemId"`
-	Question string `json:"questionId"`
+	return map[string]any{"formId": f.FormId, "responderUri": f.ResponderUri, "title": title}, nil
 }
 
 func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
@@ -103,11 +85,11 @@ func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, 
 		return nil, toolgroups.Errorf(toolgroups.CodeExecution, "Google did not say whether the question was added. Look with forms_get.")
 	}
 	made := answer.Replies[0].CreateItem
-	out := formsAdded{Form: in.Form, Item: made.ItemId}
+	added := ""
 	if len(made.QuestionId) > 0 {
-		out.Question = made.QuestionId[0]
+		added = made.QuestionId[0]
 	}
-	return out, nil
+	return map[string]any{"formId": in.Form, "itemId": made.ItemId, "questionId": added}, nil
 }
 
 // position is where the question goes: Google knows no "last".
@@ -144,7 +126,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	case "paragraph":
 		q.TextQuestion = &forms.TextQuestion{Paragraph: true}
 	case "scale":
-		q.ScaleQuestion = &forms.ScaleQuestion{Low: formsScaleLow, High: formsScaleHigh}
+		q.ScaleQuestion = &forms.ScaleQuestion{Low: 1, High: 5}
 	case "date":
 		q.DateQuestion = &forms.DateQuestion{IncludeYear: true}
 	case "time":

@@ -151,6 +151,7 @@ func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *servic
 }
 
 type filterArgs struct {
+	ID      string   `json:"filter_id"`
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Subject string   `json:"subject"`
@@ -172,10 +173,7 @@ func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *servi
 	}).Context(ctx).Do()
 }
 
-func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
-	ID string `json:"filter_id"`
-},
-) (any, error) {
+func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in filterArgs) (any, error) {
 	return service.Done(), api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
 }
 

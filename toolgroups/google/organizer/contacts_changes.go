@@ -14,12 +14,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// contactsOwn is the source that can be changed: what the user wrote down.
-const (
-	contactsOwn     = "READ_SOURCE_TYPE_CONTACT"
-	contactsOwnType = "CONTACT"
-)
-
 func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
 	if in.Email != "" {
@@ -55,7 +49,8 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	if in.GivenName == nil && in.FamilyName == nil && in.Email == nil && in.Phone == nil {
 		return nil, service.Invalidf("nothing to change: give given_name, family_name, email or phone")
 	}
-	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources(contactsOwn).Do()
+	// What the user wrote down can be changed, not what the person's own profile adds.
+	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources("READ_SOURCE_TYPE_CONTACT").Do()
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +69,7 @@ func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string)
 	patch := &people.Person{Etag: old.Etag}
 	if m := old.Metadata; m != nil {
 		patch.Metadata = &people.PersonMetadata{Sources: slices.DeleteFunc(m.Sources, func(s *people.Source) bool {
-			return s.Type != contactsOwnType
+			return s.Type != "CONTACT"
 		})}
 	}
 	var changed []string
