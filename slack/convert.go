@@ -19,8 +19,7 @@ const (
 	kindInteractive = "interactive"
 )
 
-// intake is something that Slack sent, decoded: one of its fields, or none where it
-// is not for the bot.
+// intake is something that Slack sent: one of its fields, or none where not for the bot.
 type intake struct {
 	event   *event
 	command *command

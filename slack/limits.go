@@ -56,8 +56,7 @@ func (s self) userID(user, team string, shared bool) string {
 	return user + elsewhere + cmp.Or(team, "unknown")
 }
 
-// slackID is the id that Slack knows a user by, and whether they are of another
-// workspace.
+// slackID is the id that Slack knows a user by, and whether they are an outsider.
 func slackID(user string) (id string, outsider bool) {
 	id, _, outsider = strings.Cut(user, elsewhere)
 	return id, outsider

@@ -46,8 +46,7 @@ func (r *reach) sign() {
 	r.alive, r.changed = r.clock.now(), true
 }
 
-// connected notes a connection. Where it is new, nothing may have arrived since the
-// last sign of life.
+// connected notes a connection. A new one may have missed something.
 func (r *reach) connected(isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -89,8 +89,7 @@ var (
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
-// New checks the configuration. It sends nothing: a wrong token shows in
-// [Platform.Run].
+// New checks the configuration. It sends nothing.
 func New(cfg Config) (*Platform, error) {
 	token := strings.TrimSpace(string(cfg.Token))
 	if token == "" {

@@ -113,8 +113,7 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// checkAddresses refuses addresses of services that are none. One that is empty has to be
-// so by default.
+// checkAddresses refuses addresses of services that are none, unless empty by default.
 func (c Config) checkAddresses() error {
 	otherwise := defaultConfig()
 	for i, normal := range otherwise.settings() {

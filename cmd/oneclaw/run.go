@@ -46,8 +46,7 @@ func runCommand(load loader) *cobra.Command {
 	}
 }
 
-// run serves until ctx ends. What can fail at the start fails before anything is
-// received.
+// run serves until ctx ends. What can fail fails before anything is received.
 func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Platforms.check(); err != nil {
 		return err

@@ -125,8 +125,7 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 // unusedToken stands for a platform where a bot is built and not run.
 const unusedToken = "1:unused"
 
-// emptyBot builds a bot on an empty store, to be looked at and not used: the bot may be
-// running on the real one.
+// emptyBot builds a bot on an empty store, to be looked at and not used.
 func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error) {
 	dir, err := os.MkdirTemp("", "oneclaw-tools-")
 	if err != nil {

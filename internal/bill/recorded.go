@@ -81,8 +81,7 @@ func (r *recorder) result(m agent.Message) {
 	c.Result, c.Code = m.Text, m.Code
 }
 
-// close ends the last step: without the calls that have no result, and without itself
-// where nothing is left.
+// close ends the last step, without calls that have no result, and an empty one with it.
 func (r *recorder) close() {
 	n := len(r.turn.Steps)
 	if n == 0 {

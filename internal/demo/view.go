@@ -29,8 +29,7 @@ type pane struct {
 	Ledgers map[string]ledger `json:"ledgers"`
 }
 
-// message is a message as the page shows it: the text with Telegram's entities, or in
-// Slack's mrkdwn.
+// message is a message as the page shows it.
 type message struct {
 	ID       string            `json:"id"`
 	Thread   string            `json:"thread,omitempty"`

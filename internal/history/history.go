@@ -20,8 +20,7 @@ type History struct {
 	Memory *memory.Memory
 }
 
-// Passages implements core.History: the conversations from the newest to the oldest,
-// each from its end to its beginning.
+// Passages implements core.History: the newest conversations first, from their ends.
 func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
