@@ -21,7 +21,6 @@ var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 // NamesUser implements [bridge.UserNamer].
 func (p *Platform) NamesUser(id string) bool { return memberID.MatchString(id) }
 
-// checkChannels reads the channels that the bot is limited to.
 func checkChannels(list []string) ([]string, error) {
 	var ids []string
 	for _, id := range list {

@@ -39,7 +39,6 @@ type reach struct {
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
 
-// sign notes a sign of life.
 func (r *reach) sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -213,7 +213,6 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	return wait
 }
 
-// hand gives events to the inbox in their order.
 func (r *receiver) hand(ctx context.Context, events []event) error {
 	var messages []chats.Message
 	flush := func() error {

@@ -77,7 +77,6 @@ type Platform struct {
 }
 
 var (
-	_ chats.Platform       = (*Platform)(nil)
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)

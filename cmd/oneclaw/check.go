@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/bridge/people"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
 func (c Config) check() error {
-	if err := c.access().Validate(); err != nil {
+	if err := people.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {

@@ -39,7 +39,6 @@ func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
 	return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, nil).Round().Tools()
 }
 
-// groupTools finds a group, or says which there are.
 func groupTools(registry *toolgroups.Registry, name string) ([]toolgroups.Tool, error) {
 	if name == "core" {
 		return coreTools(registry), nil

@@ -70,7 +70,6 @@ func (r *recorder) step(m agent.Message) {
 	r.turn.Steps = append(r.turn.Steps, s)
 }
 
-// result notes what a call of the last step returned.
 func (r *recorder) result(m agent.Message) {
 	i := slices.Index(r.ids, m.CallID)
 	if i < 0 || m.CallID == "" {

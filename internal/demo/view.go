@@ -21,7 +21,6 @@ type view struct {
 	Slack    pane     `json:"slack"`
 }
 
-// pane is one platform.
 type pane struct {
 	Messages []message `json:"messages"`
 	Busy     bool      `json:"busy"`

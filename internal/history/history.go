@@ -43,7 +43,6 @@ func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery
 	}
 }
 
-// notes yields what is remembered of the owner.
 func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	notes, err := h.Memory.Notes(ctx, owner)
 	if err != nil {
