@@ -44,10 +44,6 @@ type pacer struct {
 	refused map[string]time.Time // the chats of the last refusals
 }
 
-func newPacer() *pacer {
-	return &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}}
-}
-
 // idle reports whether nothing to the chat has to wait.
 func (p *pacer) idle(chat string) bool { return !p.paces.Busy(all, chat) }
 

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/pace"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -115,7 +116,7 @@ func New(cfg Config) (*Platform, error) {
 		pollMargin:   defaultPollMargin,
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
-		pacer:        newPacer(),
+		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}
