@@ -61,7 +61,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is, and removes a webhook, which would end polls.
+// identify learns who the bot is, and removes a webhook, with which polls get nothing.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
