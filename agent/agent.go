@@ -118,8 +118,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// emit makes a message part of the conversation. When it returns nil, the message
-// is stored.
+// emit makes a message part of the conversation, and stored where it returns nil.
 func (r *run) emit(m Message) error {
 	m.Time = r.agent.cfg.Now()
 	if !m.Final {

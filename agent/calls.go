@@ -21,8 +21,7 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.Arg()), Scope: scope}
 }
 
-// resolve brings the calls of history[at] to their results, as far as they have
-// none.
+// resolve brings the calls of history[at] to the results that they lack.
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
@@ -183,8 +182,7 @@ func (r *run) start(j job) error {
 	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
 }
 
-// runOne runs a tool and makes the record of its result. It is called from a
-// goroutine of its own.
+// runOne runs a tool, in a goroutine of its own, and makes the record of its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))

@@ -56,8 +56,7 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile is that of the model that would be asked now, with the longest tools array that
-// all of them take.
+// Profile is that of the model asked now, with the shortest MaxTools of them all.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {

@@ -9,8 +9,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Model is a language model. What changes its behaviour for one turn (budgets, failover)
-// wraps it.
+// Model is a language model. Budgets and failover wrap it for one turn.
 type Model interface {
 	// Complete sends one request and returns the whole reply. Pieces of it are given
 	// to onDelta, if not nil, as they come. It retries what can be retried by itself

@@ -66,8 +66,7 @@ func appendLoaded(groups []string, loads []load) []string {
 	return groups
 }
 
-// Label returns how the log should index the message: [LabelLoad], [LabelSummary],
-// [LabelRefused], or nothing.
+// Label returns how the log should index the message, if at all.
 func (m Message) Label() string {
 	switch m.Role {
 	case RoleSummary:

@@ -58,8 +58,7 @@ func past(history []Message) []toolgroups.PastCall {
 	return calls
 }
 
-// unwrap notes in calls which tools they run in truth. One that cannot be unwrapped is
-// answered when it is looked up.
+// unwrap notes in calls which tools they run in truth, as far as that can be told.
 func (r *run) unwrap(calls []Call, truncated bool) []Call {
 	for i := range calls {
 		if !truncated || json.Valid([]byte(calls[i].Arguments)) {

@@ -59,7 +59,6 @@ func thought(text string) string {
 	return text
 }
 
-// outsideCode changes what does not stand in code.
 func outsideCode(text string, change func(string) string) string {
 	var b strings.Builder
 	done := 0

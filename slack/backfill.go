@@ -63,8 +63,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 	}
 }
 
-// backfill gives the inbox what was said since a time. After an error it can be done
-// again from the beginning.
+// backfill gives the inbox what was said since a time. It may be done again.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
 	if cut := r.reach.clock.now().Add(-maxGap); from.Before(cut) {

@@ -95,8 +95,7 @@ func sections(body string, plain bool) []string {
 	return pieces
 }
 
-// lastBreak is behind the last line, or else the last word, of a text that is not at
-// its very beginning.
+// lastBreak is behind the last line or word of a text, not at its very beginning.
 func lastBreak(s string) int {
 	for _, sep := range []string{"\n\n", "\n", " "} {
 		if i := strings.LastIndex(s, sep); i >= len(s)/4 {

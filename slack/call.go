@@ -20,8 +20,7 @@ import (
 	"oneclaw/internal/pace"
 )
 
-// maxAnswer bounds the body of an answer. The largest honest one, a page of a
-// thread, is well below it.
+// maxAnswer bounds the body of an answer, well above the largest honest one.
 const maxAnswer = 16 << 20
 
 // tokenPattern finds what looks like a token or the ticket of a socket.

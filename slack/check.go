@@ -59,8 +59,7 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// missingScopes compares the scopes that an answer names with those of the manifest. No
-// header means nothing: a proxy may drop it.
+// missingScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
 func missingScopes(header string) []string {
 	if header == "" {
 		return nil

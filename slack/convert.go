@@ -19,8 +19,7 @@ const (
 	kindInteractive = "interactive"
 )
 
-// intake is something that Slack sent, decoded: one of its fields, or none where it
-// is not for the bot.
+// intake is something that Slack sent: one of its fields, or none where not for the bot.
 type intake struct {
 	event   *event
 	command *command
@@ -96,7 +95,6 @@ func (in intake) lane() string {
 	return in.event.Channel + "/" + cmp.Or(m.ThreadTS, m.TS)
 }
 
-// subject is the message that an event is about.
 func (e *event) subject() *message {
 	if e.Message != nil {
 		return e.Message
@@ -163,7 +161,6 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	return msg, nil
 }
 
-// compose makes a message of an event.
 func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, words) {
 	w := r.self.read(m.Text, name)
 	direct := e.isDirect()

@@ -50,8 +50,7 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	return p.api.download(ctx, address, strings.HasPrefix(a.Type, "text/html"), w)
 }
 
-// download writes a file to w. The token goes to Slack alone, wherever the address
-// leads.
+// download writes a file to w. The token goes to Slack alone.
 func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
 	for range maxRedirects {
 		u, err := url.Parse(address)

@@ -39,15 +39,13 @@ type reach struct {
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
 
-// sign notes a sign of life.
 func (r *reach) sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive, r.changed = r.clock.now(), true
 }
 
-// connected notes a connection. Where it is new, nothing may have arrived since the
-// last sign of life.
+// connected notes a connection. A new one may have missed something.
 func (r *reach) connected(isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -64,8 +64,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// refusedInterval is how often the log tells of requests that are not signed: anybody who
-// reaches the port can send them.
+// refusedInterval is how often the log tells of requests that are not signed.
 const refusedInterval = time.Minute
 
 // signatures takes requests that Slack has signed, and refuses all others.

@@ -67,7 +67,6 @@ type Platform struct {
 }
 
 var (
-	_ chats.Platform       = (*Platform)(nil)
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
@@ -79,8 +78,7 @@ var (
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
-// New checks the configuration. It sends nothing: a wrong token shows in
-// [Platform.Run].
+// New checks the configuration. It sends nothing.
 func New(cfg Config) (*Platform, error) {
 	bot, app := strings.TrimSpace(string(cfg.BotToken)), strings.TrimSpace(string(cfg.AppToken))
 	secret := strings.TrimSpace(string(cfg.SigningSecret))

@@ -78,7 +78,6 @@ func (c *client) socketAddress(ctx context.Context) (string, error) {
 	})
 }
 
-// sign takes a sign of life of a socket.
 func (r *receiver) sign(s *socket) error {
 	if s.greeted {
 		r.reach.sign()
@@ -99,7 +98,6 @@ func (s *socket) extend() error {
 	return s.conn.SetReadDeadline(until)
 }
 
-// retire lets the socket end soon.
 func (s *socket) retire() {
 	s.mu.Lock()
 	s.retired = time.Now().Add(drainTime)
@@ -148,7 +146,6 @@ func (s *socket) ping(ctx context.Context) {
 	}
 }
 
-// listen takes what a socket brings until it ends.
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {

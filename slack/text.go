@@ -69,8 +69,7 @@ func (s self) is(token string) bool {
 	return ok && id != "" && id == s.user
 }
 
-// cutMention takes a mention of the bot off the beginning of a text, with the
-// punctuation behind it.
+// cutMention takes a mention of the bot off the beginning, with the punctuation behind it.
 func (s self) cutMention(text string) (string, bool) {
 	m := tokenized.FindStringSubmatchIndex(text)
 	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {

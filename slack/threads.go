@@ -109,7 +109,6 @@ func replies(params *slack.GetConversationRepliesParameters) func(context.Contex
 	}
 }
 
-// wrote reports whether a message is the bot's own.
 func (s self) wrote(user, bot string) bool {
 	return user != "" && user == s.user || bot != "" && bot == s.bot
 }

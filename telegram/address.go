@@ -80,8 +80,7 @@ func (e entity) span(length int) (span, bool) {
 	return span{e.Offset, e.Offset + e.Length}, true
 }
 
-// trimCalls cuts the mentions at both ends of a text. One in the middle is a word
-// of a sentence and stays.
+// trimCalls cuts the mentions at both ends of a text.
 func trimCalls(units []uint16, own []span) (from, to int) {
 	to = len(units)
 	for next := skip(units, 0, ""); ; {

@@ -41,8 +41,7 @@ type inlineButton struct {
 	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
-// keyboard is the reply_markup of buttons, or "" where there are none. What is wrong
-// with them Telegram says.
+// keyboard is the reply_markup of buttons, or "" where there are none.
 func keyboard(rows [][]chats.Button) string {
 	var markup struct {
 		Rows [][]inlineButton `json:"inline_keyboard"`

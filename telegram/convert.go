@@ -14,8 +14,7 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// event is what an update comes to: one of its fields, or none where the update is
-// not for the bot.
+// event is what an update comes to: one of its fields, or none where not for the bot.
 type event struct {
 	message *chats.Message
 	moved   *move

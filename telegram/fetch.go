@@ -38,8 +38,7 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	return p.api.download(ctx, f.Path, w)
 }
 
-// download writes a file of the server to w. Neither the address nor an error that
-// contains it leaves this function.
+// download writes a file of the server to w. Its address leaves this function in no error.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	for i, part := range parts {

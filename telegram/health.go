@@ -11,8 +11,7 @@ import (
 // conflictPatience is how long another poller may be the crashed former self.
 const conflictPatience = 3 * time.Minute
 
-// stallMargin is how long past its timeout a poll may be late before somebody
-// should look.
+// stallMargin is how long past its timeout a poll may be late.
 const stallMargin = 90 * time.Second
 
 // health is what the last polls came to. The zero value has not polled.
@@ -84,8 +83,7 @@ func (h *health) accepted(err error) {
 // turns need for a round.
 func (p *Platform) calm() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
-// Health returns nil while polls succeed and what they bring is kept, or what is
-// wrong in words for the operator.
+// Health returns nil while polls succeed and are kept, or what is wrong for the operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()

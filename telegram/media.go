@@ -13,8 +13,7 @@ import (
 // maxFile is what getFile hands out (core.telegram.org/bots/api#getfile).
 const maxFile = 20 << 20
 
-// unreadable are the contents that the bot cannot read, by the field that holds
-// them, in the words for the user.
+// unreadable are the contents that the bot cannot read, by field, in words for the user.
 var unreadable = []struct{ field, what string }{
 	{"voice", "a voice message"},
 	{"video", "a video"},
@@ -96,8 +95,7 @@ func largest(sizes []file) *file {
 	return best
 }
 
-// unread names what there is in a message besides text and files. A venue comes
-// with its location: one line is enough.
+// unread names what there is in a message besides text and files, in one line.
 func unread(raw json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {

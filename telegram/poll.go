@@ -61,8 +61,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is, and removes a webhook, which would keep polls
-// from getting anything.
+// identify learns who the bot is, and removes a webhook, with which polls get nothing.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -214,7 +213,6 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	return wait
 }
 
-// hand gives events to the inbox in their order.
 func (r *receiver) hand(ctx context.Context, events []event) error {
 	var messages []chats.Message
 	flush := func() error {

@@ -89,7 +89,6 @@ func (d delivery) params() tgbotapi.Params {
 	return params
 }
 
-// body adds what a message says and the buttons under it.
 func (d delivery) body(params tgbotapi.Params) {
 	params["link_preview_options"] = `{"is_disabled":true}`
 	if k := keyboard(d.part.Buttons); k != "" {

@@ -51,8 +51,7 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	return doctor.OK("@%s", self.Username)
 }
 
-// Link returns what makes links that claim the bot; nil where Telegram does not say who
-// the bot is.
+// Link returns what makes links that claim the bot; nil where nobody says who it is.
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
 	self, err := Check(ctx, Config{Settings: *s, Logger: log})
 	if err != nil {

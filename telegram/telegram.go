@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/pace"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -77,7 +78,6 @@ type Platform struct {
 }
 
 var (
-	_ chats.Platform       = (*Platform)(nil)
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
@@ -89,8 +89,7 @@ var (
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
-// New checks the configuration. It sends nothing: a wrong token shows in
-// [Platform.Run].
+// New checks the configuration. It sends nothing.
 func New(cfg Config) (*Platform, error) {
 	token := strings.TrimSpace(string(cfg.Token))
 	if token == "" {
@@ -117,7 +116,7 @@ func New(cfg Config) (*Platform, error) {
 		pollMargin:   defaultPollMargin,
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
-		pacer:        newPacer(),
+		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}

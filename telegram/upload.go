@@ -92,8 +92,7 @@ func isPhoto(f chats.OutFile) (bool, error) {
 	return kind == "image/png" || kind == "image/jpeg", nil
 }
 
-// noPhoto reports whether Telegram refuses a file as a photo: its sides are too long
-// or too different, it is too large, or it cannot be decoded.
+// noPhoto reports whether Telegram refuses a file as a photo.
 func noPhoto(err error) bool {
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -118,8 +117,7 @@ func (d delivery) address() tgbotapi.Params {
 	return params
 }
 
-// caption is plain text of at most the length that a caption may have, the lines that
-// go with it included.
+// caption is plain text of at most the length of a caption, its further lines included.
 func (d delivery) caption(text string) string {
 	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
 	room := maxCaption - markdown.Units(d.text("", plainLine))

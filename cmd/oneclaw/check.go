@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/bridge/people"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
 func (c Config) check() error {
-	if err := c.access().Validate(); err != nil {
+	if err := people.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
@@ -113,8 +114,7 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// checkAddresses refuses addresses of services that are none. One that is empty has to be
-// so by default.
+// checkAddresses refuses addresses of services that are none, unless empty by default.
 func (c Config) checkAddresses() error {
 	otherwise := defaultConfig()
 	for i, normal := range otherwise.settings() {

@@ -21,14 +21,10 @@ import (
 // linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
-func (c Config) access() people.Access {
-	return people.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
-}
-
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
 // this once: whoever reads the log owns the bot. It does not keep a bot from running.
 func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
-	if !cfg.access().Empty() {
+	if !people.Access(cfg.Access).Empty() {
 		return
 	}
 	owned, err := people.Owned(ctx, kv)

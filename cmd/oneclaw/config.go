@@ -327,8 +327,7 @@ func environmentError(err error) error {
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
 
-// unknownVariable catches a mistyped setting: everything that begins with ONECLAW_ is
-// ours.
+// unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
 func unknownVariable(environment map[string]string) error {
 	known, secrets := variables(false), variables(true)
 	for name := range environment {

@@ -32,8 +32,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	return mux
 }
 
-// listen takes the port before anything else is started. The setting is named where
-// that fails.
+// listen takes a port. The setting is named where that fails.
 func listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -55,8 +54,7 @@ const (
 	maxConnections = 256
 )
 
-// servePort answers on the port until ctx ends: so many connections at once, each for a
-// bounded time.
+// servePort answers on the port until ctx ends, within bounds.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
 	return web.Serve(ctx, netutil.LimitListener(l, most), &http.Server{
 		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,

@@ -51,8 +51,7 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 	return nil
 }
 
-// outside is what the program takes from neither its settings nor its files, so that
-// tests give it others.
+// outside is what the program takes from elsewhere than its settings and files, for tests.
 type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
@@ -80,8 +79,7 @@ func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) 
 	return 0
 }
 
-// rootCommand makes all commands. The secrets of the settings that one of them reads are
-// given to known.
+// rootCommand makes all commands. The secrets that one reads are given to known.
 func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "oneclaw",
@@ -119,8 +117,7 @@ func (load loader) run(do func(cmd *cobra.Command, cfg Config, args []string) er
 	}
 }
 
-// parent makes a command that only has others below it: a word that is none of them is
-// an error.
+// parent makes a command that only has others below it.
 func parent(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

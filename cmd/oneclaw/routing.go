@@ -21,7 +21,6 @@ type routers struct {
 	log      *slog.Logger
 }
 
-// newRouters makes what decides which tools stand in a request.
 func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
@@ -69,7 +68,6 @@ func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
 	return r.byMode[mode].Route(facts)
 }
 
-// unavailable names the MCP servers that cannot be reached now.
 func unavailable(servers *mcp.Client) []search.Unavailable {
 	var down []search.Unavailable
 	for _, s := range servers.Status() {

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
@@ -46,8 +47,7 @@ func runCommand(load loader) *cobra.Command {
 	}
 }
 
-// run serves until ctx ends. What can fail at the start fails before anything is
-// received.
+// run serves until ctx ends. What can fail fails before anything is received.
 func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Platforms.check(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: cfg.access(),
+		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {

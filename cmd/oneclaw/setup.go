@@ -102,8 +102,7 @@ func writeSettings(path string, file map[string]map[string]string) error {
 	return nil
 }
 
-// questioner asks on a terminal, without showing what is typed, or reads lines from a
-// pipe.
+// questioner asks on a terminal without showing the answers, or reads lines from a pipe.
 type questioner struct {
 	lines    *bufio.Reader
 	terminal *os.File // nil for a pipe

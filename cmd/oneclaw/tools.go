@@ -39,7 +39,6 @@ func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
 	return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, nil).Round().Tools()
 }
 
-// groupTools finds a group, or says which there are.
 func groupTools(registry *toolgroups.Registry, name string) ([]toolgroups.Tool, error) {
 	if name == "core" {
 		return coreTools(registry), nil
@@ -125,8 +124,7 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 // unusedToken stands for a platform where a bot is built and not run.
 const unusedToken = "1:unused"
 
-// emptyBot builds a bot on an empty store, to be looked at and not used: the bot may be
-// running on the real one.
+// emptyBot builds a bot on an empty store, to be looked at and not used.
 func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error) {
 	dir, err := os.MkdirTemp("", "oneclaw-tools-")
 	if err != nil {

@@ -115,8 +115,7 @@ func Read(r io.Reader) (Conversation, error) {
 //go:embed conversations
 var scripts embed.FS
 
-// Conversations returns those of these names, or without names all that come with the
-// program.
+// Conversations returns those of the names, or all that come with the program.
 func Conversations(names []string) ([]Conversation, error) {
 	known := []string{"chat", "office", "servers"}
 	if len(names) == 0 {

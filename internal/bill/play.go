@@ -21,7 +21,6 @@ type recording struct {
 	log      []agent.Message
 }
 
-// stage is where a conversation is played.
 type stage struct {
 	player *player
 	agent  *agent.Agent
@@ -45,7 +44,6 @@ func (s scripted) Profile() agent.Profile {
 	return agent.Profile{Name: s.table.Model, ContextTokens: s.table.Context, MaxTools: s.Client.Profile().MaxTools}
 }
 
-// play plays a conversation with the model of a table.
 func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
 	s, err := b.stage(c, mode)
 	if err != nil {

@@ -70,7 +70,6 @@ func (r *recorder) step(m agent.Message) {
 	r.turn.Steps = append(r.turn.Steps, s)
 }
 
-// result notes what a call of the last step returned.
 func (r *recorder) result(m agent.Message) {
 	i := slices.Index(r.ids, m.CallID)
 	if i < 0 || m.CallID == "" {
@@ -81,8 +80,7 @@ func (r *recorder) result(m agent.Message) {
 	c.Result, c.Code = m.Text, m.Code
 }
 
-// close ends the last step: without the calls that have no result, and without itself
-// where nothing is left.
+// close ends the last step, without calls that have no result, and an empty one with it.
 func (r *recorder) close() {
 	n := len(r.turn.Steps)
 	if n == 0 {

@@ -29,8 +29,7 @@ const (
 	keepNamedDays = 62
 )
 
-// record is what is stored under a key: the sum of an account with its raises, or the
-// reservations.
+// record is what is stored: the sum of an account with its raises, or the reservations.
 type record struct {
 	Sum
 	Raises []Raise `json:"raises,omitempty"`
@@ -50,8 +49,7 @@ type hold struct {
 	Expires time.Time `json:"expires"`
 }
 
-// book is the accounts as the operations of a batch see them. A record is read when it is
-// first asked for.
+// book is the accounts as a batch sees them. Each is read when it is first asked for.
 type book struct {
 	store   storage.Store
 	day     string

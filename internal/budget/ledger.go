@@ -98,8 +98,7 @@ func Open(cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close writes what is not written yet and ends the ledger. The store has to be open
-// still.
+// Close writes what is not written yet and ends the ledger, before the store is closed.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,8 +57,7 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	return reply, err
 }
 
-// reserve holds what the call may come to until it is settled. Where nothing is limited
-// there is nothing to hold.
+// reserve holds what the call may come to, where anything is limited.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
 	limits, err := m.ledger.cfg.Limits(ctx)
 	if err != nil {

@@ -108,8 +108,7 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	return *raised, nil
 }
 
-// Move gives the accounts of a chat and its threads to the one as which it goes on. It
-// may be called again.
+// Move gives the accounts of a chat and its threads to another. It may be called again.
 func (l *Ledger) Move(ctx context.Context, from, to string) error {
 	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
 		b.move(ctx, from, to)

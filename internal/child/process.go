@@ -50,8 +50,7 @@ type Process struct {
 	over    error // what the watch has found
 }
 
-// Start starts a child. It is killed when ctx ends. The files are its descriptors from 3
-// on.
+// Start starts a child, killed when ctx ends. The files are its descriptors from 3 on.
 func Start(ctx context.Context, command []string, files ...*os.File) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), cancel: cancel}
@@ -100,8 +99,7 @@ func (p *Process) End() error {
 	return err
 }
 
-// tail keeps the beginning of what is written to it. What is read of it must have
-// been written before.
+// tail keeps the beginning of what is written to it, to be read afterwards.
 type tail struct{ kept []byte }
 
 // Write takes everything and keeps what fits.

@@ -20,8 +20,7 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// Backup writes the database of a data directory to a file. The file appears once it is
-// whole and checked.
+// Backup writes the database of a data directory to a file, whole and checked.
 func Backup(ctx context.Context, dir, file string, force bool) (size int64, err error) {
 	database := filepath.Join(dir, Name)
 	if _, err := os.Stat(database); err != nil {
@@ -245,8 +244,7 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 	})
 }
 
-// send copies the store beside itself first: whoever reads slowly must not hold up
-// its writes.
+// send copies the store beside itself first: slow readers must not hold up its writes.
 func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
 	if err != nil {

@@ -127,8 +127,7 @@ func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerF
 	}
 }
 
-// asked is what the page sends: a way of routing, a press of a button under a message of the
-// bot, or what the person writes.
+// asked is what the page sends: a routing, a press of a button, or a message.
 type asked struct {
 	Routing string `json:"routing"`
 	Pane    string `json:"pane"`
@@ -196,8 +195,7 @@ func (d *Demo) sayTelegram(s asked) (telegram.Sent, error) {
 	return d.telegram.Say(d.chat, d.person, s.Text, options)
 }
 
-// saySlack mentions the bot where the message begins a thread; inside one no mention
-// is needed.
+// saySlack mentions the bot where the message begins a thread.
 func (d *Demo) saySlack(s asked) (slack.Sent, error) {
 	text := s.Text
 	if s.Thread == "" {

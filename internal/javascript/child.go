@@ -12,8 +12,7 @@ import (
 	"oneclaw/internal/child"
 )
 
-// maxStarted is how many calls of the host a script has open at once; the prelude
-// queues more.
+// maxStarted is how many calls of the host are open at once; the prelude queues more.
 const maxStarted = 16
 
 // addressSpace is how much a child may map beyond what it has at its start: the

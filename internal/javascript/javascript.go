@@ -50,8 +50,7 @@ var (
 	ErrBusy = errors.New("other scripts are running")
 )
 
-// ScriptError is the failure of a script: it has a mistake in its syntax, threw
-// something, ran out of memory, or came to no result.
+// ScriptError is the failure of a script by its own fault.
 type ScriptError struct {
 	// Message is what a person who writes scripts needs to know.
 	Message string

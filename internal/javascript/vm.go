@@ -20,8 +20,7 @@ var prelude string
 // Its value is then a promise of {value}.
 const async = quickjs.EvalGlobal | 1<<7
 
-// begin runs the task up to where it waits for something. What it returns is the
-// function that is told what has happened.
+// begin runs the task until it waits, and returns what is told of what has happened.
 func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	natives := map[string]quickjs.HostFunc{
 		"__call": func(args []any) (any, error) {

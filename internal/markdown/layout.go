@@ -285,7 +285,6 @@ func (l *layout) nest(parent *span, s span) *span {
 	return &s
 }
 
-// text lays out running text word by word.
 func (l *layout) text(s string, sp *span) {
 	marks := !sp.code() && markPairs(s)
 	for s != "" {

@@ -45,8 +45,7 @@ type node struct {
 	children []*node
 }
 
-// flat returns the text in n without its structure, with the addresses of links behind
-// theirs if asked for.
+// flat returns the text in n without its structure, with addresses if asked for.
 func (n *node) flat(addresses bool) string {
 	if len(n.children) == 0 {
 		if n.kind == kindBreak {
@@ -64,8 +63,7 @@ func (n *node) flat(addresses bool) string {
 	return b.String()
 }
 
-// suffix returns what tells the address of a link behind its text, nothing if
-// the text is the address.
+// suffix tells the address of a link behind its text, if that is another.
 func (n *node) suffix() string {
 	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat(false) {
 		return ""

@@ -19,8 +19,7 @@ const (
 	maxKeys = 4096
 )
 
-// Paces are limits by what they are about: a chat, a method, everything. One request may be
-// under several.
+// Paces are limits by what they are about: a chat, a method, everything.
 type Paces struct {
 	hold time.Duration
 
@@ -80,8 +79,7 @@ func (p *Paces) Wait(ctx context.Context, keys ...string) time.Duration {
 	}
 }
 
-// reserve says when a request may begin, and keeps that moment for it unless it is too far
-// away.
+// reserve says when a request may begin, and keeps that moment unless it is too far away.
 func (p *Paces) reserve(ctx context.Context, keys []string) (at time.Time, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

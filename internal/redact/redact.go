@@ -37,8 +37,7 @@ const (
 	maxAdded = 1000
 )
 
-// Redactor masks secrets. A nil or zero one knows no values and masks shapes alone. It
-// may be used concurrently.
+// Redactor masks secrets; a nil one shapes alone. It may be used concurrently.
 type Redactor struct {
 	mu    sync.Mutex
 	given []string
@@ -168,8 +167,7 @@ func (r *Redactor) Known(text string) string {
 	return r.prepared().replacer.Replace(text)
 }
 
-// begins reports whether a known value begins with a word, so far as there is enough of
-// it to tell.
+// begins reports whether a known value begins with a word that is long enough to tell.
 func (v *values) begins(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
@@ -197,8 +195,7 @@ func (e *maskedError) Unwrap() error { return e.err }
 // Has reports whether there is something to mask in a text.
 func (r *Redactor) Has(text string) bool { return r.Text(text) != text }
 
-// Writer returns a writer that masks what goes to w. Each Write has to bring whole
-// records, as those of log handlers do. It reports the length it was given.
+// Writer returns a writer that masks whole records, as those of log handlers.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }
 
 type writer struct {

@@ -26,8 +26,7 @@ type shape struct {
 	random bool
 }
 
-// shapes are those of the services that people use with a bot. Each says where its form
-// is described.
+// shapes are those of well-known services, each with where its form is described.
 var shapes = []shape{
 	{ // core.telegram.org/bots/api#authorizing-your-bot; today's all have an A behind the colon
 		name: "telegram", literals: []string{":A", "%3AA", "%3aA"}, back: digit, within: digit,

@@ -39,8 +39,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	return choice, err
 }
 
-// SetAgent makes a chat use an agent that its owner may use; "" takes the choice
-// back.
+// SetAgent makes a chat use an agent of its owner's; "" takes the choice back.
 func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	if agent != "" {
 		a, err := s.agents.Get(ctx, agent)

@@ -38,7 +38,6 @@ func usable(id string) bool {
 	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
 }
 
-// found is what was read under a key.
 type found[T any] struct {
 	value  T
 	exists bool
@@ -67,7 +66,6 @@ func fetch[T any](ctx context.Context, r *records, key string) (f found[T], entr
 	return f, entry, err
 }
 
-// read returns what lies under a key; false if there is nothing.
 func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, error) {
 	entry, err := r.kv.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {

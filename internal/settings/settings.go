@@ -95,8 +95,7 @@ type Preset struct {
 	Model string
 }
 
-// Settings reads and changes everything but secrets. It may be used concurrently and
-// has no goroutine of its own.
+// Settings reads and changes everything but secrets. It may be used concurrently.
 type Settings struct {
 	*records
 	Providers Providers
@@ -108,8 +107,7 @@ type Settings struct {
 	Chats     Chats
 }
 
-// Open checks the configuration and returns the settings, and apart from them what
-// reads secrets. It reads nothing.
+// Open checks the configuration and returns the settings, and what reads secrets.
 func Open(cfg Config) (*Settings, *Vault, error) {
 	if cfg.KV == nil {
 		return nil, nil, errors.New("settings: no store")

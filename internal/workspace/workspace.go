@@ -255,8 +255,7 @@ func Cause(err error) error {
 	return err
 }
 
-// mapError keeps the host's paths out of errors and gives what callers tell apart
-// its name.
+// mapError keeps the host's paths out of errors and gives them names to tell apart.
 func mapError(err error) error {
 	err = Cause(err)
 	switch {

@@ -31,7 +31,6 @@ func (s *Store) Append(ctx context.Context, log string, after storage.Position, 
 	return after + storage.Position(len(records)), nil
 }
 
-// appendRecords adds records to a log that ends at after.
 func appendRecords(logs *bbolt.Bucket, log string, after storage.Position, records []storage.Record) (err error) {
 	bucket := logs.Bucket([]byte(log))
 	if bucket == nil {
