@@ -139,7 +139,6 @@ func (in *intake) waited(m chats.Message) time.Duration {
 	return late
 }
 
-// hear takes a message of a stranger.
 func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
 	heard, err := in.people.Hear(ctx, j)

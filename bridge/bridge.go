@@ -142,7 +142,6 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	return b.mover.accept(ctx, from, to)
 }
 
-// ready waits until what a former run left open is queued.
 func (b *Bridge) ready(ctx context.Context) error {
 	select {
 	case <-b.resumed:

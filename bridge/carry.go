@@ -218,7 +218,6 @@ func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 	})
 }
 
-// settle closes a job without an answer.
 func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
@@ -292,7 +291,6 @@ func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 	}
 }
 
-// release lets the turn go on that waits for a card, which is over.
 func (c *carrier) release(kept *cards.Kept) {
 	if job, lane, ok := approval.TurnOf(kept); ok {
 		c.lanes.Free(lane, job)

@@ -115,7 +115,6 @@ const (
 	DefaultStaleAfter = time.Hour
 )
 
-// complete fills in the defaults.
 func (l Limits) complete() Limits {
 	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
@@ -127,7 +126,6 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// complete fills in the defaults.
 func (cfg Config) complete() Config {
 	cfg.Limits = cfg.Limits.complete()
 	if cfg.Now == nil {

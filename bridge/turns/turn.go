@@ -155,7 +155,6 @@ func (t *Runner) question(j *jobs.Job) agent.Message {
 
 func notReceived(note string) string { return "\n[not received: " + note + "]" }
 
-// title is what a list of conversations shows of one.
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return runes.Clip(line, 60)
@@ -224,7 +223,6 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 // errGate wraps what kept the gate from an answer: the turn is tried again.
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
-// decide says whether a call of a turn may run.
 func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	d, err := t.cfg.House.Decide(ctx, j, h, call, tool)
 	if err != nil {
