@@ -93,17 +93,10 @@ func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
 // the end of the bridge is an error.
 func (c *carrier) rest(ctx context.Context, d time.Duration) error {
-	interrupted := ctx.Done()
 	if ctx.Err() != nil {
-		interrupted = nil
+		ctx = c.lanes.Work()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-interrupted:
-	case <-c.lanes.Work().Done():
-	}
+	_ = retry.Wait(ctx, d)
 	return c.lanes.Work().Err()
 }
 

@@ -319,12 +319,11 @@ func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j)
-	if errors.Is(err, storage.ErrInvalid) {
-		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
-		return nil
-	}
 	if err != nil {
-		t.cfg.Log.Error("a stopped turn cannot be recorded, trying again", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil // it cannot ever be
 	}
 	return err
 }
