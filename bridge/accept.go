@@ -31,8 +31,8 @@ type intake struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	last      int64 // the newest number
-	// late are the chats that were told that their messages waited, and when; full whom
-	// was told that too much waits.
+	// late are the chats that were told that their messages waited, and when; full the
+	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
 	full *cache.Cache[string, time.Time]
 }
