@@ -35,8 +35,8 @@ type intake struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	last      int64 // the newest number
-	// late are the chats that were told that their messages waited, and when; full whom
-	// was told that too much waits.
+	// late are the chats that were told that their messages waited, and when; full the
+	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
 	full *cache.Cache[string, time.Time]
 }
@@ -143,7 +143,6 @@ func (in *intake) waited(m chats.Message) time.Duration {
 	return late
 }
 
-// hear takes a message of a stranger.
 func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
 	heard, err := in.people.Hear(ctx, j)

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
@@ -142,7 +140,6 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	return b.mover.accept(ctx, from, to)
 }
 
-// ready waits until what a former run left open is queued.
 func (b *Bridge) ready(ctx context.Context) error {
 	select {
 	case <-b.resumed:
@@ -164,21 +161,13 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	err := b.people.Load(ctx)
-	if err == nil {
-		err = b.mover.load(ctx)
-	}
-	if err == nil {
-		err = b.desk.Load(ctx, b.keeper.mendQuietly)
-	}
-	if err == nil {
-		err = b.resume(ctx)
-	}
-	if err != nil {
-		if ctx.Err() != nil {
+	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
+	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.resume} {
+		if err := load(ctx); ctx.Err() != nil {
 			return nil
+		} else if err != nil {
+			return err
 		}
-		return err
 	}
 	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
@@ -189,7 +178,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}
-	err = b.receive(receiving)
+	err := b.receive(receiving)
 	stopReceiving()
 	background.Wait()
 	b.log.Info(NoMoreReceived)
@@ -201,19 +190,17 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // receive runs the platforms until ctx ends or none is left.
 func (b *Bridge) receive(ctx context.Context) error {
-	var group errgroup.Group
+	var group sync.WaitGroup
 	errs := make(chan error, len(b.platforms))
 	for name, p := range b.platforms {
-		group.Go(func() error {
-			err := p.Run(ctx, b)
-			if err != nil && ctx.Err() == nil {
+		group.Go(func() {
+			if err := p.Run(ctx, b); err != nil && ctx.Err() == nil {
 				b.log.Error("platform has given up", "platform", name, "err", err)
 				errs <- fmt.Errorf("%s: %w", name, err)
 			}
-			return nil
 		})
 	}
-	_ = group.Wait()
+	group.Wait()
 	close(errs)
 	if ctx.Err() != nil {
 		return nil

@@ -93,17 +93,10 @@ func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
 // the end of the bridge is an error.
 func (c *carrier) rest(ctx context.Context, d time.Duration) error {
-	interrupted := ctx.Done()
 	if ctx.Err() != nil {
-		interrupted = nil
+		ctx = c.lanes.Work()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-interrupted:
-	case <-c.lanes.Work().Done():
-	}
+	_ = retry.Wait(ctx, d)
 	return c.lanes.Work().Err()
 }
 
@@ -218,7 +211,6 @@ func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 	})
 }
 
-// settle closes a job without an answer.
 func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
@@ -292,7 +284,6 @@ func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
 	}
 }
 
-// release lets the turn go on that waits for a card, which is over.
 func (c *carrier) release(kept *cards.Kept) {
 	if job, lane, ok := approval.TurnOf(kept); ok {
 		c.lanes.Free(lane, job)

@@ -91,10 +91,8 @@ func (b *Bridge) commandTable() []jobs.Command {
 	return table
 }
 
-// isAdmin reports whether a message is of an administrator.
 func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
-// status says what is going on in a chat.
 func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
@@ -172,7 +170,6 @@ func (c *commands) add(list []jobs.Command) {
 	c.names = regexp.MustCompile(`(^|[\s(` + "`" + `])/(` + strings.Join(names, "|") + `)\b`)
 }
 
-// infos are the commands that platforms list.
 func (c *commands) infos() []chats.CommandInfo {
 	var infos []chats.CommandInfo
 	for _, one := range c.list {
@@ -202,7 +199,6 @@ func (c *commands) of(j *jobs.Job) (jobs.Command, string, bool) {
 	return c.list[i], match[2], true
 }
 
-// run answers a command.
 func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
 	one, args, _ := c.of(j)
 	text, err := one.Run(ctx, j, args)
@@ -219,7 +215,6 @@ func (c *commands) spelled(platform, text string) string {
 	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
 }
 
-// help says what the bot can do, and lists the commands.
 func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {
 	var text strings.Builder
 	text.WriteString("I answer what you write to me, and I have tools to get things done. " +

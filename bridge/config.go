@@ -109,7 +109,6 @@ const (
 	DefaultDrainTimeout     = 10 * time.Second
 )
 
-// complete fills in the defaults.
 func (l Limits) complete() Limits {
 	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
@@ -120,7 +119,6 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// complete fills in the defaults.
 func (cfg Config) complete() Config {
 	cfg.Limits = cfg.Limits.complete()
 	if cfg.Now == nil {

@@ -45,9 +45,9 @@ func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Ro
 		j.Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
 			"Please send yours again later, or send /stop to drop the waiting messages.", lane.Waiting, what)
 	}
-	if whose = fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(whose) {
+	if burst := fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(burst) {
 		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: j.Notice}); err != nil {
-			in.full.Put(whose, time.Time{}, cache.Forever)
+			in.full.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}
 		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
@@ -67,14 +67,14 @@ func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
 	return in.jobs.Close(ctx, j)
 }
 
-// tellFull reports whether it is to be told whose messages are too many, and notes that it is.
-func (in *intake) tellFull(whose string) bool {
+// tellFull reports whether a burst is to be told of, and notes that it is.
+func (in *intake) tellFull(burst string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	now := in.cfg.Now()
-	if at, _ := in.full.Get(whose); now.Sub(at).Abs() < fullInterval {
+	if at, _ := in.full.Get(burst); now.Sub(at).Abs() < fullInterval {
 		return false
 	}
-	in.full.Put(whose, now, cache.Forever)
+	in.full.Put(burst, now, cache.Forever)
 	return true
 }

@@ -36,7 +36,6 @@ type kinds struct {
 	others                               map[chats.Kind]*kind
 }
 
-// fillKinds makes the rows.
 func (b *Bridge) fillKinds() {
 	turn := kind{Place: lanes.Place{Turn: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
@@ -63,7 +62,6 @@ func (b *Bridge) fillKinds() {
 	}
 }
 
-// of returns the row of a job.
 func (t *kinds) of(j *jobs.Job) *kind {
 	if k, ok := t.others[j.Message.Kind]; ok {
 		return k
@@ -91,7 +89,6 @@ func (t *kinds) slash(j *jobs.Job) *kind {
 	return &t.command
 }
 
-// place says where a job waits.
 func (t *kinds) place(j *jobs.Job) lanes.Place {
 	place := t.of(j).Place
 	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""

@@ -44,7 +44,6 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	return cards.Result{Toast: toast}, nil
 }
 
-// attemptLoad loads a group and has the card show it.
 func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
 	session, err := sessions.Of(ctx, b.store, j)
 	if err != nil {

@@ -64,7 +64,6 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// load reads which chats have moved.
 func (m *mover) load(ctx context.Context) error {
 	over := make(map[chats.Chat]chats.Chat)
 	for entry, err := range m.store.List(ctx, storage.Range{Prefix: movedPrefix}) {

@@ -43,7 +43,6 @@ func (r *rooms) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope
 	return r.desk.Answer(ctx, j, card)
 }
 
-// scopeOf is the scope of a job in the present conversation of its chat.
 func (r *rooms) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
 	session, err := sessions.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
@@ -52,5 +51,4 @@ func (r *rooms) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, err
 	return r.scope(j, session)
 }
 
-// role returns what the sender of a message may do now.
 func (r *rooms) role(m chats.Message) toolgroups.Role { return r.people.Role(m.By()) }

@@ -44,22 +44,14 @@ func (s *stops) now(j *jobs.Job) {
 func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
 	chat := j.Message.Chat
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
-	var session sessions.Session
-	for {
-		var err error
-		if session, err = sessions.Current(ctx, s.store, chat); err != nil {
-			return session, err
+	session, err := sessions.Current(ctx, s.store, chat)
+	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
+		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
+			session, err = sessions.Current(ctx, s.store, chat) // a /clear may have changed it
 		}
-		if !s.lanes.Pending(chat, 0, j.Seq) {
-			break
-		}
-		if session, err = session.Stop(ctx, s.store, j.Seq); err == nil {
-			break
-		}
-		// A /clear may have changed the session meanwhile.
-		if !errors.Is(err, storage.ErrConflict) {
-			return session, err
-		}
+	}
+	if err != nil {
+		return session, err
 	}
 	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
 	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)

@@ -127,7 +127,6 @@ func (g *Gate) decide(ctx context.Context, j *jobs.Job, h *sessions.History, cal
 	return g.decided(ctx, j, &j.Approvals[i], policy)
 }
 
-// ask posts the card of a call.
 func (g *Gate) ask(ctx context.Context, j *jobs.Job, h *sessions.History, asked *jobs.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,

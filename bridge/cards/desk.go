@@ -118,7 +118,6 @@ func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, erro
 	return "", err
 }
 
-// keep makes the record of a card.
 func (d *Desk) keep(chat chats.Chat, card Card) (*Kept, error) {
 	now := d.cfg.Now()
 	if card.Expires.IsZero() {

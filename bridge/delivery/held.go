@@ -102,7 +102,6 @@ func (s *Sender) giveUp(ctx context.Context, j *jobs.Job, from int) error {
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
-// setAside sets aside what a job was to send.
 func (s *Sender) setAside(ctx context.Context, j *jobs.Job, incident string) error {
 	data, err := json.Marshal(j)
 	if err != nil {

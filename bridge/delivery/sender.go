@@ -79,7 +79,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 				continue
 			}
 			if tries == nil {
-				tries = newAttempts()
+				tries = &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, maxRetry)}
 			}
 			if err = s.inVain(patience, j, p, tries, err); errors.Is(err, errOverdue) {
 				err = s.giveUp(ctx, j, i)
@@ -119,10 +119,6 @@ func (s *Sender) inVain(patience context.Context, j *jobs.Job, p *jobs.SentPart,
 type attempts struct {
 	unknown, other  int
 	repeats, pauses *retry.Pauses
-}
-
-func newAttempts() *attempts {
-	return &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, maxRetry)}
 }
 
 // note counts a try in vain and returns how long to wait before the next.

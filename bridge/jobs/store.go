@@ -285,7 +285,6 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 	return removed, nil
 }
 
-// remove removes a record, unless it has changed meanwhile.
 func (s Store) remove(ctx context.Context, key string, rev storage.Revision) error {
 	if err := s.Store.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove %s: %w", key, err)

@@ -57,7 +57,6 @@ func (h *Held) Key() string { return h.job.Key() }
 
 func bySeq(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) }
 
-// at returns the message that is being answered or waits for a decision; nil where none is.
 func (l *lane) at() *jobs.Job {
 	if l.held != nil {
 		return l.held.job

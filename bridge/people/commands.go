@@ -39,7 +39,6 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
 	"/whoami tells everybody their own id."
 
-// people lists who may talk to the bot, and changes that.
 func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, error) {
 	role := d.Role(j.Message.By())
 	if role < toolgroups.RoleAdmin {

@@ -65,10 +65,8 @@ func writer(m chats.Message, as standing, now time.Time) person {
 	}
 }
 
-// over reports whether a standing has ended.
 func (p person) over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
-// title names a person in Markdown.
 func (p person) title() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
@@ -109,14 +107,12 @@ func (r *register) load(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// find returns a user, or nobody.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[user]
 }
 
-// with returns everybody with at least this role.
 func (r *register) with(role toolgroups.Role) []person {
 	return r.all(func(one person) bool { return one.Standing.role() >= role })
 }
@@ -137,7 +133,6 @@ func (r *register) all(pass func(person) bool) []person {
 	return found
 }
 
-// owner returns who owns the bot.
 func (r *register) owner() (person, bool) {
 	owners := r.with(toolgroups.RoleOwner)
 	if len(owners) == 0 {

@@ -155,7 +155,6 @@ func (t *Runner) question(j *jobs.Job) agent.Message {
 
 func notReceived(note string) string { return "\n[not received: " + note + "]" }
 
-// title is what a list of conversations shows of one.
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return runes.Clip(line, 60)
@@ -224,7 +223,6 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 // errGate wraps what kept the gate from an answer: the turn is tried again.
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
-// decide says whether a call of a turn may run.
 func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 	d, err := t.cfg.House.Decide(ctx, j, h, call, tool)
 	if err != nil {
@@ -321,12 +319,11 @@ func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j)
-	if errors.Is(err, storage.ErrInvalid) {
-		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
-		return nil
-	}
 	if err != nil {
-		t.cfg.Log.Error("a stopped turn cannot be recorded, trying again", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil // it cannot ever be
 	}
 	return err
 }

@@ -170,7 +170,6 @@ func quoted(text string) string {
 	return line
 }
 
-// outcome says how it ended, in one sentence.
 func (s story) outcome() string {
 	j := s.job
 	switch {
@@ -290,7 +289,6 @@ func (s story) tools() []string {
 	return lines
 }
 
-// groupOf is the group that a call loads.
 func groupOf(call agent.Call) string {
 	if call.Runs() != toolgroups.LoadToolGroup {
 		return ""
@@ -304,7 +302,6 @@ func groupOf(call agent.Call) string {
 	return arguments.Group
 }
 
-// delivered says what became of the parts of the answer.
 func (s story) delivered() []string {
 	words := map[jobs.PartState]string{
 		jobs.PartSent: "sent", jobs.PartPending: "waits to be sent", jobs.PartSending: "is being sent",
