@@ -53,7 +53,8 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	}
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	if _, err := w.Write([]byte(in.Body)); err != nil {
+	// The writer loses a line feed that stands somewhere behind a lone carriage return.
+	if _, err := w.Write([]byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(in.Body))); err != nil {
 		return nil, fmt.Errorf("write the message: %w", err)
 	}
 	if err := w.Close(); err != nil {
