@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +103,12 @@ func client(t *testing.T, cfg openai.Config, answers ...answer) (*openai.Client,
 		t.Fatal(err)
 	}
 	return c, p
+}
+
+// carriedBy is the reasoning that the model of [client] carries, under the name of a field.
+func carriedBy(field, text string) string {
+	sum := sha256.Sum256([]byte("http://model.test/v1\ntest-model"))
+	return "carried/2 " + hex.EncodeToString(sum[:8]) + " " + field + "\n" + text
 }
 
 func question() agent.Request {
