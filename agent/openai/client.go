@@ -261,7 +261,7 @@ func (c *Client) try(ctx context.Context, q quirks, body []byte, onDelta func(ag
 	if q.responses {
 		path = "/responses"
 	}
-	resp, err := c.send(ctx, path, body)
+	resp, err := c.send(ctx, c.cfg.BaseURL+path, body)
 	if err != nil {
 		return agent.Reply{}, false, c.judge(ctx, err)
 	}

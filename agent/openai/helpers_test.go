@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +18,10 @@ import (
 	"oneclaw/agent/openai"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the tables of docs/live.md")
+	goleak.VerifyTestMain(m)
+}
 
 // provider is a server that gives one answer after another and remembers what it
 // was sent. It stands behind the HTTP client, so that time can be a test's own.

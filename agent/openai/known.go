@@ -69,10 +69,10 @@ func can(value bool, from string) Can { return Can{Fact[bool]{value, from}} }
 
 // number is a fact where n is positive.
 func number(n float64, from string) Fact[int] {
-	if n < 1 || n > maxContext {
+	if n < 1 {
 		return Fact[int]{}
 	}
-	return Fact[int]{int(n), from}
+	return Fact[int]{int(min(n, maxContext)), from}
 }
 
 // Known remembers what servers have told of their models, and what they have shown by
@@ -80,14 +80,14 @@ func number(n float64, from string) Fact[int] {
 type Known struct {
 	mu     sync.Mutex
 	models *cache.Cache[string, memory]
+	// asked are the models whose providers need not be asked now.
+	asked *cache.Cache[string, struct{}]
 }
 
 type memory struct {
 	quirks *quirks
 	limit  int
 	told   Facts
-	// asked is when the provider may be asked again.
-	asked time.Time
 }
 
 const (
@@ -100,7 +100,9 @@ const (
 )
 
 // NewKnown makes an empty memory.
-func NewKnown() *Known { return &Known{models: cache.New[string, memory](maxKnown)} }
+func NewKnown() *Known {
+	return &Known{models: cache.New[string, memory](maxKnown), asked: cache.New[string, struct{}](maxKnown)}
+}
 
 func (k *Known) get(c *Client) memory {
 	m, _ := k.models.Get(c.origin)

@@ -11,29 +11,33 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // maxErrorBody is how much of an error page is read.
 const maxErrorBody = 64 << 10
 
-// send sends a request, one without a body as GET, and returns the answer. An answer
-// that is none is a *[serverError].
-func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+// send sends a request to an address, one without a body as GET, and returns the answer.
+// An answer that is none is a *[serverError].
+func (c *Client) send(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	method := http.MethodPost
 	if body == nil {
 		method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.cfg.BaseURL+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
-	if body == nil && c.cfg.Dialect == DialectAnthropic {
+	switch {
+	case body == nil && c.cfg.Dialect == DialectAnthropic:
 		req.Header.Set("X-Api-Key", c.cfg.APIKey)
 		req.Header.Set("Anthropic-Version", anthropicVersion)
-	} else if c.cfg.APIKey != "" {
+	case body == nil && c.cfg.Dialect == DialectGemini && !strings.HasPrefix(address, c.cfg.BaseURL):
+		req.Header.Set("X-Goog-Api-Key", c.cfg.APIKey)
+	case c.cfg.APIKey != "":
 		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
 	}
 	resp, err := c.cfg.HTTPClient.Do(req)

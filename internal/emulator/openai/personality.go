@@ -95,7 +95,7 @@ const skipSignature = "skip_thought_signature_validator"
 // Thought is the reasoning of a reply. It names who thinks, so that a test sees where it
 // goes.
 func (p Personality) Thought(seq int) string {
-	return p.Name + " thinks " + strconv.Itoa(seq)
+	return "[" + p.Name + "] thinks " + strconv.Itoa(seq)
 }
 
 // PersonalityOf finds one by its name.
