@@ -95,11 +95,11 @@ func cachesOnDemand(u *url.URL, model string) bool {
 var (
 	// later are the models that refuse tools beside reasoning over Chat Completions: those
 	// from 5.4 on, if they reason, some with an effort alone and some always.
-	later = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.-]|$)`)
+	later = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
 	// responsesOnly are families that never were on Chat Completions.
 	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
 	// reasoners are the models that reason, and return it encrypted if asked to.
-	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.-]|$)`)
+	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.:-]|$)`)
 )
 
 // wantsResponses decides whether the Responses API is spoken: where a model takes tools
