@@ -161,7 +161,7 @@ func (a *accumulator) addDetails(pieces []detail) {
 
 // thoughts writes the reasoning of a reply, or what stands in for it where a server wants
 // some with every reply that it is shown.
-func (e *encoder) thoughts(back carried) {
+func (e *encoder) thoughts(back carried, inTurn bool) {
 	switch {
 	case e.quirks.drops:
 	case len(back.Details) > 0:
@@ -169,7 +169,7 @@ func (e *encoder) thoughts(back carried) {
 		if err == nil && len(data) <= maxExtra {
 			e.raw(`,"reasoning_details":` + string(data))
 		}
-	case e.quirks.details && len(e.ids.open) > 0:
+	case e.quirks.details && inTurn && len(e.ids.open) > 0:
 		// One block, with the id of the first call (Roo-Code PR 10640).
 		e.raw(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + skipSignature + `","format":"google-gemini-v1","index":0`)
 		e.field("id", e.ids.open[0])

@@ -233,7 +233,7 @@ func (c *Client) otherwise(req *agent.Request, q quirks, f *fault, pictures bool
 	case better != q:
 		c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", f.failure)
 		return true, better
-	case pictures && f.failure.Kind == agent.KindRejected:
+	case pictures && (f.failure.Kind == agent.KindRejected || f.failure.Status == http.StatusInternalServerError && !c.Facts().Sees.Yes()):
 		c.cfg.Logger.Warn("request with pictures refused, asked again without", "model", c.cfg.Model, "err", f.failure)
 		req.ReadFile = nil
 		return true, q

@@ -83,9 +83,9 @@ func (e *encoder) user(text string, pictures []picture) {
 // model to have spoken.
 const textBridge = "I have the results."
 
-// assistant writes a reply of the model, with what it wants back. A signed server wants a
-// signature with the first call.
-func (e *encoder) assistant(m *agent.Message, back carried, signed bool) {
+// assistant writes a reply of the model, with what it wants back. Some want a signature
+// with the first call of each reply of the present turn.
+func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 	e.open("assistant")
 	e.ids.reply()
 	switch {
@@ -115,14 +115,14 @@ func (e *encoder) assistant(m *agent.Message, back carried, signed bool) {
 		e.field("arguments", arguments(m.Calls[i].Arguments))
 		e.raw(`}`)
 		if !e.quirks.drops {
-			e.raw(back.extra(i, signed))
+			e.raw(back.extra(i, inTurn && e.quirks.signs))
 		}
 		e.raw(`}`)
 	}
 	if len(m.Calls) > 0 {
 		e.raw(`]`)
 	}
-	e.thoughts(back)
+	e.thoughts(back, inTurn)
 	e.raw(`}`)
 }
 

@@ -104,7 +104,7 @@ func (e *encoder) messages(req agent.Request) {
 			if e.quirks.responses {
 				e.output(m, back)
 			} else {
-				e.assistant(m, back, i > turn && e.quirks.signs)
+				e.assistant(m, back, i > turn)
 			}
 		case agent.RoleTool:
 			e.result(m)

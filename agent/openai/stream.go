@@ -124,7 +124,7 @@ func (a *accumulator) add(raw []byte) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
-	if said, wrong := reported(raw, &c); wrong {
+	if said, wrong := reported(&c); wrong {
 		return said
 	}
 	if c.Model != "" {

@@ -66,7 +66,7 @@ func errorIn(object json.RawMessage, flat told) *serverError {
 }
 
 // reported returns the error that an event of a stream is, if it is one.
-func reported(raw []byte, c *chunk) (error, bool) {
+func reported(c *chunk) (*serverError, bool) {
 	if !present(c.Error) && c.Object != "error" {
 		return nil, false
 	}
