@@ -68,9 +68,6 @@ func (c *callIDs) call(id string) string {
 			break
 		}
 	}
-	if c.seen == nil {
-		c.seen = map[string]struct{}{}
-	}
 	c.seen[wire] = struct{}{}
 	c.open = append(c.open, wire)
 	return wire

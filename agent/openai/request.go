@@ -114,8 +114,9 @@ func (e *encoder) messages(req agent.Request) {
 
 // reserve makes room for the messages and the tools.
 func (e *encoder) reserve(req agent.Request) {
-	size := len(req.System) + 256
+	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
+		calls += len(req.Messages[i].Calls)
 		size += len(req.Messages[i].Text) + len(req.Messages[i].Text)/16 + 96
 	}
 	for i := range req.Tools {
@@ -125,6 +126,7 @@ func (e *encoder) reserve(req agent.Request) {
 		size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
 	}
 	e.buf = make([]byte, 0, size)
+	e.ids.seen = make(map[string]struct{}, calls)
 }
 
 func lastUser(messages []agent.Message) int {
