@@ -59,7 +59,8 @@ func holdTools(t *testing.T, p emulator.Personality) {
 	}
 }
 
-// holdIDs goes on with a conversation whose calls have ids of all kinds.
+// holdIDs goes on with a conversation whose calls have ids of all kinds, and which ends
+// with a result.
 func holdIDs(t *testing.T, p emulator.Personality) {
 	l, c := newLive(t, p), newTalk(t)
 	l.think = threeRounds
@@ -70,8 +71,7 @@ func holdIDs(t *testing.T, p emulator.Personality) {
 		c.history = append(c.history, agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: id, Name: "note", Arguments: args}}},
 			agent.Message{Role: agent.RoleTool, CallID: id, Tool: "note", Status: agent.StatusOK, Text: "noted " + args})
 	}
-	c.history = append(c.history, agent.Message{Role: agent.RoleAssistant, Text: "Done.", Final: true})
-	c.say(l.model(), "go", ofThreeRounds)
+	c.say(l.model(), "go", ofThreeRounds) // right behind a result, as after a stop
 	if refused := l.refusals(); len(refused) > 0 {
 		t.Errorf("refused: %q", refused)
 	}
