@@ -63,7 +63,9 @@ func TestLiveConversations(t *testing.T) {
 			}
 		}
 	})
-	document(t, "conversations", table(held))
+	if len(held) == len(emulator.Personalities())*len(conversations) { // and not some alone
+		document(t, "conversations", table(held))
+	}
 }
 
 // table is what came of the conversations.
