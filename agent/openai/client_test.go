@@ -152,6 +152,10 @@ func TestToolCalls(t *testing.T) {
 			piece(`{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\":1}"}}`),
 			piece(`{"index":0,"id":"b","function":{"name":"two","arguments":"{}"}}`),
 		}, []agent.Call{a, b}},
+		"whole, all of index 0, no ids": {[]string{
+			piece(`{"index":0,"function":{"name":"one","arguments":"{\"x\":1}"}}`),
+			piece(`{"index":0,"function":{"name":"two","arguments":"{}"}}`),
+		}, []agent.Call{{Name: "one", Arguments: `{"x":1}`}, {Name: "two", Arguments: "{}"}}},
 		"pieces, no index": {[]string{
 			piece(`{"id":"a","function":{"name":"one","arguments":"{\"x\""}}`), piece(`{"function":{"arguments":":1}"}}`),
 			piece(`{"id":"b","function":{"name":"two"}}`), piece(`{"id":"b","function":{"arguments":"{}"}}`),

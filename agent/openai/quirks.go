@@ -101,7 +101,8 @@ func (q quirks) learn(f *fault) quirks {
 // DeepSeek, Mistral, Ollama, LM Studio, vLLM, llama.cpp, OpenRouter and OpenAI.
 func blindness(text string) bool {
 	for _, words := range []string{
-		"content must be a string", "unknown variant `image_url`", "image input is not", "image input not", "image inputs are not",
+		"content must be a string", "value must be a string", "unknown variant `image_url`",
+		"invalid type: sequence, expected a string", "untagged enum chatcompletionrequestcontent", "image input is not", "image input not", "image inputs are not",
 		"data required for image input", "does not support image", "do not support image", "not a multimodal model",
 		"not support vision", "support image input", "image_url is only supported", "images are not supported",
 	} {

@@ -116,9 +116,6 @@ func (p *Personality) calls(reply Reply, seq int) []wireCall {
 		calls[i].ID = cmp.Or(c.ID, id)
 		calls[i].Type = "function"
 		calls[i].Function.Name, calls[i].Function.Arguments = c.Name, c.Arguments
-		if p.OneIndex {
-			calls[i].Index = new(int)
-		}
 		if p.Thinks == ThinksSigned && i == 0 {
 			calls[i].Extra = map[string]any{"google": map[string]any{"thought_signature": "signed by " + p.Name}}
 		}

@@ -31,9 +31,9 @@ var personalities = []Personality{
 		Unknown: Error{Status: 400, Message: "'messages.{i}' : for 'role:assistant' the following must be satisfied[('messages.{i}' : property '{field}' is unsupported)]"},
 		// opencode #1018
 		StreamError: groqStreamError,
-		Overflow:    Error{Status: 400, Code: "context_length_exceeded", Message: "Please reduce the length of the messages or completion."}, // assumed: the words
-		// assumed: the words for a text model.
-		Blind: Error{Status: 400, Message: "messages[{i}].content must be a string"},
+		Overflow:    Error{Status: 400, Code: "context_length_exceeded", Message: "Please reduce the length of the messages or completion."}, // OpenHands #1902
+		// OpenHands #4643, gptme PR 896: content of text models is a string.
+		Blind: Error{Status: 400, Message: "'messages.{i}' : for 'role:user' the following must be satisfied[('messages.{i}.content' : value must be a string)]"},
 		Entry: `"context_window":{context},"max_completion_tokens":65536,"active":true`, // console.groq.com/docs/api-reference#models-list
 	},
 	{
@@ -55,7 +55,8 @@ var personalities = []Personality{
 		Name: "deepseek", URL: "https://api.deepseek.com/v1", Model: "deepseek-v4-pro",
 		// api-docs.deepseek.com/guides/thinking_mode; the words as in hermes PR 15228.
 		Thinks: ThinksContent, Fields: []string{"reasoning_content"}, Wants: WantsAll,
-		Missing:  Error{Status: 400, Code: "invalid_request_error", Message: "The `reasoning_content` in the thinking mode must be passed back to the API."},
+		Missing: Error{Status: 400, Code: "invalid_request_error", Message: "The `reasoning_content` in the thinking mode must be passed back to the API."},
+		// LobsterAI #60, jcode #310
 		Overflow: Error{Status: 400, Code: "invalid_request_error", Message: "This model's maximum context length is {max} tokens. However, you requested {n} tokens ({n} in the messages, 0 in the completion). Please reduce the length of the messages or completion."},
 		Blind:    Error{Status: 400, Code: "invalid_request_error", Message: "Failed to deserialize the JSON body into the target type: messages[{i}]: unknown variant `image_url`, expected `text`"},
 	},
@@ -71,7 +72,8 @@ var personalities = []Personality{
 	},
 	{
 		Name: "openrouter-gemini", URL: "https://openrouter.ai/api/v1", Model: "google/gemini-3-pro-preview",
-		// MassGen #624, agent-framework #2947: both texts are in the one of the provider.
+		// MassGen #624, agent-framework #2947: both texts are in the one of the provider. The
+		// texts of OpenRouter itself, such as that of a long prompt: openrouter.ai/docs/api-reference/errors.
 		Thinks: ThinksDetails, Fields: []string{"reasoning", "reasoning_details"}, Wants: WantsTurn, Form: passedOn,
 		Missing: Error{Status: 400, Message: "Gemini models require OpenRouter reasoning details to be preserved in each request. Upstream error: Function call is missing a thought_signature in functionCall parts. Function call `default_api:{name}`, position {i}."},
 		// openrouter.ai/docs/api-reference/streaming: comments, and errors in a chunk.
@@ -88,13 +90,15 @@ var personalities = []Personality{
 		// ai.google.dev/gemini-api/docs/thought-signatures
 		Thinks: ThinksSigned, Fields: []string{"extra_content"}, Wants: WantsTurn, Form: listed,
 		Missing: Error{Status: 400, Message: "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly. Additional data, function call `default_api:{name}`, position {i}."},
-		// assumed: that it is as strict about messages as Google's JSON is elsewhere.
+		// free-claude-code #542: the list, and the words for fields of the request; assumed:
+		// the same for fields of messages.
 		Unknown: Error{Status: 400, Message: `Invalid JSON payload received. Unknown name "{field}" at 'messages[{i}]': Cannot find field.`},
 		// Kilocode PR 11955
 		Required: Error{Status: 400, Message: "* GenerateContentRequest.tools[0].function_declarations[{i}].{path}: property is not defined"},
+		// assumed: the words of the native API.
 		Overflow: Error{Status: 400, Message: "The input token count ({n}) exceeds the maximum number of tokens allowed ({max})."},
-		// assumed: no ids and one index, as it was in 2025; the finish reason "stop" too.
-		MakeID: func(int, int, string) string { return "" }, OneIndex: true,
+		// open-webui/computer #224: calls have no index, and end with the finish reason of text.
+		MakeID: func(seq, n int, _ string) string { return fmt.Sprintf("function-call-%d", seq*100+n) }, NoIndex: true,
 		// ai.google.dev/api/models
 		Pages: map[string]string{"/v1beta/models/{model}": `{"name":"models/{model}","displayName":"Gemini","inputTokenLimit":{context},"outputTokenLimit":65536,"thinking":true,"supportedGenerationMethods":["generateContent","createCachedContent"]}`},
 	},
@@ -102,11 +106,12 @@ var personalities = []Personality{
 		Name: "anthropic", URL: "https://api.anthropic.com/v1", Model: "claude-sonnet-4-5",
 		// platform.claude.com/docs/en/api/openai-sdk: fields that it does not know are ignored.
 		// opencode #1279: the characters of ids, each once.
-		IDs:         regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
-		BadID:       Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"},
-		Unique:      Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}: `tool_use` ids must be unique"},
-		MakeID:      func(seq, n int, _ string) string { return fmt.Sprintf("toolu_%02d%022d", seq, n) },
-		StreamError: anthropicStreamError, // docs.claude.com, errors of streams
+		IDs:    regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
+		BadID:  Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"},
+		Unique: Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}: `tool_use` ids must be unique"},
+		MakeID: func(seq, n int, _ string) string { return fmt.Sprintf("toolu_%02d%022d", seq, n) },
+		// platform.claude.com/docs/en/api/errors: errors of streams, and of a long prompt.
+		StreamError: anthropicStreamError,
 		Overflow:    Error{Status: 400, Code: "invalid_request_error", Message: "prompt is too long: {n} tokens > {max} maximum"},
 	},
 	{
@@ -115,7 +120,7 @@ var personalities = []Personality{
 		// docs.ollama.com/context-length: a long prompt is cut.
 		Thinks: ThinksReasoning, Cuts: true, StreamError: plainStreamError,
 		MakeID: func(seq, n int, _ string) string { return fmt.Sprintf("call_%04x%04x", seq, n) },
-		Blind:  Error{Status: 400, Message: "this model is missing data required for image input"}, // assumed: the words
+		Blind:  Error{Status: 400, Message: "this model does not support image input"}, // ollama #17301
 		// docs.ollama.com/api: show and ps.
 		Pages: map[string]string{
 			"/api/show": `{"capabilities":["completion","tools","thinking"],"model_info":{"general.architecture":"qwen3","qwen3.context_length":40960}}`,
@@ -124,7 +129,8 @@ var personalities = []Personality{
 	},
 	{
 		Name: "lmstudio", URL: "http://localhost:1234/v1", Model: "qwen/qwen3-vl-8b",
-		// lmstudio-bug-tracker #2322: errors come in a stream with the status 200.
+		// lmstudio-bug-tracker #2322: errors come in a stream with the status 200; #237 and
+		// #546: the words for a long prompt.
 		Thinks: ThinksContent, Form: worded, StreamError: lmStudioStreamError, OverflowInStream: true,
 		MakeID:   func(seq, n int, _ string) string { return fmt.Sprintf("%09d", seq*100+n) },
 		Overflow: Error{Status: 400, Message: "Trying to keep the first {n} tokens when context the overflows. However, the model is loaded with context length of only {max} tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input"},

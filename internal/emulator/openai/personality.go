@@ -57,9 +57,10 @@ type Personality struct {
 	// a stream; nil for an event with the same JSON.
 	Form        func(e *Error) any
 	StreamError func(e *Error) string
-	// Parts sends content as an array of parts. OneIndex gives all calls the index 0.
-	// Comments puts lines in front of a reply that are no events.
-	Parts, OneIndex, Comments bool
+	// Parts sends content as an array of parts. NoIndex leaves out which call a piece
+	// belongs to, and ends a reply with calls like one without. Comments puts lines in front
+	// of a reply that are no events.
+	Parts, NoIndex, Comments bool
 
 	// Entry is what the list of models says of the model beside its id, Pages what other
 	// addresses say. {model} and {context} stand for those of the server.

@@ -124,7 +124,10 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 	for _, part := range textDeltas(reply.Text, st.words) {
 		deltas = append(deltas, wireDelta{Content: p.content(part)})
 	}
-	deltas = append(deltas, callDeltas(calls)...)
+	deltas = append(deltas, callDeltas(calls, !p.NoIndex)...)
+	if p.NoIndex && finish == "tool_calls" {
+		finish = "stop"
+	}
 	if reply.End != EndProperly && reply.Chunks < len(deltas) {
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
@@ -215,30 +218,32 @@ func textDeltas(text string, words int) []string {
 
 // callDeltas gives each call one delta with its name and further ones with pieces
 // of its arguments.
-func callDeltas(calls []wireCall) []wireDelta {
+func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 	var deltas []wireDelta
 	for i, c := range calls {
-		index, args := i, c.Function.Arguments
-		if c.Index != nil {
-			index = *c.Index
+		args := c.Function.Arguments
+		var index *int
+		if indexed {
+			index = &i
 		}
 		head := c
-		head.Index = &index
-		if c.Index != nil { // whole, as whoever has one index for all sends it
-			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
-			continue
+		head.Index, head.Function.Arguments = index, ""
+		if !indexed {
+			head.Extra = nil // It comes behind the call, in a piece with nothing else.
 		}
-		head.Function.Arguments = ""
 		deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
 		for args != "" {
 			n := min(fragment, len(args))
 			for n < len(args) && !utf8.RuneStart(args[n]) {
 				n++
 			}
-			part := wireCall{Index: &index}
+			part := wireCall{Index: index}
 			part.Function.Arguments = args[:n]
 			args = args[n:]
 			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{part}})
+		}
+		if !indexed && c.Extra != nil {
+			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{{Extra: c.Extra}}})
 		}
 	}
 	return deltas
