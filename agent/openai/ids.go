@@ -43,11 +43,13 @@ var idMarks = [...]string{idPlain: "_-", idNine: "", idLoose: "_-.:"}
 
 func word(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' }
 
-// callIDs gives calls the ids under which a server sees them: each once in a request, and
-// the result the same as its call. They depend on nothing but the calls, so that a request
-// begins like the one before it.
+// callIDs gives calls the ids under which a server sees them, and each result that of its
+// call. They depend on nothing but the calls, so that a request begins like the one before
+// it.
 type callIDs struct {
 	rule idRule
+	// seen are the ids of a request in which each occurs once; nil where that is all the
+	// same to the server.
 	seen map[string]struct{}
 	// open are the ids of the calls of the last reply, whose results follow in their order.
 	open []string
@@ -68,7 +70,9 @@ func (c *callIDs) call(id string) string {
 			break
 		}
 	}
-	c.seen[wire] = struct{}{}
+	if c.seen != nil {
+		c.seen[wire] = struct{}{}
+	}
 	c.open = append(c.open, wire)
 	return wire
 }

@@ -78,7 +78,7 @@ func holdIDs(t *testing.T, p emulator.Personality) {
 	called, n := map[string]string{}, 0
 	for _, m := range l.last().Messages {
 		for _, call := range m.ToolCalls {
-			if _, twice := called[call.ID]; twice {
+			if _, twice := called[call.ID]; twice && p.Unique.Status != 0 {
 				t.Errorf("the id %q occurs twice", call.ID)
 			}
 			called[call.ID] = "noted " + call.Arguments

@@ -14,8 +14,9 @@ import (
 type quirks struct {
 	// responses says that the Responses API is spoken.
 	responses bool
-	// ids is what ids of calls have to look like.
-	ids idRule
+	// ids is what ids of calls have to look like, unique that each may occur once.
+	ids    idRule
+	unique bool
 	// keeps says that reasoning goes back in all later requests, with something in its
 	// place where there is none; drops that none goes back at all.
 	keeps, drops bool
@@ -49,6 +50,7 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 	}
 	q.signs = cfg.Dialect == DialectGemini && !strings.HasPrefix(model, "gemini-1") && !strings.HasPrefix(model, "gemini-2") &&
 		!strings.HasPrefix(model, "models/gemini-1") && !strings.HasPrefix(model, "models/gemini-2")
+	q.unique = cfg.Dialect == DialectAnthropic || strings.Contains(model, "claude")
 	switch {
 	case at("mistral.ai"), mistrals.MatchString(model):
 		q.ids, q.bridge = idNine, true
@@ -69,6 +71,7 @@ var lessons = []struct {
 	{[][]string{{"openrouter reasoning details"}}, func(q *quirks) { q.details = true }},
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks) { q.signs = true }},
 	{[][]string{{"after role 'tool'"}}, func(q *quirks) { q.bridge = true }},
+	{[][]string{{"ids must be unique"}, {"duplicate", "tool_call_id"}}, func(q *quirks) { q.unique = true }},
 	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks) { q.ids = idNine }},
 	{[][]string{{"reasoning_content", "must be passed back"}, {"reasoning_content", "missing"}}, func(q *quirks) { q.keeps = true }},
 	{

@@ -126,7 +126,9 @@ func (e *encoder) reserve(req agent.Request) {
 		size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
 	}
 	e.buf = make([]byte, 0, size)
-	e.ids.seen = make(map[string]struct{}, calls)
+	if e.quirks.unique {
+		e.ids.seen = make(map[string]struct{}, calls)
+	}
 }
 
 func lastUser(messages []agent.Message) int {
