@@ -33,6 +33,7 @@ var conversations = []struct {
 	{"failover", holdFailover},
 	{"cold start", holdColdStart},
 	{"no usage", holdNoUsage},
+	{"gateway", holdGateway},
 	{"bad input", holdBadInput},
 }
 
@@ -299,6 +300,27 @@ func holdNoUsage(t *testing.T, p emulator.Personality) {
 	c.say(l.model(), "again", ofThreeRounds)
 	if n := len(l.refusals()); n > 1 {
 		t.Errorf("refused %d times", n)
+	}
+}
+
+// holdGateway reaches a service, and a model, under names that tell nothing: what it wants
+// is learned from what it refuses, once.
+func holdGateway(t *testing.T, p emulator.Personality) {
+	l, c := gateway(t, p.Name, "house-model"), newTalk(t)
+	c.turn.ReadFile = pictures(t).read
+	for i := range 2 {
+		for _, id := range []string{"call_0", "functions.note:0"} {
+			c.history = append(c.history, agent.Message{Role: agent.RoleUser, Text: "before"},
+				agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: id, Name: "note", Arguments: fmt.Sprintf(`{"text":"%d"}`, i)}}},
+				agent.Message{Role: agent.RoleTool, CallID: id, Tool: "note", Status: agent.StatusOK, Text: "noted"})
+		}
+	}
+	c.say(l.model(once), "go", ofThreeRounds, "a.png")
+	c.say(l.model(once), "again", ofThreeRounds)
+	before := len(l.refusals())
+	c.say(l.model(once), "and again", ofThreeRounds, "a.png")
+	if refused := l.refusals(); len(refused) > before || before > 4 {
+		t.Errorf("refused: %q", refused)
 	}
 }
 
