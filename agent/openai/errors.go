@@ -141,7 +141,7 @@ func overflows(code, text string) bool {
 }
 
 // limits is where the texts of refusals name the size of the context.
-var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
+var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
 
 // limitIn is the size of the context that a refusal names; 0 if it names none.
 func limitIn(text string) int {

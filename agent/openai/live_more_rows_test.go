@@ -65,6 +65,7 @@ func TestLiveB08OverflowInTheWordsOfEachServer(t *testing.T) {
 		"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length":                32768,
 		"Invalid request: Your request exceeded model token limit: 262144":                                                      262144,
 		"This model's maximum context length is 65,536 tokens. However, you requested 70000 tokens (69000 in the messages).":    65536,
+		"Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000":                  40000,
 		"Please reduce the length of the messages or completion.":                                                               0,
 		"This endpoint's maximum context length is 163840 tokens. However, you requested about 200000 tokens (199000 of text).": 163840,
 	} {
