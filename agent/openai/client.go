@@ -115,6 +115,8 @@ type Client struct {
 	keeps bool
 	// quirks are what is known of the server by its address and its model.
 	quirks quirks
+	// named is what the name of the model tells.
+	named Facts
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
 	// first and whole bound the time to the first byte, and to the last.
@@ -155,6 +157,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.whole = max(c.whole, c.first+stallTimeout)
 	c.quirks.responses = c.wantsResponses()
+	c.named = c.byName()
 	return c, nil
 }
 
@@ -174,7 +177,7 @@ func (cfg *Config) check() error {
 // Profile returns the name of the model, the size of its context and the largest tools
 // array that the server takes.
 func (c *Client) Profile() agent.Profile {
-	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.Facts().Context.Value, MaxTools: maxTools}
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.context(), MaxTools: maxTools}
 }
 
 // Complete sends one request and returns the whole reply. It repeats what may pass

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"sync"
@@ -159,7 +160,13 @@ func (c *Client) Facts() Facts {
 	if q.responses && !c.quirks.responses {
 		refused.Responses = can(true, fromRefusal)
 	}
-	return set.or(refused).or(m.told).or(c.byName())
+	return set.or(refused).or(m.told).or(c.named)
+}
+
+// context is the size of the context as [Client.Facts] has it. It is asked for often.
+func (c *Client) context() int {
+	m := c.cfg.Known.get(c)
+	return cmp.Or(c.cfg.Set.Context, m.limit, m.told.Context.Value, c.named.Context.Value)
 }
 
 var (
