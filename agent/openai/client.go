@@ -115,8 +115,6 @@ type Client struct {
 	keeps bool
 	// quirks are what is known of the server by its address and its model.
 	quirks quirks
-	// named is what the name of the model tells.
-	named Facts
 	// origin stands in what is carried back to the server, so that it gets only its own.
 	origin string
 	// first and whole bound the time to the first byte, and to the last.
@@ -157,7 +155,6 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.whole = max(c.whole, c.first+stallTimeout)
 	c.quirks.responses = c.wantsResponses()
-	c.named = c.byName()
 	return c, nil
 }
 

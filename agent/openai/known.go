@@ -160,13 +160,13 @@ func (c *Client) Facts() Facts {
 	if q.responses && !c.quirks.responses {
 		refused.Responses = can(true, fromRefusal)
 	}
-	return set.or(refused).or(m.told).or(c.named)
+	return set.or(refused).or(m.told).or(c.byName())
 }
 
 // context is the size of the context as [Client.Facts] has it. It is asked for often.
 func (c *Client) context() int {
 	m := c.cfg.Known.get(c)
-	return cmp.Or(c.cfg.Set.Context, m.limit, m.told.Context.Value, c.named.Context.Value)
+	return cmp.Or(c.cfg.Set.Context, m.limit, m.told.Context.Value, c.cfg.ContextTokens)
 }
 
 var (
