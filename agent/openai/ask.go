@@ -12,14 +12,19 @@ import (
 // askTimeout bounds what asking about a model may take: an answer waits for it.
 const askTimeout = 3 * time.Second
 
-// Ask asks the provider what the model can do, unless it has told that lately, and returns
-// all that is known. OpenRouter, Groq, Mistral, vLLM, Kimi and LM Studio say it in a list,
-// Gemini, Ollama and llama.cpp at addresses of their own, the others not at all. The error
-// is why the provider could not be asked; what is known otherwise is returned all the same.
+// Ask returns all that is known of the model once it has done what [Client.Learn] does.
 func (c *Client) Ask(ctx context.Context) (Facts, error) {
+	err := c.Learn(ctx)
+	return c.Facts(), err
+}
+
+// Learn asks the provider what the model can do, unless it has told that lately. OpenRouter, Groq, Mistral, vLLM, Kimi and LM Studio say it in a list,
+// Gemini, Ollama and llama.cpp at addresses of their own, the others not at all. The error
+// is why the provider could not be asked; what is known otherwise is known all the same.
+func (c *Client) Learn(ctx context.Context) error {
 	known := c.cfg.Known
 	if known.asked.Has(c.origin) {
-		return c.Facts(), nil
+		return nil
 	}
 	ctx, end := context.WithTimeout(ctx, askTimeout)
 	defer end()
@@ -32,7 +37,7 @@ func (c *Client) Ask(ctx context.Context) (Facts, error) {
 	if err == nil {
 		known.change(c, func(m *memory) { m.told = told })
 	}
-	return c.Facts(), err
+	return err
 }
 
 // ask asks the one address after the other.

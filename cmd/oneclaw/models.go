@@ -112,7 +112,7 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 
 // ask lets a provider say what its model can do, which it is asked rarely.
 func (m *models) ask(ctx context.Context, client *openai.Client) {
-	if _, err := client.Ask(ctx); err != nil && ctx.Err() == nil {
+	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
 		m.log.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
 	}
 }
