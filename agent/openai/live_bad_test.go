@@ -16,7 +16,7 @@ import (
 )
 
 // coldStart is how long a first byte may take in the tests of a server that is not ready.
-const coldStart = 150 * time.Millisecond
+const coldStart = 400 * time.Millisecond
 
 // badAnswers are what proxies, wrong addresses and broken servers answer.
 func badAnswers() map[string]badAnswer {

