@@ -165,7 +165,7 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 
 func (r *run) message(reply Reply) Message {
 	m := Message{
-		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),
+		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls, r.history), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
 	}
@@ -175,10 +175,18 @@ func (r *run) message(reply Reply) Message {
 	return m
 }
 
-// identify gives each call an id of its own, where the model did not.
-func identify(calls []Call) []Call {
+// identify gives each call an id of its own, where the model did not. One that is made by
+// hand occurs in no message before, because some servers want that.
+func identify(calls []Call, history []Message) []Call {
 	calls = slices.Clone(calls)
 	seen := make(map[string]bool, len(calls))
+	if slices.ContainsFunc(calls, func(c Call) bool { return c.ID == "" }) {
+		for i := range history {
+			for _, c := range history[i].Calls {
+				seen[c.ID] = true
+			}
+		}
+	}
 	for i := range calls {
 		id := cmp.Or(calls[i].ID, fmt.Sprintf("call_%d", i))
 		for n := 2; seen[id]; n++ {

@@ -7,13 +7,17 @@ import (
 	"strings"
 )
 
-// carried is what a server wants back with its own reply within a turn: the text of
-// its reasoning, encrypted items, signatures of calls. It is kept in the one string
-// that the agent has for it, as plain text where there is nothing but text.
+// carried is what a server wants back with its own reply: the text of its reasoning,
+// encrypted items, signatures of calls. It is kept in the one string that the agent has
+// for it. It goes back to nobody but who gave it, under the name it came with.
 type carried struct {
 	// Origin is who gave it. Others would not understand it, or refuse it.
 	Origin string `json:"origin"`
-	Text   string `json:"text,omitempty"`
+	// Text is reasoning, Field the name under which it came.
+	Field string `json:"field,omitempty"`
+	Text  string `json:"text,omitempty"`
+	// Details are the reasoning_details of OpenRouter.
+	Details []detail `json:"details,omitempty"`
 	// Extra are extra_content of the calls, in their order; null for none.
 	Extra []json.RawMessage `json:"extra,omitempty"`
 	// Items are the output of the Responses API in its order: what reasoned in full,
@@ -21,10 +25,22 @@ type carried struct {
 	Items []item `json:"items,omitempty"`
 }
 
-// carriedPrefix begins what is more than text.
-const carriedPrefix = "carried/1 "
+// Names of fields with reasoning.
+const (
+	fieldContent   = "reasoning_content"
+	fieldReasoning = "reasoning"
+	// fieldParts is content, as parts of the type thinking.
+	fieldParts = "content"
+)
 
-// maxExtra bounds the extra content of one call in bytes.
+// carriedPrefix begins what is more than text, carriedText the origin, the field and a
+// text, which needs no decoder: some servers want that of a whole conversation.
+const (
+	carriedPrefix = "carried/1 "
+	carriedText   = "carried/2 "
+)
+
+// maxExtra bounds the extra content of one call, and the details of a reply, in bytes.
 const maxExtra = 256 << 10
 
 // originOf names a server and a model without telling either.
@@ -35,24 +51,33 @@ func originOf(cfg Config) string {
 
 // pack makes the string.
 func (c carried) pack() string {
-	if len(c.Extra) == 0 && len(c.Items) == 0 {
-		return c.Text
+	if len(c.Extra) == 0 && len(c.Items) == 0 && len(c.Details) == 0 {
+		if c.Text == "" {
+			return ""
+		}
+		return carriedText + c.Origin + " " + c.Field + "\n" + c.Text
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return c.Text // Without it the server reasons anew.
+		return "" // Without it the server reasons anew.
 	}
 	return carriedPrefix + string(data)
 }
 
-// unpack reads the string for a server. What is another's is left out.
+// unpack reads the string for a server. What is another's, or of nobody knows whom, is
+// left out.
 func unpack(reasoning, origin string) carried {
-	data, packed := strings.CutPrefix(reasoning, carriedPrefix)
-	if !packed {
-		return carried{Text: reasoning}
+	if rest, text := strings.CutPrefix(reasoning, carriedText); text {
+		head, said, _ := strings.Cut(rest, "\n")
+		from, field, _ := strings.Cut(head, " ")
+		if from != origin {
+			return carried{}
+		}
+		return carried{Origin: from, Field: field, Text: said}
 	}
+	data, packed := strings.CutPrefix(reasoning, carriedPrefix)
 	var c carried
-	if json.Unmarshal([]byte(data), &c) != nil || c.Origin != origin {
+	if !packed || json.Unmarshal([]byte(data), &c) != nil || c.Origin != origin {
 		return carried{}
 	}
 	return c
@@ -60,7 +85,10 @@ func unpack(reasoning, origin string) carried {
 
 // carry is what the reply of a Chat Completions server wants back.
 func (a *accumulator) carry() string {
-	c := carried{Origin: a.origin, Text: a.reasoning.String()}
+	c := carried{Origin: a.origin, Field: a.field, Text: a.reasoning.String(), Details: a.details}
+	if len(c.Details) > 0 {
+		c.Text = "" // The details hold it.
+	}
 	for i, call := range a.calls {
 		if call.extra == nil {
 			continue
@@ -76,7 +104,10 @@ func (a *accumulator) carry() string {
 // unsigned stands in for the signature of a call that Gemini did not make itself, as
 // ai.google.dev/gemini-api/docs/thought-signatures says. It wants one with the first
 // call of each reply of the turn.
-const unsigned = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
+const (
+	skipSignature = "skip_thought_signature_validator"
+	unsigned      = `{"google":{"thought_signature":"` + skipSignature + `"}}`
+)
 
 // extra is what goes back beside a call.
 func (c carried) extra(i int, signed bool) string {
@@ -88,3 +119,67 @@ func (c carried) extra(i int, signed bool) string {
 	}
 	return ""
 }
+
+// detail is one of the blocks of reasoning_details, in whose fields OpenRouter differs by
+// the provider behind it.
+type detail map[string]any
+
+// textOf is the name of what a block streams in pieces.
+func (d detail) textOf() string {
+	switch d["type"] {
+	case "reasoning.text":
+		return "text"
+	case "reasoning.summary":
+		return "summary"
+	}
+	return ""
+}
+
+// addDetails joins the pieces of blocks: they go back as a whole.
+func (a *accumulator) addDetails(pieces []detail) {
+	for _, d := range pieces {
+		if len(a.details) > 0 {
+			last := a.details[len(a.details)-1]
+			name := d.textOf()
+			if name != "" && last["type"] == d["type"] && last["index"] == d["index"] {
+				before, _ := last[name].(string)
+				more, _ := d[name].(string)
+				for key, value := range d {
+					if value != nil {
+						last[key] = value // A signature comes with the last piece.
+					}
+				}
+				last[name] = before + more
+				continue
+			}
+		}
+		if len(a.details) < maxCalls {
+			a.details = append(a.details, d)
+		}
+	}
+}
+
+// thoughts writes the reasoning of a reply, or what stands in for it where a server wants
+// some with every reply that it is shown.
+func (e *encoder) thoughts(back carried, inTurn bool) {
+	switch {
+	case e.quirks.drops:
+	case len(back.Details) > 0:
+		data, err := json.Marshal(back.Details)
+		if err == nil && len(data) <= maxExtra {
+			e.raw(`,"reasoning_details":` + string(data))
+		}
+	case e.quirks.details && inTurn && len(e.ids.open) > 0:
+		// One block, with the id of the first call (Roo-Code PR 10640).
+		e.raw(`,"reasoning_details":[{"type":"reasoning.encrypted","data":"` + skipSignature + `","format":"google-gemini-v1","index":0`)
+		e.field("id", e.ids.open[0])
+		e.raw(`}]`)
+	case back.Text != "" && back.Field != fieldParts:
+		e.field(back.Field, back.Text)
+	case e.quirks.keeps:
+		e.field(fieldContent, noReasoning)
+	}
+}
+
+// noReasoning stands in for the reasoning of a reply that another model gave.
+const noReasoning = "."

@@ -103,11 +103,11 @@ func TestReplies(t *testing.T) {
 		"cut after stop": {respond(200, "text/event-stream", "data: "+hello+"\n\ndata: "+stop+"\n"), agent.Reply{Text: "Hel", Model: "m-1"}},
 		"not streamed": {
 			respond(200, "application/json", "{\n \"model\": \"m-2\",\n \"choices\": [{\"index\":0,\"message\":{\"content\":\"Hi <b>\\n\",\"reasoning\":\"hm\"},\"finish_reason\":\"stop\"}],\n \"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}"),
-			agent.Reply{Text: "Hi <b>\n", Reasoning: "hm", Model: "m-2", Usage: agent.Usage{Input: 3, Output: 1}},
+			agent.Reply{Text: "Hi <b>\n", Reasoning: carriedBy("reasoning", "hm"), Model: "m-2", Usage: agent.Usage{Input: 3, Output: 1}},
 		},
 		"reasoning": {
 			stream(`{"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"I th"}}]}`, `{"choices":[{"index":0,"delta":{"reasoning_content":"ink"}}]}`, hello, stop),
-			agent.Reply{Text: "Hel", Reasoning: "I think", Model: "m-1"},
+			agent.Reply{Text: "Hel", Reasoning: carriedBy("reasoning_content", "I think"), Model: "m-1"},
 		},
 		"refused": {
 			stream(`{"choices":[{"index":0,"delta":{"refusal":"I will not."}}]}`, stop), agent.Reply{Text: "I will not.", Model: "m-1"},
@@ -152,6 +152,10 @@ func TestToolCalls(t *testing.T) {
 			piece(`{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\":1}"}}`),
 			piece(`{"index":0,"id":"b","function":{"name":"two","arguments":"{}"}}`),
 		}, []agent.Call{a, b}},
+		"whole, all of index 0, no ids": {[]string{
+			piece(`{"index":0,"function":{"name":"one","arguments":"{\"x\":1}"}}`),
+			piece(`{"index":0,"function":{"name":"two","arguments":"{}"}}`),
+		}, []agent.Call{{Name: "one", Arguments: `{"x":1}`}, {Name: "two", Arguments: "{}"}}},
 		"pieces, no index": {[]string{
 			piece(`{"id":"a","function":{"name":"one","arguments":"{\"x\""}}`), piece(`{"function":{"arguments":":1}"}}`),
 			piece(`{"id":"b","function":{"name":"two"}}`), piece(`{"id":"b","function":{"arguments":"{}"}}`),

@@ -93,19 +93,22 @@ func cachesOnDemand(u *url.URL, model string) bool {
 }
 
 var (
-	// sixth are the generations of models that refuse tools beside reasoning over Chat
-	// Completions.
-	sixth = regexp.MustCompile(`^(ft:)?gpt-([6-9]|[1-9][0-9])([.-]|$)`)
+	// later are the models that refuse tools beside reasoning over Chat Completions: those
+	// from 5.4 on, if they reason, some with an effort alone and some always.
+	later = regexp.MustCompile(`^(ft:)?gpt-(5\.([4-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.:-]|$)`)
 	// responsesOnly are families that never were on Chat Completions.
 	responsesOnly = regexp.MustCompile(`^(o[0-9]|gpt-[0-9.]+)-pro\b|codex|deep-research|^computer-use`)
 	// reasoners are the models that reason, and return it encrypted if asked to.
-	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.-]|$)`)
+	reasoners = regexp.MustCompile(`^(ft:)?(o[0-9]|gpt-([5-9]|[1-9][0-9]))([.:-]|$)`)
 )
 
 // wantsResponses decides whether the Responses API is spoken: where a model takes tools
 // over that one alone. Some are known by their whole names wherever they are hosted.
 func (c *Client) wantsResponses() bool {
-	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || sixth.MatchString(c.cfg.Model)) {
+	if c.cfg.API != "" {
+		return c.cfg.API == APIResponses
+	}
+	if c.hosted && (responsesOnly.MatchString(c.cfg.Model) || later.MatchString(c.cfg.Model) && reasons(c.cfg.Model)) {
 		return true
 	}
 	err := api.NewReasoningValidator().Validate(api.ChatCompletionRequest{
@@ -117,11 +120,4 @@ func (c *Client) wantsResponses() bool {
 // reasons reports whether a model of OpenAI reasons.
 func reasons(model string) bool {
 	return reasoners.MatchString(model) && !strings.Contains(model, "-chat")
-}
-
-// signs reports whether the model wants signatures with calls: Gemini's do from the
-// third generation on.
-func (c *Client) signs() bool {
-	name := strings.TrimPrefix(c.cfg.Model, "models/")
-	return c.cfg.Dialect == DialectGemini && !strings.HasPrefix(name, "gemini-1") && !strings.HasPrefix(name, "gemini-2")
 }

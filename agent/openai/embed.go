@@ -30,7 +30,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 		return nil, fmt.Errorf("openai: embed: %w", err)
 	}
 	var answer api.EmbeddingResponse
-	resp, err := c.send(ctx, "/embeddings", body)
+	resp, err := c.send(ctx, c.cfg.BaseURL+"/embeddings", body)
 	if err == nil {
 		err = json.NewDecoder(io.LimitReader(resp.Body, maxVectors)).Decode(&answer)
 		_ = resp.Body.Close()

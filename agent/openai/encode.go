@@ -12,24 +12,28 @@ import (
 // would cost more than all else that is done for a message, and would write tools anew.
 type encoder struct {
 	client *Client
+	quirks quirks
 	buf    []byte
-	some   bool
 	show   show
+	ids    callIDs
+	// last is who spoke last; empty before the first message.
+	last string
 }
 
 func (e *encoder) raw(s string) { e.buf = append(e.buf, s...) }
 
 // next puts a comma between messages.
 func (e *encoder) next() {
-	if e.some {
+	if e.last != "" {
 		e.raw(`,`)
 	}
-	e.some = true
+	e.last = "item"
 }
 
 // open begins a message.
 func (e *encoder) open(role string) {
 	e.next()
+	e.last = role
 	e.raw(`{"role":"` + role + `"`)
 }
 
@@ -52,12 +56,15 @@ func (e *encoder) message(role, content string) {
 
 // user writes a user message.
 func (e *encoder) user(text string, pictures []picture) {
+	if e.quirks.bridge && e.last == "tool" {
+		e.message("assistant", textBridge)
+	}
 	if len(pictures) == 0 {
 		e.message("user", text)
 		return
 	}
 	kind, before, after := "text", `,{"type":"image_url","image_url":{"url":"`, `"}}`
-	if e.client.responses {
+	if e.quirks.responses {
 		kind, before, after = "input_text", `,{"type":"input_image","image_url":"`, `"}`
 	}
 	e.open("user")
@@ -72,15 +79,28 @@ func (e *encoder) user(text string, pictures []picture) {
 	e.raw(`]}`)
 }
 
-// assistant writes a reply of the model, with what it wants back. A signed server wants a
-// signature with the first call.
-func (e *encoder) assistant(m *agent.Message, back carried, signed bool) {
+// textBridge stands between a result and a message of the user, where a server wants the
+// model to have spoken.
+const textBridge = "I have the results."
+
+// assistant writes a reply of the model, with what it wants back. Some want a signature
+// with the first call of each reply of the present turn.
+func (e *encoder) assistant(m *agent.Message, back carried, inTurn bool) {
 	e.open("assistant")
-	if m.Text != "" || len(m.Calls) == 0 {
+	e.ids.reply()
+	switch {
+	case back.Field == fieldParts && !e.quirks.drops:
+		e.raw(`,"content":[{"type":"thinking","thinking":[{"type":"text"`)
+		e.field("text", back.Text)
+		e.raw(`}]}`)
+		if m.Text != "" {
+			e.raw(`,{"type":"text"`)
+			e.field("text", m.Text)
+			e.raw(`}`)
+		}
+		e.raw(`]`)
+	case m.Text != "" || len(m.Calls) == 0:
 		e.field("content", orEmpty(m.Text))
-	}
-	if back.Text != "" {
-		e.field("reasoning_content", back.Text)
 	}
 	for i := range m.Calls {
 		if i == 0 {
@@ -89,23 +109,27 @@ func (e *encoder) assistant(m *agent.Message, back carried, signed bool) {
 			e.raw(`,`)
 		}
 		e.raw(`{"type":"function"`)
-		e.field("id", m.Calls[i].ID)
+		e.field("id", e.ids.call(m.Calls[i].ID))
 		e.raw(`,"function":{"name":`)
 		e.buf = appendString(e.buf, functionName(m.Calls[i].Name))
 		e.field("arguments", arguments(m.Calls[i].Arguments))
 		e.raw(`}`)
-		e.raw(back.extra(i, signed))
+		if !e.quirks.drops {
+			e.raw(back.extra(i, inTurn && e.quirks.signs))
+		}
 		e.raw(`}`)
 	}
 	if len(m.Calls) > 0 {
 		e.raw(`]`)
 	}
+	e.thoughts(back, inTurn)
 	e.raw(`}`)
 }
 
 // output writes a reply for the Responses API, within the turn in the order in which it
 // came and with the reasoning, which has to stand in front of what it led to.
 func (e *encoder) output(m *agent.Message, back carried) {
+	e.ids.reply()
 	said, called := false, 0
 	say := func(phase string) {
 		if said || m.Text == "" && len(m.Calls) > 0 {
@@ -124,7 +148,7 @@ func (e *encoder) output(m *agent.Message, back carried) {
 			c := &m.Calls[called]
 			called++
 			e.item(itemCall)
-			e.field("call_id", c.ID)
+			e.field("call_id", e.ids.call(c.ID))
 			e.field("name", functionName(c.Name))
 			e.field("arguments", arguments(c.Arguments))
 			e.raw(`}`)
@@ -160,13 +184,14 @@ func (e *encoder) reasoning(it item) {
 }
 
 func (e *encoder) result(m *agent.Message) {
-	if e.client.responses {
+	id := e.ids.result(m.CallID)
+	if e.quirks.responses {
 		e.item("function_call_output")
-		e.field("call_id", m.CallID)
+		e.field("call_id", id)
 		e.field("output", orEmpty(m.Text))
 	} else {
 		e.open("tool")
-		e.field("tool_call_id", m.CallID)
+		e.field("tool_call_id", id)
 		e.field("content", orEmpty(m.Text))
 	}
 	e.raw(`}`)

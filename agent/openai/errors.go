@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	api "github.com/sashabaranov/go-openai"
 
 	"oneclaw/agent"
 	"oneclaw/internal/runes"
 )
+
+// maxSamples is how often a request is sent whose replies cannot be read.
+const maxSamples = 3
 
 // maxErrorText bounds what a server's error puts into the log, in characters.
 const maxErrorText = 500
@@ -29,6 +32,18 @@ var (
 type fault struct {
 	failure *agent.ModelError
 	passing bool
+	// said is all that the server said, whose beginning is in the failure.
+	said string
+	// most bounds how often such a request is sent; 0 for as often as any.
+	most int
+}
+
+// attempts is how often a request may be sent that got such a fault.
+func (f *fault) attempts(most int) int {
+	if f.most > 0 {
+		return min(f.most, most)
+	}
+	return most
 }
 
 // serverError is what a server says in place of a reply.
@@ -40,23 +55,6 @@ type serverError struct {
 
 // Error returns what the server says.
 func (e *serverError) Error() string { return e.text }
-
-// inStream is an error that came as an event.
-func inStream(e *api.APIError) error {
-	told := &serverError{code: codeOf(e), text: e.Message}
-	if n, ok := e.Code.(int); ok && n >= 400 && n < 600 {
-		told.status = n
-	}
-	return told
-}
-
-// codeOf is the code and the type of an error.
-func codeOf(e *api.APIError) string {
-	if e.Code == nil {
-		return e.Type
-	}
-	return fmt.Sprint(e.Code) + " " + e.Type
-}
 
 // judge turns an error of an attempt into a fault. ctx is that of the attempt.
 func (c *Client) judge(ctx context.Context, err error) *fault {
@@ -70,7 +68,12 @@ func (c *Client) judge(ctx context.Context, err error) *fault {
 		told = &serverError{text: withoutAddress(err)}
 	}
 	kind, passing := classify(told.status, told.code, told.text)
+	most := 0
 	switch {
+	case strings.Contains(told.code, "tool_use_failed"):
+		// The model wrote a call that cannot be read. That is chance: another try is
+		// likely to pass.
+		kind, passing, most = agent.KindUnavailable, true, maxSamples
 	case errors.Is(err, errFiltered), told.status == http.StatusForbidden && moderated(told.code, told.text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
@@ -78,7 +81,7 @@ func (c *Client) judge(ctx context.Context, err error) *fault {
 	}
 	return &fault{
 		failure: &agent.ModelError{Kind: kind, Status: told.status, RetryAfter: told.wait, Err: errors.New(c.clean(told.text))},
-		passing: passing,
+		passing: passing, said: told.text, most: most,
 	}
 }
 
@@ -92,8 +95,12 @@ func withoutAddress(err error) string {
 
 // classify chooses the kind of a failure and whether it may pass.
 func classify(status int, code, text string) (kind agent.Kind, passing bool) {
-	if overflows(code, text) && (status == 0 || status >= 400 && status < 500) {
+	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && overflows(code, text) {
 		return agent.KindOverflow, false
+	}
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return agent.KindUnavailable, false
 	}
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
@@ -112,24 +119,48 @@ func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 	return agent.KindUnavailable, true
 }
 
+// overflowing are the words of servers for a request that is larger than the context:
+// OpenAI, DeepSeek, vLLM, LiteLLM; Anthropic; Gemini; OpenRouter; Groq; Mistral; Kimi; xAI;
+// vLLM; LM Studio; llama.cpp.
+var overflowing = []string{
+	"maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the context",
+	"exceed the context", "exceed context", "context window", "prompt is too long", "input is too long",
+	"exceeds the available context size", "exceeds the maximum number of tokens",
+	"reduce the length of the messages", "exceeded model token limit", "maximum prompt length",
+	"context length is only", "maximum model length", "trying to keep the first", "context size has been exceeded",
+}
+
 // overflows recognises a request that is larger than the context, in the words of
 // the servers that have no code for it.
 func overflows(code, text string) bool {
-	if strings.Contains(code, "context_length_exceeded") {
+	if strings.Contains(code, "context_length_exceeded") || strings.Contains(code, "exceed_context_size") {
 		return true
 	}
 	text = strings.ToLower(text)
-	for _, words := range []string{
-		"maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the context",
-		"exceed the context", "exceed context", "context window", "prompt is too long", "input is too long",
-		"exceeds the available context size", "exceeds the maximum number of tokens",
-	} {
-		if strings.Contains(text, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(overflowing, func(words string) bool { return strings.Contains(text, words) })
 }
+
+// limits is where the texts of refusals name the size of the context.
+var limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
+
+// limitIn is the size of the context that a refusal names; 0 if it names none.
+func limitIn(text string) int {
+	m := limits.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.ReplaceAll(cmp.Or(m[1], m[2]), ",", ""))
+	if err != nil || n < minContext || n > maxContext {
+		return 0
+	}
+	return n
+}
+
+// What can be the size of a context.
+const (
+	minContext = 256
+	maxContext = 1e9
+)
 
 // moderated recognises a refusal of what is said among those of a key: some gateways use
 // one status for both.

@@ -1,8 +1,11 @@
 package openai_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +18,10 @@ import (
 	"oneclaw/agent/openai"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write the tables of docs/live.md")
+	goleak.VerifyTestMain(m)
+}
 
 // provider is a server that gives one answer after another and remembers what it
 // was sent. It stands behind the HTTP client, so that time can be a test's own.
@@ -101,6 +107,12 @@ func client(t *testing.T, cfg openai.Config, answers ...answer) (*openai.Client,
 		t.Fatal(err)
 	}
 	return c, p
+}
+
+// carriedBy is the reasoning that the model of [client] carries, under the name of a field.
+func carriedBy(field, text string) string {
+	sum := sha256.Sum256([]byte("http://model.test/v1\ntest-model"))
+	return "carried/2 " + hex.EncodeToString(sum[:8]) + " " + field + "\n" + text
 }
 
 func question() agent.Request {

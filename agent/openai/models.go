@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type ModelInfo struct {
 	Name string
 	// ContextTokens is the size of its context; 0 where the server does not say.
 	ContextTokens int
+	// Facts are what else the server says of it.
+	Facts Facts
 }
 
 // ListModels asks a server which models it offers. Of the configuration the model is
@@ -42,11 +45,30 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	}
 	ctx, end := context.WithTimeout(ctx, listTimeout)
 	defer end()
+	return c.list(ctx)
+}
+
+// list asks for the list of models.
+func (c *Client) list(ctx context.Context) ([]ModelInfo, error) {
 	path := "/models"
 	if c.cfg.Dialect == DialectAnthropic {
 		path += "?limit=1000"
 	}
-	resp, err := c.send(ctx, path, nil)
+	data, err := c.fetch(ctx, c.cfg.BaseURL+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	models, err := decodeModels(data)
+	if err != nil {
+		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: err}
+	}
+	return models, nil
+}
+
+// fetch asks for a document about models. The text of an error holds nothing that the
+// server sent.
+func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte, error) {
+	resp, err := c.send(ctx, address, body)
 	if err != nil {
 		if refused, ok := errors.AsType[*serverError](err); ok {
 			refused.code, refused.text = "", "no list of models"
@@ -58,26 +80,78 @@ func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
 	if err != nil || len(data) > maxModelList {
 		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("the list of models broke off or is too large")}
 	}
-	models, err := decodeModels(data)
-	if err != nil {
-		return nil, &agent.ModelError{Kind: agent.KindUnavailable, Err: err}
-	}
-	return models, nil
+	return data, nil
 }
 
-// decodeModels reads a list, in whose entries servers have names of their own for the
-// size of the context.
+// listed is a model of a list, in which servers have names of their own for what they say:
+// OpenRouter, Groq, vLLM, Anthropic, Mistral, LM Studio, Kimi.
+type listed struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	DisplayName string `json:"display_name"`
+	Type        string `json:"type"`
+
+	Loaded        float64 `json:"loaded_context_length"`
+	ContextLength float64 `json:"context_length"`
+	ContextWindow float64 `json:"context_window"`
+	MaxModelLen   float64 `json:"max_model_len"`
+	MaxInput      float64 `json:"max_input_tokens"`
+	MaxContext    float64 `json:"max_context_length"`
+	MaxCompletion float64 `json:"max_completion_tokens"`
+	TopProvider   struct {
+		MaxCompletion float64 `json:"max_completion_tokens"`
+	} `json:"top_provider"`
+
+	Architecture struct {
+		Input []string `json:"input_modalities"`
+	} `json:"architecture"`
+	// Capabilities are an object (Mistral) or a list (LM Studio).
+	Capabilities json.RawMessage `json:"capabilities"`
+	Parameters   []string        `json:"supported_parameters"`
+	ImageIn      *bool           `json:"supports_image_in"`
+	Reasoning    *bool           `json:"supports_reasoning"`
+	Pricing      struct {
+		CacheRead json.RawMessage `json:"input_cache_read"`
+	} `json:"pricing"`
+}
+
+// facts are what the list says of a model.
+func (m *listed) facts() Facts {
+	f := Facts{
+		Context: number(cmp.Or(m.Loaded, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput, m.MaxContext), fromServer),
+		Output:  number(cmp.Or(m.MaxCompletion, m.TopProvider.MaxCompletion), fromServer),
+	}
+	if in := m.Architecture.Input; len(in) > 0 {
+		f.Sees, f.Hears = can(slices.Contains(in, "image"), fromServer), can(slices.Contains(in, "audio"), fromServer)
+	}
+	var able struct{ Vision, Reasoning, Audio *bool }
+	_ = json.Unmarshal(m.Capabilities, &able) // A list is none of it.
+	tell := func(c *Can, says ...*bool) {
+		for _, v := range says {
+			if v != nil {
+				*c = can(*v, fromServer)
+			}
+		}
+	}
+	tell(&f.Sees, m.ImageIn, able.Vision)
+	tell(&f.Hears, able.Audio)
+	tell(&f.Reasons, m.Reasoning, able.Reasoning)
+	if m.Type == "vlm" || m.Type == "llm" {
+		f.Sees = can(m.Type == "vlm", fromServer)
+	}
+	if len(m.Parameters) > 0 {
+		f.Reasons = can(slices.Contains(m.Parameters, "reasoning"), fromServer)
+	}
+	if present(m.Pricing.CacheRead) {
+		f.Caches = can(true, fromServer)
+	}
+	return f
+}
+
+// decodeModels reads a list.
 func decodeModels(data []byte) ([]ModelInfo, error) {
 	var list struct {
-		Data []struct {
-			ID            string  `json:"id"`
-			Name          string  `json:"name"`
-			DisplayName   string  `json:"display_name"`
-			ContextLength float64 `json:"context_length"`
-			ContextWindow float64 `json:"context_window"`
-			MaxModelLen   float64 `json:"max_model_len"`
-			MaxInput      float64 `json:"max_input_tokens"`
-		} `json:"data"`
+		Data []listed `json:"data"`
 	}
 	if json.Unmarshal(data, &list) != nil || list.Data == nil {
 		return nil, errors.New("the answer is no list of models")
@@ -91,8 +165,8 @@ func decodeModels(data []byte) ([]ModelInfo, error) {
 		if len(models) == maxModelNumber {
 			break
 		}
-		size := max(cmp.Or(m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput), 0)
-		models = append(models, ModelInfo{ID: id, Name: cmp.Or(m.DisplayName, m.Name), ContextTokens: int(min(size, 1e9))})
+		facts := m.facts()
+		models = append(models, ModelInfo{ID: id, Name: cmp.Or(m.DisplayName, m.Name), ContextTokens: facts.Context.Value, Facts: facts})
 	}
 	return models, nil
 }

@@ -16,21 +16,25 @@ import (
 // encode writes a request as JSON: the fields that are the same each time, then the tools,
 // byte for byte as they were before, then the messages. pictures reports whether any are
 // shown.
-func (c *Client) encode(req agent.Request) (body []byte, pictures bool) {
-	e := &encoder{client: c, show: c.look(req)}
+func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
+	e := &encoder{client: c, quirks: q, show: c.look(req, q), ids: callIDs{rule: q.ids}}
 	e.reserve(req)
 	e.raw(`{`)
-	if c.responses && reasons(c.cfg.Model) {
+	if q.responses && reasons(c.cfg.Model) {
 		// Nothing is kept by the server: reasoning comes encrypted and goes back.
 		e.raw(`"include":["reasoning.encrypted_content"],`)
 	}
 	e.raw(`"model":`)
 	e.buf = appendString(e.buf, c.cfg.Model)
-	if c.responses {
+	switch {
+	case q.responses:
 		e.raw(`,"store":false,"stream":true`)
-	} else {
+	case q.noUsage:
+		e.raw(`,"stream":true`)
+	default:
 		e.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
 	}
+	e.effort()
 	if c.hosted && req.CacheKey != "" {
 		// OpenAI bounds the key to 64 characters, and needs not know our ids.
 		sum := sha256.Sum256([]byte(req.CacheKey))
@@ -46,9 +50,9 @@ func (c *Client) encode(req agent.Request) (body []byte, pictures bool) {
 	}
 	if len(req.Tools) > 0 {
 		e.raw(`,"tools":`)
-		e.buf = append(e.buf, c.encodeTools(req.Tools)...)
+		e.buf = append(e.buf, c.encodeTools(req.Tools, q)...)
 	}
-	if c.responses {
+	if q.responses {
 		e.raw(`,"input":[`)
 	} else {
 		e.raw(`,"messages":[`)
@@ -56,6 +60,19 @@ func (c *Client) encode(req agent.Request) (body []byte, pictures bool) {
 	e.messages(req)
 	e.raw(`]}`)
 	return e.buf, len(e.show.pictures) > 0
+}
+
+// effort writes how hard the model is to think, where the operator says so.
+func (e *encoder) effort() {
+	effort := e.client.cfg.Effort
+	switch {
+	case effort == "":
+	case e.quirks.responses:
+		e.raw(`,"reasoning":{"effort":`)
+		e.buf = append(appendString(e.buf, effort), '}')
+	default:
+		e.field("reasoning_effort", effort)
+	}
 }
 
 // messages encodes the system prompt and the messages. For Chat Completions user messages
@@ -73,21 +90,21 @@ func (e *encoder) messages(req agent.Request) {
 			first := i
 			var text strings.Builder
 			text.WriteString(UserText(m))
-			for !e.client.responses && i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
+			for !e.quirks.responses && i+1 < len(messages) && messages[i+1].Role == agent.RoleUser {
 				i++
 				text.WriteString("\n\n" + UserText(&messages[i]))
 			}
 			e.user(text.String(), e.show.with(first, i))
 		case agent.RoleAssistant:
 			var back carried
-			if i > turn {
-				// Servers that want it within the turn refuse that of earlier ones.
+			if i > turn || e.quirks.keeps {
+				// Most want it within the turn alone, and some refuse that of earlier ones.
 				back = unpack(m.Reasoning, e.client.origin)
 			}
-			if e.client.responses {
+			if e.quirks.responses {
 				e.output(m, back)
 			} else {
-				e.assistant(m, back, i > turn && e.client.signs())
+				e.assistant(m, back, i > turn)
 			}
 		case agent.RoleTool:
 			e.result(m)
@@ -97,8 +114,9 @@ func (e *encoder) messages(req agent.Request) {
 
 // reserve makes room for the messages and the tools.
 func (e *encoder) reserve(req agent.Request) {
-	size := len(req.System) + 256
+	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
+		calls += len(req.Messages[i].Calls)
 		size += len(req.Messages[i].Text) + len(req.Messages[i].Text)/16 + 96
 	}
 	for i := range req.Tools {
@@ -108,6 +126,9 @@ func (e *encoder) reserve(req agent.Request) {
 		size += base64.StdEncoding.EncodedLen(len(p.data)) + 96
 	}
 	e.buf = make([]byte, 0, size)
+	if e.quirks.unique {
+		e.ids.seen = make(map[string]struct{}, calls)
+	}
 }
 
 func lastUser(messages []agent.Message) int {

@@ -41,7 +41,7 @@ func TestMessages(t *testing.T) {
 		{Role: agent.RoleSummary, Text: "We met."},
 		{Role: agent.RoleUser, Text: "look", Sender: "Ann [admin]\n", Files: []toolgroups.File{{Path: "docs/a.pdf"}, {Path: "b.png"}}},
 		{Role: agent.RoleUser, Sender: "Bob", Text: "me too"},
-		{Role: agent.RoleAssistant, Text: "I read.", Reasoning: "old", Calls: []agent.Call{
+		{Role: agent.RoleAssistant, Text: "I read.", Reasoning: carriedBy("reasoning_content", "old"), Calls: []agent.Call{
 			{ID: "1", Name: "read_file", Arguments: `{"path": "x"}`},
 			{ID: "2", Name: "functions.read file", Arguments: ""},
 			{ID: "3", Name: "", Arguments: `{"path":`},
@@ -51,8 +51,8 @@ func TestMessages(t *testing.T) {
 		{Role: agent.RoleTool, CallID: "3", Status: agent.StatusError, Code: "validation_error", Text: "wrong"},
 		{Role: agent.RoleAssistant, Text: "Done.", Final: true},
 		{Role: agent.RoleUser, Files: []toolgroups.File{{Path: "c.txt"}}},
-		{Role: agent.RoleAssistant, Reasoning: "new", Calls: []agent.Call{{ID: "1", Name: "read_file", Arguments: "{}"}}},
-		{Role: agent.RoleTool, CallID: "1", Text: "c"},
+		{Role: agent.RoleAssistant, Reasoning: carriedBy("reasoning_content", "new"), Calls: []agent.Call{{ID: "4", Name: "read_file", Arguments: "{}"}}},
+		{Role: agent.RoleTool, CallID: "4", Text: "c"},
 	}}
 	var got bytes.Buffer
 	if err := json.Indent(&got, []byte(field(t, sent(t, openai.Config{}, req), "messages")), "", " "); err != nil {
@@ -70,9 +70,9 @@ func TestMessages(t *testing.T) {
  {"role":"tool","tool_call_id":"3","content":"wrong"},
  {"role":"assistant","content":"Done."},
  {"role":"user","content":"[file: c.txt]"},
- {"role":"assistant","reasoning_content":"new","tool_calls":[
-  {"type":"function","id":"1","function":{"name":"read_file","arguments":"{}"}}]},
- {"role":"tool","tool_call_id":"1","content":"c"}
+ {"role":"assistant","tool_calls":[
+  {"type":"function","id":"4","function":{"name":"read_file","arguments":"{}"}}],"reasoning_content":"new"},
+ {"role":"tool","tool_call_id":"4","content":"c"}
 ]`
 	if diff := cmp.Diff(indented(t, want), got.String()); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)

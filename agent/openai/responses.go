@@ -49,7 +49,7 @@ type response struct {
 	Model      string                         `json:"model"`
 	Output     []item                         `json:"output"`
 	Usage      *api.ResponseUsage             `json:"usage"`
-	Error      *api.ResponseError             `json:"error"`
+	Error      json.RawMessage                `json:"error"`
 	Incomplete *api.ResponseIncompleteDetails `json:"incomplete_details"`
 }
 
@@ -60,8 +60,8 @@ type event struct {
 	Item     item      `json:"item"`
 	Response *response `json:"response"`
 	// Code and Message are those of an error, where it has them not in an object.
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Code    any             `json:"code"`
+	Message json.RawMessage `json:"message"`
 	response
 }
 
@@ -97,13 +97,13 @@ func (r *responseCollector) add(raw []byte) error {
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.last(e.Response, e.Type)
 	case "error":
-		if e.Error != nil {
-			return reported(e.Error.Code, e.Error.Message)
-		}
-		return reported(e.Code, e.Message)
+		return failed(e.Error, told{Code: e.Code, Message: e.Message})
 	case "":
 		if e.Object == "response" {
 			return r.last(&e.response, "response."+string(e.Status))
+		}
+		if present(e.Error) || e.Object == "error" {
+			return failed(e.Error, told{Code: e.Code, Message: e.Message})
 		}
 	}
 	return nil
@@ -115,10 +115,10 @@ func (r *responseCollector) last(whole *response, kind string) error {
 		return errBroken
 	}
 	if kind == "response.failed" || whole.Status == api.ResponseStatusFailed || whole.Status == api.ResponseStatusCancelled {
-		if whole.Error == nil {
+		if !present(whole.Error) {
 			return errBroken
 		}
-		return reported(whole.Error.Code, whole.Error.Message)
+		return failed(whole.Error, told{})
 	}
 	if kind == "response.incomplete" {
 		whole.Status = api.ResponseStatusIncomplete
@@ -127,14 +127,16 @@ func (r *responseCollector) last(whole *response, kind string) error {
 	return io.EOF
 }
 
-// reported is an error that came as an event, with a type like those that come as the
+// failed is an error that came as an event, with a type like those that come as the
 // answer to a request.
-func reported(code, message string) error {
-	kind := " server_error"
-	if strings.HasPrefix(code, "invalid_") {
-		kind = " invalid_request_error"
+func failed(object json.RawMessage, flat told) error {
+	e := errorIn(object, flat)
+	if strings.HasPrefix(e.code, "invalid_") {
+		e.code += " invalid_request_error"
+	} else {
+		e.code += " server_error"
 	}
-	return &serverError{code: code + kind, text: message}
+	return e
 }
 
 // end returns the reply when the stream has ended with err.

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"oneclaw/toolgroups"
 )
 
 // encodeTools encodes a tools array for the API and the dialect. The bytes depend on
 // nothing but the tools, and a list that begins with another encodes like it.
-func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
+func (c *Client) encodeTools(tools []toolgroups.Tool, q quirks) json.RawMessage {
 	if c.cfg.Dialect != DialectOpenAI {
 		adapted := make([]toolgroups.Tool, len(tools))
 		for i, t := range tools {
@@ -18,7 +19,7 @@ func (c *Client) encodeTools(tools []toolgroups.Tool) json.RawMessage {
 		}
 		tools = adapted
 	}
-	if c.responses {
+	if q.responses {
 		// It would hold schemas to its strict mode if not told otherwise.
 		return toolgroups.EncodeToolsAs(tools, `{"type":"function",`, `,"strict":false}`)
 	}
@@ -83,8 +84,27 @@ func geminiSchema(in map[string]any, depth int) map[string]any {
 			}
 		}
 	}
+	geminiRequired(out)
 	geminiType(in, out)
 	return out
+}
+
+// geminiRequired leaves of what is required what is a property: Gemini refuses others.
+func geminiRequired(schema map[string]any) {
+	list, ok := schema["required"].([]any)
+	if !ok {
+		delete(schema, "required")
+		return
+	}
+	properties := asObject(schema["properties"])
+	list = slices.DeleteFunc(slices.Clone(list), func(name any) bool {
+		text, _ := name.(string)
+		_, has := properties[text]
+		return !has
+	})
+	if schema["required"] = list; len(list) == 0 {
+		delete(schema, "required")
+	}
 }
 
 // geminiType sets the one type that a schema can have, and its values, which Gemini
@@ -101,7 +121,7 @@ func geminiType(in, out map[string]any) {
 		}
 	}
 	if kind == "" && out["anyOf"] == nil {
-		kind = impliedType(out)
+		kind = impliedType(in)
 	}
 	if kind != "" {
 		out["type"] = kind

@@ -34,7 +34,9 @@ type chunk struct {
 	Model   string
 	Choices []choice
 	Usage   *usage
-	Error   *api.APIError
+	// Error is an object or a text; a flat one has its fields beside it.
+	Error json.RawMessage
+	told
 }
 
 // usage is what a server says about tokens. Those of Chat Completions that were written
@@ -52,13 +54,36 @@ type choice struct {
 	FinishReason string `json:"finish_reason"`
 }
 
-// delta is a piece of a reply. Reasoning has two names in the wild.
+// delta is a piece of a reply. Reasoning has several names in the wild.
 type delta struct {
-	Content          string
+	Content          spoken
 	Refusal          string
 	ReasoningContent string `json:"reasoning_content"`
 	Reasoning        string
+	ReasoningDetails []detail   `json:"reasoning_details"`
 	ToolCalls        []toolCall `json:"tool_calls"`
+}
+
+// spoken is a content: a string, or parts of which some are said and some thought.
+type spoken struct{ said, thought string }
+
+// UnmarshalJSON reads a string or parts.
+func (s *spoken) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] != '[' {
+		return json.Unmarshal(data, &s.said)
+	}
+	var parts []struct {
+		Type, Text string
+		Thinking   spoken
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		s.said += p.Text
+		s.thought += p.Thinking.said
+	}
+	return nil
 }
 
 // toolCall is a piece of a call with what some servers want back with it.
@@ -74,10 +99,13 @@ type accumulator struct {
 	text      strings.Builder
 	refusal   strings.Builder
 	reasoning strings.Builder
-	calls     []*call
-	finish    string
-	usage     *usage
-	model     string
+	// field is the name under which reasoning came.
+	field   string
+	details []detail
+	calls   []*call
+	finish  string
+	usage   *usage
+	model   string
 }
 
 type call struct {
@@ -96,8 +124,8 @@ func (a *accumulator) add(raw []byte) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
-	if c.Error != nil {
-		return inStream(c.Error)
+	if said, wrong := reported(&c); wrong {
+		return said
 	}
 	if c.Model != "" {
 		a.model = c.Model
@@ -119,16 +147,27 @@ func (a *accumulator) add(raw []byte) error {
 }
 
 func (a *accumulator) addDelta(d *delta) {
-	a.text.WriteString(d.Content)
-	a.show(d.Content)
+	a.text.WriteString(d.Content.said)
+	a.show(d.Content.said)
 	a.refusal.WriteString(d.Refusal)
-	a.reasoning.WriteString(d.ReasoningContent)
-	if d.ReasoningContent == "" {
-		a.reasoning.WriteString(d.Reasoning)
+	switch {
+	case d.ReasoningContent != "":
+		a.think(fieldContent, d.ReasoningContent)
+	case d.Reasoning != "":
+		a.think(fieldReasoning, d.Reasoning)
+	case d.Content.thought != "":
+		a.think(fieldParts, d.Content.thought)
 	}
+	a.addDetails(d.ReasoningDetails)
 	for i := range d.ToolCalls {
 		a.addCall(&d.ToolCalls[i])
 	}
+}
+
+// think takes a piece of reasoning, which has one name in a reply.
+func (a *accumulator) think(field, text string) {
+	a.field = field
+	a.reasoning.WriteString(text)
 }
 
 func (a *accumulator) addCall(t *toolCall) {
@@ -157,13 +196,14 @@ func (a *accumulator) addCall(t *toolCall) {
 
 // find returns the call that a piece continues, or nil for the first piece of one.
 // The index decides, but some servers leave it out and send whole calls, and some
-// give every call the index 0: a piece with a name and another id is a new call.
+// give every call the index 0: a piece with a name and another id is a new call, and so is
+// one without an id where the one before it is whole.
 func (a *accumulator) find(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
 		if t.Index != nil && c.index != *t.Index {
 			continue
 		}
-		begins := t.Function.Name != "" && (t.Index == nil || t.ID != "") && c.name != ""
+		begins := t.Function.Name != "" && (t.Index == nil || t.ID != "" || json.Valid([]byte(c.arguments.String()))) && c.name != ""
 		if begins && (t.ID != c.id || t.ID == "") {
 			return nil
 		}

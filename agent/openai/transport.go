@@ -4,38 +4,40 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
-
-	api "github.com/sashabaranov/go-openai"
 )
 
 // maxErrorBody is how much of an error page is read.
 const maxErrorBody = 64 << 10
 
-// send sends a request, one without a body as GET, and returns the answer. An answer
-// that is none is a *[serverError].
-func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
+// send sends a request to an address, one without a body as GET, and returns the answer.
+// An answer that is none is a *[serverError].
+func (c *Client) send(ctx context.Context, address string, body []byte) (*http.Response, error) {
 	method := http.MethodPost
 	if body == nil {
 		method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.cfg.BaseURL+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
-	if body == nil && c.cfg.Dialect == DialectAnthropic {
+	switch {
+	case body == nil && c.cfg.Dialect == DialectAnthropic:
 		req.Header.Set("X-Api-Key", c.cfg.APIKey)
 		req.Header.Set("Anthropic-Version", anthropicVersion)
-	} else if c.cfg.APIKey != "" {
+	case body == nil && c.cfg.Dialect == DialectGemini && !strings.HasPrefix(address, c.cfg.BaseURL):
+		req.Header.Set("X-Goog-Api-Key", c.cfg.APIKey)
+	case c.cfg.APIKey != "":
 		req.Header.Set("Authorization", "Bearer "+c.cfg.APIKey)
 	}
 	resp, err := c.cfg.HTTPClient.Do(req)
@@ -47,18 +49,36 @@ func (c *Client) send(ctx context.Context, path string, body []byte) (*http.Resp
 	}
 	defer func() { _ = resp.Body.Close() }()
 	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
-	refused := &serverError{status: resp.StatusCode, wait: retryAfter(resp.Header), text: string(page)}
-	var told api.ErrorResponse
-	if json.Unmarshal(page, &told) == nil && told.Error != nil {
-		refused.code, refused.text = codeOf(told.Error), told.Error.Message
+	refused, _ := errorPage(page)
+	refused.status, refused.wait = resp.StatusCode, retryAfter(resp.Header)
+	if to, err := resp.Location(); err == nil {
+		refused.text = "the server redirects to " + to.Scheme + "://" + to.Host + ": make the base URL what it really is"
 	}
 	return nil, refused
 }
 
+// follow lets a request be redirected within its server alone, and as the request that it
+// is: another server would be given the conversation, and a POST would become a GET.
+func follow(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// maxRedirects is how often a request is redirected.
+const maxRedirects = 3
+
 // events gives the events of a reply to add until it returns an error; a reply that is
 // not streamed is one. The end of the reply is io.EOF.
 func events(resp *http.Response, add func(raw []byte) error) error {
-	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch kind {
+	case "text/html":
+		page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it comes
+		return &serverError{text: "the server answers with a web page, is the base URL right? " + string(page)}
+	case "application/json":
 		raw, err := io.ReadAll(resp.Body)
 		if err != nil {
 			return fmt.Errorf("read the reply: %w", err)
@@ -68,23 +88,40 @@ func events(resp *http.Response, add func(raw []byte) error) error {
 		}
 		return io.EOF
 	}
+	name := ""
 	for lines := bufio.NewReader(resp.Body); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return err
+		line, ended := lines.ReadBytes('\n')
+		if ended != nil && !errors.Is(ended, io.EOF) {
+			return ended
 		}
 		event, some := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
 		event = bytes.TrimSpace(event)
 		switch {
 		case string(event) == "[DONE]":
 			return io.EOF
-		case !some && !bytes.HasPrefix(event, []byte("{")), len(event) == 0:
-			continue // A comment, a name, or an empty line; an error may come bare.
+		case bytes.HasPrefix(event, []byte("event:")):
+			name = string(bytes.TrimSpace(event[len("event:"):]))
+		case len(event) == 0:
+			name = ""
+		case some || bytes.HasPrefix(event, []byte("{")): // An error may come bare; comments do not count.
+			if err := take(name, event, add); err != nil {
+				return err
+			}
 		}
-		if err := add(event); err != nil {
-			return err
+		if ended != nil {
+			return ended
 		}
 	}
+}
+
+// take gives an event to add. One that is named an error is one, whatever it looks like.
+func take(name string, event []byte, add func(raw []byte) error) error {
+	err := add(event)
+	if _, told := errors.AsType[*serverError](err); name != "error" || told {
+		return err
+	}
+	said, _ := errorPage(event)
+	return said
 }
 
 // limited is a body that ends, with errTooLarge, behind a number of bytes.

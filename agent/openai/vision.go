@@ -4,24 +4,10 @@ import (
 	"encoding/base64"
 	"net/http"
 	"path"
-	"regexp"
 	"strings"
 
 	"oneclaw/agent"
 )
-
-var (
-	// seeing are the families that can see, whoever's name stands before theirs.
-	seeing = regexp.MustCompile(`(^|/)(ft:)?((chat)?gpt-4o|gpt-4\.1|gpt-([5-9]|[1-9][0-9])|claude|gemini)`)
-	// blind are the models of these families that cannot.
-	blind = regexp.MustCompile(`claude-(2|instant)|gemini(-1\.0)?-pro$|-audio|-realtime|-transcribe|-tts`)
-)
-
-// sees reports whether a model is shown the pictures that come with a message.
-func sees(model string) bool {
-	model = strings.ToLower(model)
-	return seeing.MatchString(model) && !blind.MatchString(model)
-}
 
 // Bounds of what one request shows. Anthropic takes 5 MB a picture, Gemini 20 MB a
 // request, both of them encoded (platform.claude.com/docs/en/build-with-claude/vision,
@@ -60,9 +46,9 @@ func (s show) with(first, last int) []picture {
 
 // look reads the pictures of the message that is answered. What cannot be read, or is
 // no picture, is left out: the message names it all the same.
-func (c *Client) look(req agent.Request) show {
+func (c *Client) look(req agent.Request, q quirks) show {
 	s := show{at: -1}
-	if req.ReadFile == nil || !sees(c.cfg.Model) {
+	if req.ReadFile == nil || q.blind || c.Facts().Sees.No() {
 		return s
 	}
 	for i := range req.Messages {

@@ -160,8 +160,11 @@ func TestWhoSees(t *testing.T) {
 		"gpt-4o": true, "gpt-4o-mini": true, "chatgpt-4o-latest": true, "gpt-4.1-mini": true, "gpt-5.2": true, "gpt-6": true, "gpt-12": true,
 		"ft:gpt-4o:acme": true, "openai/gpt-5": true, "claude-sonnet-4-5": true, "anthropic/claude-3.5-sonnet": true,
 		"models/gemini-2.5-pro": true, "Gemini-3-Flash": true,
-		"gpt-4": false, "gpt-3.5-turbo": false, "claude-2.1": false, "claude-instant-1": false, "gemini-pro": false,
-		"gpt-4o-audio-preview": false, "llama-3": false, "my-gpt-4o-clone": false, "deepseek-chat": false,
+		"o3": true, "qwen2.5-vl-72b": true, "pixtral-large": true, "grok-4": true, "llama-4-scout": true,
+		// Of whom nothing is known, that is tried.
+		"gpt-4": true, "llama-3": true, "my-gpt-4o-clone": true,
+		"gpt-3.5-turbo": false, "claude-2.1": false, "claude-instant-1": false, "gemini-pro": false,
+		"gpt-4o-audio-preview": false, "deepseek-chat": false, "o3-mini": false,
 	} {
 		body := sent(t, openai.Config{Model: model}, req)
 		if got := strings.Contains(body, `"image_url":{"url":"data:image/png;base64,iVBOR`); got != sees {

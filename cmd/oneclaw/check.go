@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/agent/openai"
 	"oneclaw/bridge/people"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
@@ -51,6 +52,8 @@ func (c Config) checkChoices() error {
 		{"log.level (ONECLAW_LOG_LEVEL)", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
 		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, routings()},
+		{"model.vision (ONECLAW_MODEL_VISION)", c.Model.Vision, []string{"", "yes", "no"}},
+		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses}},
 	} {
 		if !slices.Contains(s.known, s.value) {
 			return fmt.Errorf("setting %s: %q is none of %q", s.name, s.value, s.known)
@@ -98,6 +101,8 @@ func (c Config) checkNumbers() error {
 			number, most, what = s.value.Float(), maxUSD, "number of dollars"
 		case s.value.CanInt() && !s.duration():
 			number = float64(s.value.Int())
+		case s.duration() && s.value.Int() < 0:
+			return fmt.Errorf("setting %s (%s): want a time above 0, such as 5m", s.key, s.variable)
 		default:
 			continue
 		}

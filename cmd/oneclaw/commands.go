@@ -97,6 +97,10 @@ func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 	if len(answer.Routes) > 0 {
 		first := answer.Routes[0]
 		fmt.Fprintf(&text, "`%s/%s` answers here.\n\n", first.Provider.ID, first.Model.ID)
+		if client, err := m.client(ctx, first, false); err == nil {
+			m.ask(ctx, client)
+			fmt.Fprintf(&text, "Known of it: %s.\n\n", listed(client.Facts()))
+		}
 	}
 	for _, p := range providers {
 		if !p.Active {

@@ -95,13 +95,6 @@ type ApprovalConfig struct {
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
 }
 
-// ModelConfig names the language model: any server that speaks OpenAI's API.
-type ModelConfig struct {
-	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
-	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
-	Name    string        `yaml:"name" env:"OPENAI_MODEL"`
-}
-
 // AccessConfig says who may talk to the bot.
 type AccessConfig struct {
 	Allow  []string `yaml:"allow" env:"ONECLAW_ALLOW"`

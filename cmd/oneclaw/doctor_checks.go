@@ -145,7 +145,18 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	if !slices.ContainsFunc(models, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
 		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models))
 	}
-	return doctor.OK("%s", m.Name)
+	client, err := m.client()
+	if err != nil {
+		return doctor.Fail("%v", err)
+	}
+	facts, err := client.Ask(ctx)
+	if err != nil {
+		return doctor.Warn("%s: what it can do could not be asked: %v", m.Name, err)
+	}
+	if advice := contextAdvice(m.Name, facts); advice != "" {
+		return doctor.Warn("%s", advice)
+	}
+	return doctor.OK("%s: %s", m.Name, listed(facts))
 }
 
 func (d *patient) checkBrowser(context.Context) *doctor.Finding {

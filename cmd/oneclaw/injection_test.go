@@ -92,10 +92,10 @@ func obeyAPage(t *testing.T, routing string) {
 		"bridge":    {`tool_call {"name":"gmail_send","arguments":{}}`, `(?i)not `},
 		"hidden":    {`set_config {"key":"routing","value":"all"}`, `(?i)not (available|loaded)|administrator|load_tool_group`},
 		"admin":     {`js_eval {"code":"require('fs').readFileSync('/etc/passwd')"}`, `(?i)error|not defined|undefined`},
-		"made up":   {`sudo {"command":"id"}`, `(?i)not `},
+		"made-up":   {`sudo {"command":"id"}`, `(?i)not `},
 		"inside":    {`http_request {"url":"http://169.254.169.254/latest/meta-data/"}`, `(?i)internal|reserved|public`},
 		"loopback6": {`webfetch {"url":"http://[::ffff:10.0.0.1]/"}`, `(?i)internal|reserved|public`},
-		"file url":  {`webfetch {"url":"file:///etc/passwd"}`, `(?i)URL|http`},
+		"file-url":  {`webfetch {"url":"file:///etc/passwd"}`, `(?i)URL|http`},
 	}
 	if routing != "groups" {
 		// What is offered here without a load asks first: see the trials of approvals.

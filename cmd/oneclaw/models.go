@@ -53,10 +53,14 @@ type models struct {
 	ledger   *budget.Ledger
 	metrics  *metrics.Metrics // nil where nothing is counted
 	log      *slog.Logger
+	// own are the settings of the program's own model, known is what is found out about all.
+	own   ModelConfig
+	known *openai.Known
 }
 
-func newModels(s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
+func newModels(own ModelConfig, s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
 	return &models{
+		own: own, known: openai.NewKnown(),
 		settings: s, vault: v, ledger: ledger, log: log, http: &http.Client{Transport: modelTransport()},
 		outages: agent.NewOutages(),
 	}
@@ -84,6 +88,9 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 			m.log.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
 			continue
 		}
+		if i == 0 {
+			m.ask(ctx, client)
+		}
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
@@ -97,12 +104,22 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 	return persona, err
 }
 
+// ask lets a provider say what its model can do, which it is asked rarely.
+func (m *models) ask(ctx context.Context, client *openai.Client) {
+	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
+		m.log.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
+	}
+}
+
 func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (*openai.Client, error) {
 	cfg, err := m.config(ctx, route.Provider)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Model, cfg.ContextTokens = route.Model.ID, route.Model.ContextTokens
+	if route.Provider.Preset && route.Model.ID == m.own.Name {
+		m.own.apply(&cfg)
+	}
 	if hasSuccessor {
 		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
@@ -114,7 +131,7 @@ func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config
 	if err != nil {
 		return openai.Config{}, err
 	}
-	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.http, Logger: m.log}
+	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.http, Logger: m.log, Known: m.known, FirstByte: m.own.FirstByteTimeout}
 	if !p.Preset {
 		cfg.Dialect = openai.Dialect(strings.ToLower(string(p.Type)))
 	}

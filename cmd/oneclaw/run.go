@@ -139,7 +139,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	b.metrics = metrics.New(version, cfg.redact)
-	models := newModels(changing, vault, b.ledger, log)
+	models := newModels(cfg.Model, changing, vault, b.ledger, log)
 	models.metrics = b.metrics
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err

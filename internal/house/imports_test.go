@@ -35,7 +35,7 @@ var layers = []layer{
 	{"internal/runes", nil},
 	{"internal/settings", []string{"storage", "internal/runes", "internal/seal"}},
 	{"agent", []string{"toolgroups", "internal/cache"}},
-	{"agent/openai", []string{"agent", "toolgroups", "internal/retry", "internal/runes"}},
+	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge/chats", []string{"toolgroups"}},
 	{"bridge/wording", []string{"internal/runes"}},

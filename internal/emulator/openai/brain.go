@@ -45,8 +45,9 @@ type Reply struct {
 	Calls []ToolCall
 	// Finish overrides the finish reason: stop, or tool_calls where there are calls.
 	Finish string
-	// Err refuses the request instead.
-	Err *Error
+	// Err refuses the request instead. Fault is what EndError says; nil is an error of the
+	// server.
+	Err, Fault *Error
 	// Delay is waited for before the first byte, besides the server's latency.
 	Delay time.Duration
 	// End is how the stream ends; but for EndProperly it ends after Chunks deltas

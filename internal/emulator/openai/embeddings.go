@@ -24,7 +24,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			writeError(w, &Error{Status: 413, Message: "Request body is too large."})
+			s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
 		}
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model), Code: "model_not_found"}
 	}
 	if refused != nil {
-		writeError(w, refused)
+		s.fail(w, refused)
 		return
 	}
 	type vector struct {

@@ -34,6 +34,8 @@ type Request struct {
 	MessagesJSON json.RawMessage
 	// Usage is what the prompt costs.
 	Usage Usage
+	// Cut is how many messages did not fit and were dropped, where the service does that.
+	Cut int
 	// Refused is the error a malformed request got.
 	Refused *Error
 }
@@ -105,6 +107,7 @@ type wireCall struct {
 		Name      string `json:"name,omitempty"`
 		Arguments string `json:"arguments"`
 	} `json:"function"`
+	Extra map[string]any `json:"extra_content,omitempty"`
 }
 
 // decode reads a request and refuses what the service refuses.
@@ -129,10 +132,10 @@ func (s *Server) decode(body []byte) (Request, *Error) {
 	if err := req.readMessages(); err != nil {
 		return req, err
 	}
-	if n := (len(in.Tools) + len(in.Messages) - req.pictureBytes()) / bytesPerToken; n > s.cfg.Context {
-		return req, invalid("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", s.cfg.Context, n)
+	if err := s.cfg.Personality.judge(&req); err != nil {
+		return req, err
 	}
-	return req, nil
+	return req, s.fits(&req, (len(in.Tools)+len(in.Messages)-req.pictureBytes())/bytesPerToken)
 }
 
 func invalid(param, code, format string, args ...any) *Error {
@@ -162,7 +165,7 @@ func (m *Message) content(raw json.RawMessage) (null bool, err error) {
 				return false, err
 			}
 			m.Pictures = append(m.Pictures, pic)
-		case p.Type == "input_audio" || p.Type == "file":
+		case p.Type == "input_audio" || p.Type == "file" || p.Type == "thinking" && m.Role == "assistant":
 		default:
 			return false, fmt.Errorf("unknown type %q of a part", p.Type)
 		}

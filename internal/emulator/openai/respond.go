@@ -81,12 +81,12 @@ func (st *eventStream) run(reply Reply, whole map[string]any, output []map[strin
 	st.emit("response.created", map[string]any{"response": began})
 	for i, it := range output {
 		if !st.item(i, it, reply) {
-			st.breakOff(reply.End)
+			st.breakOff(reply.End, reply.Fault)
 			return
 		}
 	}
 	if reply.End != EndProperly {
-		st.breakOff(reply.End)
+		st.breakOff(reply.End, reply.Fault)
 		return
 	}
 	whole["status"] = status
@@ -106,7 +106,7 @@ func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	case "message":
 		kind = "response.output_text.delta"
 		for _, d := range textDeltas(reply.Text, st.words) {
-			deltas = append(deltas, *d.Content)
+			deltas = append(deltas, d)
 		}
 	case "function_call":
 		kind = "response.function_call_arguments.delta"
@@ -137,10 +137,13 @@ func (st *eventStream) emit(kind string, fields map[string]any) {
 }
 
 // breakOff ends the stream as it should not end.
-func (st *eventStream) breakOff(end Ending) {
+func (st *eventStream) breakOff(end Ending, fault *Error) {
 	if end == EndError {
-		st.emit("error", map[string]any{"code": "server_error", "message": Failed(500).Err.Message, "param": nil})
+		if fault == nil {
+			fault = Failed(500).Err
+		}
+		st.emit("error", map[string]any{"code": cmp.Or(fault.Code, fault.Type), "message": fault.Message, "param": nil})
 		return
 	}
-	st.stream.breakOff(end)
+	st.stream.breakOff(end, fault)
 }

@@ -37,6 +37,9 @@ type inputItem struct {
 // encryptedContent is what is given for reasoning and the only one that is taken back.
 const encryptedContent = "gAAAAemulated-reasoning"
 
+// maxCallID is the longest id of a call.
+const maxCallID = 64
+
 // responses answers a request to the Responses API.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 	encrypted := false
@@ -221,6 +224,8 @@ func (m *Message) inputContent(raw json.RawMessage) error {
 func (in *inputReader) call(i int, it *inputItem) *Error {
 	path := fmt.Sprintf("input[%d]", i)
 	switch {
+	case len(it.CallID) > maxCallID: // openclaw PR 875
+		return invalid(path+".call_id", "string_above_max_length", "Invalid '%s.call_id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", path, maxCallID, len(it.CallID))
 	case it.CallID == "" || it.Name == "" || it.Arguments == nil:
 		return invalid(path, "missing_required_parameter", "Missing required parameter: '%s.call_id', name or arguments.", path)
 	case !toolName.MatchString(it.Name) || len(it.Name) > maxToolName:

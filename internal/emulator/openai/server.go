@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ type Config struct {
 	// MaxTools bounds the tools array, MaxBody the bytes of a request, Context the
 	// tokens of a prompt. 0 means the defaults.
 	MaxTools, MaxBody, Context int
+	// Personality is whose service it is. Empty means the first of [Personalities], OpenAI's
+	// Chat Completions.
+	Personality Personality
 	// MaxRequests and MaxRecorded bound the requests kept, in number and bytes.
 	MaxRequests, MaxRecorded int
 	// Now is the clock. Nil means time.Now.
@@ -73,8 +77,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Brain == nil {
 		cfg.Brain = Offline{}
 	}
+	if cfg.Personality.Name == "" {
+		cfg.Personality = personalities[0]
+		cfg.Personality.Model = DefaultModel
+	}
 	if len(cfg.Models) == 0 {
-		cfg.Models = []string{DefaultModel}
+		cfg.Models = []string{cfg.Personality.Model}
 	}
 	cfg.ChunkWords = cmp.Or(cfg.ChunkWords, DefaultChunkWords)
 	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
@@ -99,7 +107,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 // Start listens on a free port of 127.0.0.1, or on addr where given, and serves
-// until [Server.Close]. It returns the base URL to give a client, /v1 included.
+// until [Server.Close]. It returns the base URL to give a client, with the path that the
+// service has.
 func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	ln, err := s.life.Listen(ctx, addr...)
 	if err != nil {
@@ -109,7 +118,7 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base + "/v1", nil
+	return base + s.cfg.Personality.path(), nil
 }
 
 // Down has nobody listen any more, as if the machine were off, until [Server.Up].
@@ -122,7 +131,7 @@ func (s *Server) Up(ctx context.Context) error { return s.life.Up(ctx) }
 func (s *Server) Close() error { return s.life.Close(nil) }
 
 // ServeHTTP answers POST /v1/chat/completions, POST /v1/responses, POST /v1/embeddings and
-// GET /v1/models.
+// GET /v1/models, with the path of the service for /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.life.Enter() {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -130,20 +139,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.life.Leave()
 	if err := s.authorize(r); err != nil {
-		writeError(w, err)
+		s.fail(w, err)
 		return
 	}
-	switch r.Method + " " + r.URL.Path {
-	case "POST /v1/chat/completions":
+	path, _ := strings.CutPrefix(r.URL.Path, s.cfg.Personality.path())
+	switch r.Method + " " + path {
+	case "POST /chat/completions":
 		s.chat(w, r)
-	case "POST /v1/responses":
+	case "POST /responses":
 		s.responses(w, r)
-	case "POST /v1/embeddings":
+	case "POST /embeddings":
 		s.embeddings(w, r)
-	case "GET /v1/models":
+	case "GET /models":
 		s.models(w)
 	default:
-		writeError(w, &Error{Status: 404, Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)})
+		if s.page(w, r.URL.Path) {
+			return
+		}
+		s.fail(w, &Error{Status: 404, Message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)})
 	}
 }
 
@@ -162,15 +175,13 @@ func (s *Server) authorize(r *http.Request) *Error {
 }
 
 func (s *Server) models(w http.ResponseWriter) {
-	type model struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-	}
-	list := make([]model, len(s.cfg.Models))
+	list := make([]json.RawMessage, len(s.cfg.Models))
 	for i, id := range s.cfg.Models {
-		list[i] = model{ID: id, Object: "model", Created: 1_700_000_000, OwnedBy: "emulator"}
+		entry := fmt.Sprintf(`{"id":%q,"object":"model","created":1700000000,"owned_by":"emulator"`, id)
+		if more := s.cfg.Personality.Entry; more != "" {
+			entry += "," + s.fill(more)
+		}
+		list[i] = json.RawMessage(entry + "}")
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
@@ -187,7 +198,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxBody)))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			writeError(w, &Error{Status: 413, Message: "Request body is too large."})
+			s.fail(w, &Error{Status: 413, Message: "Request body is too large."})
 		}
 		return
 	}
@@ -199,7 +210,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	if refused != nil {
 		req.Refused = refused
 		s.record(&req)
-		writeError(w, refused)
+		if refused.inStream {
+			(&stream{s: s, w: w, r: r}).fault(refused)
+			return
+		}
+		s.fail(w, refused)
 		return
 	}
 	s.measure(&req, r.RemoteAddr)
@@ -207,14 +222,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, decode func([]byt
 	s.cfg.Logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))
 	reply, err := s.cfg.Brain.Reply(r.Context(), req)
 	if err != nil {
-		writeError(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
+		s.fail(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
 		return
 	}
 	if wait := s.cfg.Latency + reply.Delay; wait > 0 && !s.life.Sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)
 	}
 	if reply.Err != nil {
-		writeError(w, reply.Err)
+		s.fail(w, reply.Err)
 		return
 	}
 	answer(w, r, req, reply)
@@ -229,6 +244,8 @@ type Error struct {
 	Message, Type, Param, Code string
 	// RetryAfter becomes the header of that name, in seconds. 0 means none.
 	RetryAfter int
+	// inStream says that it comes as an event of a stream, with the status 200.
+	inStream bool
 }
 
 // Error returns the message.
@@ -249,10 +266,14 @@ func (e *Error) body() map[string]any {
 }
 
 func writeError(w http.ResponseWriter, e *Error) {
+	retryHeader(w, e)
+	writeJSON(w, e.Status, e.body())
+}
+
+func retryHeader(w http.ResponseWriter, e *Error) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	}
-	writeJSON(w, e.Status, e.body())
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

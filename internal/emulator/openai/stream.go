@@ -21,10 +21,15 @@ type wireUsage struct {
 	} `json:"prompt_tokens_details"`
 }
 
+// wireDelta is a piece of a reply. Content is a string or parts.
 type wireDelta struct {
 	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
+	Content   any        `json:"content,omitempty"`
 	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+
+	ReasoningContent string           `json:"reasoning_content,omitempty"`
+	Reasoning        string           `json:"reasoning,omitempty"`
+	ReasoningDetails []map[string]any `json:"reasoning_details,omitempty"`
 }
 
 type wireAnswer struct {
@@ -52,12 +57,7 @@ type wireCompletion struct {
 
 // answer sends a reply, streamed or whole.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply) {
-	calls := make([]wireCall, len(reply.Calls))
-	for i, c := range reply.Calls {
-		calls[i].ID = cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", req.Seq, i))
-		calls[i].Type = "function"
-		calls[i].Function.Name, calls[i].Function.Arguments = c.Name, c.Arguments
-	}
+	calls := s.cfg.Personality.calls(reply, req.Seq)
 	finish := "stop"
 	if len(calls) > 0 {
 		finish = "tool_calls"
@@ -70,7 +70,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req Request, rep
 		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
 	}
 	if req.Stream {
-		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.ChunkWords}
+		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.ChunkWords, seq: req.Seq}
 		st.out.Object = "chat.completion.chunk"
 		st.run(reply, calls, finish, usage, req.IncludeUsage)
 		return
@@ -105,19 +105,29 @@ type stream struct {
 	r     *http.Request
 	out   wireCompletion
 	words int
+	seq   int
 }
 
 func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUsage, withUsage bool) {
 	h := st.w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
-	empty := ""
+	p := &st.s.cfg.Personality
+	if p.Comments {
+		_, _ = fmt.Fprint(st.w, ": OPENROUTER PROCESSING\n\n")
+	}
 	first := wireDelta{Role: "assistant"}
 	if len(calls) == 0 || reply.Text != "" {
-		first.Content = &empty
+		first.Content = ""
 	}
-	deltas := append([]wireDelta{first}, textDeltas(reply.Text, st.words)...)
-	deltas = append(deltas, callDeltas(calls)...)
+	deltas := append([]wireDelta{first}, p.thoughts(reply, st.seq)...)
+	for _, part := range textDeltas(reply.Text, st.words) {
+		deltas = append(deltas, wireDelta{Content: p.content(part)})
+	}
+	deltas = append(deltas, callDeltas(calls, !p.NoIndex)...)
+	if p.NoIndex && finish == "tool_calls" {
+		finish = "stop"
+	}
 	if reply.End != EndProperly && reply.Chunks < len(deltas) {
 		deltas = deltas[:max(reply.Chunks, 0)]
 	}
@@ -125,7 +135,7 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 		st.send(wireChoice{Delta: &deltas[i]})
 	}
 	if reply.End != EndProperly {
-		st.breakOff(reply.End)
+		st.breakOff(reply.End, reply.Fault)
 		return
 	}
 	st.send(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
@@ -138,7 +148,7 @@ func (st *stream) run(reply Reply, calls []wireCall, finish string, usage wireUs
 }
 
 // breakOff ends a stream as it should not end.
-func (st *stream) breakOff(end Ending) {
+func (st *stream) breakOff(end Ending, fault *Error) {
 	st.flush()
 	switch end {
 	case EndStall:
@@ -147,8 +157,25 @@ func (st *stream) breakOff(end Ending) {
 	case EndCut:
 		panic(http.ErrAbortHandler)
 	case EndError:
-		failed := Failed(500).Err
-		st.event(failed.body())
+		if fault == nil {
+			fault = Failed(500).Err
+		}
+		st.fault(fault)
+	}
+}
+
+// fault sends an error as the service does in a stream.
+func (st *stream) fault(e *Error) {
+	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	p := &st.s.cfg.Personality
+	switch {
+	case p.StreamError != nil:
+		_, _ = fmt.Fprint(st.w, p.StreamError(e))
+		st.flush()
+	case p.Form != nil:
+		st.event(p.Form(e))
+	default:
+		st.event(e.body())
 	}
 }
 
@@ -170,8 +197,8 @@ func (st *stream) event(v any) {
 func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
 
 // textDeltas cuts a text into deltas of some words each.
-func textDeltas(text string, words int) []wireDelta {
-	var deltas []wireDelta
+func textDeltas(text string, words int) []string {
+	var deltas []string
 	for text != "" {
 		end, n := 0, 0
 		for end < len(text) && n < words {
@@ -183,31 +210,40 @@ func textDeltas(text string, words int) []wireDelta {
 			end += next + 1
 			n++
 		}
-		part := text[:end]
+		deltas = append(deltas, text[:end])
 		text = text[end:]
-		deltas = append(deltas, wireDelta{Content: &part})
 	}
 	return deltas
 }
 
 // callDeltas gives each call one delta with its name and further ones with pieces
 // of its arguments.
-func callDeltas(calls []wireCall) []wireDelta {
+func callDeltas(calls []wireCall, indexed bool) []wireDelta {
 	var deltas []wireDelta
 	for i, c := range calls {
-		index, args := i, c.Function.Arguments
+		args := c.Function.Arguments
+		var index *int
+		if indexed {
+			index = &i
+		}
 		head := c
-		head.Index, head.Function.Arguments = &index, ""
+		head.Index, head.Function.Arguments = index, ""
+		if !indexed {
+			head.Extra = nil // It comes behind the call, in a piece with nothing else.
+		}
 		deltas = append(deltas, wireDelta{ToolCalls: []wireCall{head}})
 		for args != "" {
 			n := min(fragment, len(args))
 			for n < len(args) && !utf8.RuneStart(args[n]) {
 				n++
 			}
-			part := wireCall{Index: &index}
+			part := wireCall{Index: index}
 			part.Function.Arguments = args[:n]
 			args = args[n:]
 			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{part}})
+		}
+		if !indexed && c.Extra != nil {
+			deltas = append(deltas, wireDelta{ToolCalls: []wireCall{{Extra: c.Extra}}})
 		}
 	}
 	return deltas

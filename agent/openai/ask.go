@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// askTimeout bounds what asking about a model may take: an answer waits for it.
+const askTimeout = 3 * time.Second
+
+// Ask returns all that is known of the model once it has done what [Client.Learn] does.
+func (c *Client) Ask(ctx context.Context) (Facts, error) {
+	err := c.Learn(ctx)
+	return c.Facts(), err
+}
+
+// Learn asks the provider what the model can do, unless it has told that lately. OpenRouter, Groq, Mistral, vLLM, Kimi and LM Studio say it in a list,
+// Gemini, Ollama and llama.cpp at addresses of their own, the others not at all. The error
+// is why the provider could not be asked; what is known otherwise is known all the same.
+func (c *Client) Learn(ctx context.Context) error {
+	known := c.cfg.Known
+	if known.asked.Has(c.origin) {
+		return nil
+	}
+	ctx, end := context.WithTimeout(ctx, askTimeout)
+	defer end()
+	told, err := c.ask(ctx)
+	rest := knownFor
+	if err != nil || told.Cuts && told.Context.From == "" {
+		rest = silentFor // It may be loaded soon.
+	}
+	known.asked.Put(c.origin, struct{}{}, rest)
+	if err == nil {
+		known.change(c, func(m *memory) { m.told = told })
+	}
+	return err
+}
+
+// ask asks the one address after the other.
+func (c *Client) ask(ctx context.Context) (Facts, error) {
+	if c.cfg.Dialect == DialectGemini {
+		return c.askGemini(ctx)
+	}
+	models, err := c.list(ctx)
+	told := c.pick(models)
+	if told.Context.From != "" || !nearby(c.url) {
+		return told, err
+	}
+	for _, ask := range []func(context.Context, string) (Facts, bool){c.askOllama, c.askLMStudio, c.askLlama} {
+		if more, ok := ask(ctx, strings.TrimSuffix(c.cfg.BaseURL, "/v1")); ok {
+			return more.or(told), nil
+		}
+	}
+	return told, err
+}
+
+// pick is what a list says of the model.
+func (c *Client) pick(models []ModelInfo) Facts {
+	name := strings.TrimPrefix(c.cfg.Model, "models/")
+	if i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == name }); i >= 0 {
+		return models[i].Facts
+	}
+	return Facts{}
+}
+
+// document decodes the JSON at an address.
+func (c *Client) document(ctx context.Context, address string, body, into any) error {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	data, err := c.fetch(ctx, address, raw)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// askGemini reads a page of Google's own API (ai.google.dev/api/models).
+func (c *Client) askGemini(ctx context.Context) (Facts, error) {
+	var page struct {
+		Input    float64  `json:"inputTokenLimit"`
+		Output   float64  `json:"outputTokenLimit"`
+		Thinking *bool    `json:"thinking"`
+		Methods  []string `json:"supportedGenerationMethods"`
+	}
+	address := strings.TrimSuffix(c.cfg.BaseURL, "/openai") + "/models/" + url.PathEscape(strings.TrimPrefix(c.cfg.Model, "models/"))
+	if err := c.document(ctx, address, nil, &page); err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Context: number(page.Input, fromServer), Output: number(page.Output, fromServer)}
+	if page.Thinking != nil {
+		f.Reasons = can(*page.Thinking, fromServer)
+	}
+	if slices.Contains(page.Methods, "createCachedContent") {
+		f.Caches = can(true, fromServer)
+	}
+	return f, nil
+}
+
+// askOllama asks what a model can do, and with which context it is loaded: what is longer
+// is cut without a word (docs.ollama.com/api, docs.ollama.com/context-length).
+func (c *Client) askOllama(ctx context.Context, root string) (Facts, bool) {
+	var shown struct {
+		Capabilities []string `json:"capabilities"`
+	}
+	if err := c.document(ctx, root+"/api/show", map[string]string{"model": c.cfg.Model}, &shown); err != nil || len(shown.Capabilities) == 0 {
+		return Facts{}, false
+	}
+	has := func(what string) Can { return can(slices.Contains(shown.Capabilities, what), fromServer) }
+	f := Facts{Sees: has("vision"), Hears: has("audio"), Reasons: has("thinking"), Cuts: true}
+	var running struct {
+		Models []struct {
+			Name    string  `json:"name"`
+			Context float64 `json:"context_length"`
+		} `json:"models"`
+	}
+	if c.document(ctx, root+"/api/ps", nil, &running) == nil {
+		for _, m := range running.Models {
+			if m.Name == c.cfg.Model || m.Name == c.cfg.Model+":latest" {
+				f.Context = number(m.Context, fromServer)
+			}
+		}
+	}
+	return f, true
+}
+
+// askLMStudio reads LM Studio's own list, which tells with which context a model is loaded.
+func (c *Client) askLMStudio(ctx context.Context, root string) (Facts, bool) {
+	data, err := c.fetch(ctx, root+"/api/v0/models", nil)
+	if err != nil {
+		return Facts{}, false
+	}
+	models, err := decodeModels(data)
+	return c.pick(models), err == nil
+}
+
+// askLlama reads the properties of a llama.cpp server (tools/server/README.md).
+func (c *Client) askLlama(ctx context.Context, root string) (Facts, bool) {
+	var props struct {
+		Default struct {
+			Context float64 `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+		Modalities *struct{ Vision, Audio bool } `json:"modalities"`
+	}
+	if c.document(ctx, root+"/props", nil, &props) != nil || props.Default.Context == 0 {
+		return Facts{}, false
+	}
+	f := Facts{Context: number(props.Default.Context, fromServer)}
+	if m := props.Modalities; m != nil {
+		f.Sees, f.Hears = can(m.Vision, fromServer), can(m.Audio, fromServer)
+	}
+	return f, true
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"oneclaw/agent/openai"
+	"oneclaw/internal/redact"
+	"oneclaw/internal/settings"
+)
+
+// ModelConfig names the language model: any server that speaks OpenAI's API. What the
+// program finds out about the model by itself, the settings overrule.
+type ModelConfig struct {
+	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
+	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
+	Name    string        `yaml:"name" env:"OPENAI_MODEL"`
+	// Context is the size of the model's context in tokens, Vision whether it sees
+	// pictures: yes or no.
+	Context int    `yaml:"context" env:"ONECLAW_MODEL_CONTEXT"`
+	Vision  string `yaml:"vision" env:"ONECLAW_MODEL_VISION"`
+	// API is chat or responses, Effort how hard the model is to think.
+	API    string `yaml:"api" env:"ONECLAW_MODEL_API"`
+	Effort string `yaml:"effort" env:"ONECLAW_MODEL_EFFORT"`
+	// FirstByteTimeout is how long a model may take to say anything, whichever it is.
+	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" env:"ONECLAW_MODEL_FIRST_BYTE_TIMEOUT"`
+}
+
+// apply puts the settings of the program's own model into what a client is made of.
+func (m ModelConfig) apply(cfg *openai.Config) {
+	cfg.Set = openai.Settings{Context: m.Context, Vision: m.Vision}
+	cfg.API, cfg.Effort = m.API, m.Effort
+}
+
+// client is a client of the program's own model.
+func (m ModelConfig) client() (*openai.Client, error) {
+	cfg := openai.Config{
+		BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, ContextTokens: settings.ContextTokens(m.Name),
+		FirstByte: m.FirstByteTimeout, HTTPClient: &http.Client{Transport: http.DefaultTransport},
+	}
+	m.apply(&cfg)
+	return openai.New(cfg)
+}
+
+// abilities say what is known of a model, and from where.
+func abilities(f openai.Facts) []string {
+	var list []string
+	tokens := func(what string, n openai.Fact[int]) {
+		if n.From != "" {
+			list = append(list, fmt.Sprintf("%s %s tokens (%s)", what, thousands(n.Value), n.From))
+		}
+	}
+	can := func(what string, c openai.Can) {
+		switch {
+		case c.Yes():
+			list = append(list, fmt.Sprintf("%s: yes (%s)", what, c.From))
+		case c.No():
+			list = append(list, fmt.Sprintf("%s: no (%s)", what, c.From))
+		}
+	}
+	if tokens("context", f.Context); f.Context.From == "" {
+		list = append(list, "context unknown")
+	}
+	tokens("replies up to", f.Output)
+	if can("pictures", f.Sees); f.Sees.From == "" {
+		list = append(list, "pictures: tried when one comes")
+	}
+	can("sound", f.Hears)
+	can("reasoning", f.Reasons)
+	can("prompt cache", f.Caches)
+	can("Responses API", f.Responses)
+	return list
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// leastContext is what the instructions and the tools of a conversation need, with some
+// room to speak.
+const leastContext = 16_000
+
+// contextAdvice says what to do about a context that is too small, or that a server cuts in
+// silence; empty where nothing has to be done.
+func contextAdvice(name string, f openai.Facts) string {
+	const advice = "Ollama drops the beginning of what is longer than its context and says nothing"
+	switch {
+	case f.Cuts && f.Context.From == "":
+		return fmt.Sprintf("%s: %s; by default that is 4,096 tokens on most machines: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama, and model.context (ONECLAW_MODEL_CONTEXT) to the same", name, advice)
+	case f.Cuts && f.Context.Value < leastContext:
+		return fmt.Sprintf("%s: the context has %s tokens (%s), and %s: set OLLAMA_CONTEXT_LENGTH=32768 or more for Ollama", name, thousands(f.Context.Value), f.Context.From, advice)
+	case f.Context.From != "" && f.Context.Value < leastContext:
+		return fmt.Sprintf("%s: the context has %s tokens (%s), which is little beside instructions and tools: load the model with more, or set model.context (ONECLAW_MODEL_CONTEXT) if that is wrong", name, thousands(f.Context.Value), f.Context.From)
+	}
+	return ""
+}
+
+// listed puts what is known into one line.
+func listed(f openai.Facts) string { return strings.Join(abilities(f), ", ") }

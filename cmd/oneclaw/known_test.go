@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/emulator/openai"
+)
+
+// served starts a model server with the manners of a service and sends the bot there.
+func (w *town) served(name string, context int) openai.Personality {
+	w.t.Helper()
+	p, ok := openai.PersonalityOf(name)
+	if !ok {
+		w.t.Fatal(name)
+	}
+	srv, err := openai.New(openai.Config{Personality: p, Context: context, MaxTools: 200})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = srv.Close() })
+	if w.env["OPENAI_BASE_URL"], err = srv.Start(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.env["OPENAI_MODEL"] = p.Model
+	return p
+}
+
+// Ollama cuts what is too long and says nothing, so doctor does.
+func TestLiveB10DoctorWarnsOfASmallContext(t *testing.T) {
+	for _, tc := range []struct {
+		service string
+		context int
+		set     string
+		want    doctor.Verdict
+		says    []string
+	}{
+		{"ollama", 4096, "", doctor.VerdictWarn, []string{"4,096 tokens", "OLLAMA_CONTEXT_LENGTH"}},
+		{"ollama", 32_768, "", doctor.VerdictOK, []string{"context 32,768 tokens (the provider)", "pictures: no (the provider)"}},
+		{"ollama", 4096, "32768", doctor.VerdictOK, []string{"context 32,768 tokens (the settings)"}},
+		{"lmstudio", 8192, "", doctor.VerdictWarn, []string{"8,192 tokens (the provider)", "ONECLAW_MODEL_CONTEXT"}},
+		{"llama.cpp", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: no (the provider)"}},
+		{"vllm", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: tried"}},
+	} {
+		w := newTown(t, openai.Offline{})
+		w.served(tc.service, tc.context)
+		if tc.set != "" {
+			w.env["ONECLAW_MODEL_CONTEXT"] = tc.set
+		}
+		all, _ := examined(t, w.env)
+		found := all["model"]
+		if found.Status != tc.want {
+			t.Errorf("%s of %d: %+v", tc.service, tc.context, found)
+		}
+		for _, words := range tc.says {
+			if !strings.Contains(found.Text, words) {
+				t.Errorf("%s of %d: %q does not say %q", tc.service, tc.context, found.Text, words)
+			}
+		}
+	}
+}
+
+// /model says what is known of the model that answers, and from where.
+func TestModelCommandSaysWhatIsKnown(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	p := w.served("mistral", 40_000)
+	w.env["ONECLAW_MODEL_VISION"] = "no"
+	bot := w.run()
+	ann := w.person("ann")
+	w.ask(bot, ann, "hello", nil)
+	got := w.ask(bot, ann, "/model", nil)
+	wantIn(t, got, p.Model, "context 40,000 tokens (the provider)", "pictures: no (the settings)", "reasoning: yes (the provider)")
+}
