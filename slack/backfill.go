@@ -220,7 +220,7 @@ func (r *receiver) unlessUnreadable(err error, where string) error {
 
 // offer gives the inbox a message as its event would have, in the order of its lane.
 func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
-	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared}
+	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	done := make(chan error, 1)
 	ran := r.lanes.do(ctx, intake{event: e}.lane(), func() {

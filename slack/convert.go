@@ -70,7 +70,7 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if e.Channel == "" {
 		return intake{}, nil
 	}
-	e.shared = o.Shared || !s.isOurs(o.TeamID)
+	e.shared, e.threaded = o.Shared || !s.isOurs(o.TeamID), s.agentView
 	return intake{event: &e}, nil
 }
 
@@ -90,7 +90,7 @@ func (in intake) lane() string {
 		return ""
 	}
 	m := in.event.subject()
-	if in.event.isDirect() && m.ThreadTS == "" {
+	if in.event.isDirect() && !in.event.threaded && m.ThreadTS == "" {
 		return in.event.Channel
 	}
 	return in.event.Channel + "/" + cmp.Or(m.ThreadTS, m.TS)
@@ -108,12 +108,12 @@ func (e *event) isDirect() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.Channel, "D")
 }
 
-// chat is where a message stands: for one in a channel that is in no thread, the
-// thread that its answer begins.
+// chat is where a message stands: for one in a channel, or with the agent view, that is in
+// no thread, the thread that its answer begins.
 func (e *event) chat(m *message) chats.Chat {
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
-	case !e.isDirect():
+	case !e.isDirect() || e.threaded:
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
 	case m.ThreadTS == m.TS:
 		chat.Thread = "" // it only has replies
@@ -256,6 +256,8 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	switch {
 	case !r.works(c.ChannelID, direct):
 		return nil, "I do not work in this channel. Write to me in a direct message."
+	case isCommand(word) && ofThread(word) && direct && r.self.agentView:
+		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)
 	case isCommand(word) && ofThread(word) && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -85,8 +82,9 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 			return self{}, err
 		}
 		if err == nil {
-			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID}
-			return me, p.checkScopes(who.Header.Get("X-Oauth-Scopes"))
+			lacks, agentView := readScopes(who.Header)
+			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
+			return me, p.checkScopes(lacks)
 		}
 		if ctx.Err() != nil {
 			return self{}, nil
@@ -102,14 +100,16 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 }
 
 // checkScopes says at the start what would only show when it is needed.
-func (p *Platform) checkScopes(header string) error {
-	missing := missingScopes(header)
-	if slices.Contains(missing, "chat:write") {
-		return fmt.Errorf("slack: the app lacks the scope chat:write (and of the others: %s): "+
-			"add them under OAuth & Permissions and install the app again", strings.Join(missing, ", "))
-	}
-	if len(missing) > 0 {
-		p.log.Warn("the app lacks scopes: add them under oauth & permissions and install it again", "scopes", missing)
+func (p *Platform) checkScopes(lacks []Lack) error {
+	for _, lack := range lacks {
+		switch lack.Scope {
+		case "chat:write":
+			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
+		case agentScope:
+			p.log.Warn("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
+		default:
+			p.log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
+		}
 	}
 	return nil
 }

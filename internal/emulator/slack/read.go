@@ -37,7 +37,7 @@ func channelInfo(c *call) (any, *apiError) {
 	if ch == nil || !ch.botIn && ch.kind != Public {
 		return nil, refuse("channel_not_found")
 	}
-	if scope := strings.Replace(historyScope(ch.kind), ":history", ":read", 1); !s.hasScope(scope) {
+	if scope := kindScope(ch.kind, "read"); !s.hasScope(scope) {
 		return nil, s.missing(scope)
 	}
 	return map[string]any{"channel": s.channelJSON(ch)}, nil
@@ -59,7 +59,7 @@ func userConversations(c *call) (any, *apiError) {
 		if !known {
 			return nil, refuse("invalid_types")
 		}
-		if scope := strings.Replace(historyScope(kind), ":history", ":read", 1); !s.hasScope(scope) {
+		if scope := kindScope(kind, "read"); !s.hasScope(scope) {
 			return nil, s.missing(scope)
 		}
 		wanted[kind] = true
@@ -109,7 +109,7 @@ func (c *call) readable() (*channel, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if scope := historyScope(ch.kind); !c.s.hasScope(scope) {
+	if scope := kindScope(ch.kind, "history"); !c.s.hasScope(scope) {
 		return nil, c.s.missing(scope)
 	}
 	return ch, nil

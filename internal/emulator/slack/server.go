@@ -54,10 +54,11 @@ const (
 	statusAge    = 2 * time.Minute
 )
 
-// DefaultScopes are the bot scopes of [Config] where it names none.
+// DefaultScopes are the bot scopes of [Config] where it names none: those of an app
+// without the agent view. [Server.Install] makes an app of a manifest.
 func DefaultScopes() []string {
 	return []string{
-		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
+		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
 		"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write",
 		"mpim:history", "mpim:read", "reactions:read", "reactions:write", "team:read", "users:read",
 	}
@@ -160,6 +161,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	scopes  []string
+	events  []string // those subscribed to; nil for all
 	revoked bool
 	world
 	wires

@@ -209,17 +209,18 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	return c
 }
 
-// historyScope is the scope that reading a channel takes.
-func historyScope(kind string) string {
+// kindScope is the scope that reading a channel, or what is said there, takes
+// (docs.slack.dev/reference/methods/conversations.history and …/conversations.info).
+func kindScope(kind, what string) string {
 	switch kind {
 	case Private:
-		return "groups:history"
+		return "groups:" + what
 	case DM:
-		return "im:history"
+		return "im:" + what
 	case GroupDM:
-		return "mpim:history"
+		return "mpim:" + what
 	}
-	return "channels:history"
+	return "channels:" + what
 }
 
 // status is the status that stands in a thread: a reply clears it, and so does time.
