@@ -146,7 +146,7 @@ func uploadURL(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	f := &file{id: s.id("F"), user: s.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
 	s.files.keep(f, s.cfg.MaxFiles)
-	return map[string]any{"file_id": f.id, "upload_url": "http://" + c.r.Host + uploadPath + f.id}, nil
+	return map[string]any{"file_id": f.id, "upload_url": s.life.Address("http", c.r) + uploadPath + f.id}, nil
 }
 
 // serveUpload takes the bytes of a file, as they are or in a form.

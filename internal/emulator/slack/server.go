@@ -3,6 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -78,6 +79,9 @@ type Config struct {
 	// Scopes are those of the bot token, AppScopes those of the app token. Nil means
 	// [DefaultScopes] and connections:write.
 	Scopes, AppScopes []string
+	// Public is the address of the server in what it tells, such as https://slack.test. Empty
+	// means the one that it listens on.
+	Public string
 	// EventsURL is where events are posted, signed, instead of to sockets.
 	EventsURL string
 	// AckTimeout is how long an envelope may stay unacknowledged. 0 means
@@ -96,6 +100,8 @@ type Config struct {
 	Now func() time.Time
 	// Seed makes faults with a probability and the choice of sockets repeatable.
 	Seed uint64
+	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	TLS *tls.Config
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
@@ -191,6 +197,7 @@ func New(cfg Config) (*Server, error) {
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.life.TLS = cfg.TLS
 	s.hub = wire.NewHub[string, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
@@ -235,13 +242,13 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	s.files.base = "http://" + ln.Addr().String()
-	s.mu.Unlock()
 	base, err := s.life.Serve(ln, s)
 	if err != nil {
 		return "", err
 	}
+	s.mu.Lock()
+	s.files.base = cmp.Or(s.cfg.Public, base)
+	s.mu.Unlock()
 	return base + "/api/", nil
 }
 

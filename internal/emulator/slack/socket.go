@@ -269,5 +269,5 @@ func connectionsOpen(c *call) (any, *apiError) {
 	}
 	ticket := s.id("ticket-")
 	s.tickets[ticket] = true
-	return map[string]any{"url": "ws://" + c.r.Host + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
+	return map[string]any{"url": s.life.Address("ws", c.r) + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
 }

@@ -3,6 +3,7 @@ package telegram
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -49,6 +50,8 @@ type Config struct {
 	Seed uint64
 	// Limits turns on flood control. Nil means none.
 	Limits *Limits
+	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	TLS *tls.Config
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
@@ -108,6 +111,7 @@ func New(cfg Config) (*Server, error) {
 		flood: newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.life.TLS = cfg.TLS
 	s.hub = wire.NewHub[int64, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
 	s.methods = methods()
