@@ -21,9 +21,9 @@ type stage struct {
 	ann int64 // a user and her private chat
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, cfg ...emulator.Config) *stage {
 	t.Helper()
-	s, err := emulator.New(emulator.Config{})
+	s, err := emulator.New(append(cfg, emulator.Config{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}

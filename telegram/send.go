@@ -14,8 +14,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// topicNotice is shown with an answer whose topic is gone.
-const topicNotice = "↪ Posted here because its topic is gone."
+// topicNotice is shown with an answer whose topic takes none any more.
+const topicNotice = "↪ Posted here because its topic is gone or closed."
 
 // delivery is a part on its way.
 type delivery struct {
@@ -73,7 +73,7 @@ func (p *Platform) bring(d *delivery, request func() error) error {
 
 func topicGone(err error) bool {
 	return refused(err, "message thread not found") ||
-		refused(err, "topic_deleted")
+		refused(err, "topic_deleted") || refused(err, "topic_closed")
 }
 
 func checkAddress(to chats.Address) error {

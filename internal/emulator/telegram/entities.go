@@ -92,8 +92,60 @@ func formattedText(p *wire.Params, name, entities string) (formatted, *apiError)
 		return f, badRequest("unsupported parse_mode")
 	}
 	f.trim()
+	f.cap()
 	f.mark()
 	return f, nil
+}
+
+// maxEntities is how many entities the service keeps of those that a message asks for.
+// It drops the others without a word (tdlib/td, MessageEntity.cpp,
+// get_input_message_entities): first those of the last kinds, bold and the like, which it
+// has cut into pieces where they overlap.
+const maxEntities = 100
+
+// cap drops entities as the service does. One of which not all pieces are kept is dropped
+// as a whole, which the service does not.
+func (f *formatted) cap() {
+	if len(f.entities) <= maxEntities/3 {
+		return
+	}
+	var splittable []Entity
+	room, dropped := maxEntities, map[int]bool{}
+	for i, e := range f.entities {
+		switch e.Type {
+		case "bold", "italic", "underline", "strikethrough", "spoiler":
+			splittable = append(splittable, e)
+		case "custom_emoji":
+		default:
+			if room--; room < 0 {
+				dropped[i] = true
+			}
+		}
+	}
+	room = max(room, 0)
+	for i, e := range f.entities {
+		if !slices.Contains(splittable, e) {
+			continue
+		}
+		cuts := map[int]bool{}
+		for _, o := range splittable {
+			for _, at := range []int{o.Offset, o.Offset + o.Length} {
+				if e.Offset < at && at < e.Offset+e.Length {
+					cuts[at] = true
+				}
+			}
+		}
+		if room -= 1 + len(cuts); room < 0 {
+			dropped[i] = true
+		}
+	}
+	var kept []Entity
+	for i, e := range f.entities {
+		if !dropped[i] {
+			kept = append(kept, e)
+		}
+	}
+	f.entities = kept
 }
 
 // mark adds what the service finds by itself in what a bot sends: names, links, commands

@@ -3,13 +3,17 @@ package telegram
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif"  // formats the service takes as photos
 	_ "image/jpeg" // "
 	_ "image/png"  // "
 	"net/http"
+	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -87,10 +91,18 @@ func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	switch {
 	case f == nil:
 		return nil, badRequest("invalid file_id")
-	case f.size > maxDownload:
+	case f.size > maxDownload && s.cfg.Local == "":
 		return nil, badRequest("file is too big")
 	}
-	return wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}, nil
+	found := wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
+	if s.cfg.Local != "" {
+		found.FilePath = filepath.Join(s.cfg.Local, s.cfg.Token, f.path)
+		err := errors.Join(os.MkdirAll(filepath.Dir(found.FilePath), 0o700), os.WriteFile(found.FilePath, f.data, 0o600))
+		if err != nil {
+			return nil, badRequest("wrong file_id or the file is temporarily unavailable")
+		}
+	}
+	return found, nil
 }
 
 // serveFile answers /file/bot<token>/<path>.
@@ -112,7 +124,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		}
 	}
 	s.mu.Unlock()
-	if found == nil || found.size > maxDownload {
+	if found == nil || found.size > maxDownload || s.cfg.SelfHosted || s.cfg.Local != "" {
 		writeError(w, errorf(404, "Not Found"))
 		return
 	}
@@ -147,6 +159,21 @@ func (s *Server) media(p *wire.Params, kind string) (*file, *apiError) {
 	return f, nil
 }
 
+// fileName reads the name of a file as the service does: quoted, with backslashes, and then
+// decoded like an address (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended
+// at a quote or semicolon in it (td 48aecf883), as it does here: a server of one's own may
+// be that old.
+func fileName(disposition string) string {
+	_, name, _ := strings.Cut(disposition, `filename="`)
+	if end := strings.IndexAny(name, `";\`); end >= 0 {
+		name = name[:end]
+	}
+	if decoded, err := url.PathUnescape(name); err == nil {
+		return decoded
+	}
+	return name
+}
+
 func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
 	case len(up.Data) == 0:
@@ -165,7 +192,7 @@ func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 			return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
 		}
 	}
-	f := s.files.put(kind, up.Name, up.MIME, up.Data, 0, s.cfg.MaxFiles)
+	f := s.files.put(kind, fileName(up.Disposition), up.MIME, up.Data, 0, s.cfg.MaxFiles)
 	f.width, f.height = width, height
 	return f, nil
 }

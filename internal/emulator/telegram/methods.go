@@ -27,7 +27,7 @@ func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	topics := slices.ContainsFunc(s.order, func(id int64) bool {
 		return s.chats[id].kind == Private && s.chats[id].forum
 	})
-	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: true, HasTopicsEnabled: topics}, nil
+	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: s.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)

@@ -44,6 +44,14 @@ type Config struct {
 	Token string
 	// Username and Name are the bot's. Empty means the defaults.
 	Username, Name string
+	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
+	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
+	ReadsAll bool
+	// SelfHosted makes it a server of one's own, which hands out no files. Local is the
+	// folder of one that was started with --local: getFile puts files there and tells their
+	// absolute paths (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
+	SelfHosted bool
+	Local      string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes faults with a probability repeatable.

@@ -38,8 +38,9 @@ func newQueue() queue {
 }
 
 type update struct {
-	id   int64
-	body json.RawMessage
+	id    int64
+	body  json.RawMessage
+	album string
 }
 
 // poll is a getUpdates that waits. Whoever takes it away says why in conflict and
@@ -80,7 +81,11 @@ func (s *Server) push(kind string, v any) int64 {
 	text = strconv.AppendInt(text, s.last, 10)
 	text = append(text, `,"`+kind+`":`...)
 	text = append(append(text, body...), '}')
-	s.updates = append(s.updates, update{id: s.last, body: text})
+	u := update{id: s.last, body: text}
+	if m, ok := v.(*wireMessage); ok {
+		u.album = m.MediaGroupID
+	}
+	s.updates = append(s.updates, u)
 	if len(s.updates) > s.cfg.MaxUpdates {
 		s.updates = s.updates[1:]
 		s.lost++
@@ -194,17 +199,20 @@ func (s *Server) confirm(offset int64) {
 }
 
 // take lists what is to be delivered. Nothing is removed: that is up to the next
-// offset.
+// offset. The items of an album come one with each poll, as they often do
+// (tdlib/telegram-bot-api #629).
 func (s *Server) take(limit int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, min(limit, len(s.updates)+len(s.again)))
 	for _, u := range s.again {
 		out = append(out, u.body)
 	}
 	s.again = nil
+	album := ""
 	for _, u := range s.updates {
-		if len(out) >= limit {
+		if len(out) >= limit || album != "" && u.album == album {
 			break
 		}
+		album = u.album
 		out = append(out, u.body)
 	}
 	return out

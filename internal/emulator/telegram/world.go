@@ -35,6 +35,7 @@ type world struct {
 	callbackID []string // oldest first
 	commands   map[string]json.RawMessage
 	answers    int
+	albums     int
 }
 
 func newWorld() world {
@@ -52,6 +53,7 @@ type chat struct {
 	user     *User // of a private chat
 	forum    bool
 	topics   map[int64]string
+	closed   map[int64]bool   // topics in which administrators alone write
 	members  map[int64]string // user to status
 	botAdmin bool
 	blocked  bool // by the user
@@ -160,7 +162,10 @@ func (c *chat) thread(p *wire.Params, general bool) (int64, *apiError) {
 		return 0, nil
 	}
 	if _, ok := c.topics[id]; !ok || id == generalTopic {
-		return 0, badRequest("message thread not found")
+		return 0, badRequest("message thread not found") // telegram-bot-api, Client.cpp
+	}
+	if c.closed[id] && !c.botAdmin {
+		return 0, badRequest("TOPIC_CLOSED") // the error's name in td, DraftMessageManager.cpp
 	}
 	return id, nil
 }
