@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
@@ -152,5 +153,26 @@ func TestLiveC07DoctorTellsOfPrivacyMode(t *testing.T) {
 		if found.Status != "ok" || strings.Contains(found.Text, "privacy mode") == all {
 			t.Errorf("%+v", found)
 		}
+	}
+}
+
+// A newer poll ends the older one, so that nobody waits for the poll of a bot that has
+// crashed, and two that fight are found out soon.
+func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
+	s := newStage(t)
+	ended := make(chan error, 1)
+	former := s.platform(t, s.Token())
+	go func() { ended <- former.api.do(t.Context(), "getUpdates", map[string]string{"timeout": "50"}, nil) }()
+	s.until(t, func(st emulator.State) bool { return st.Polling() })
+	in := newInbox()
+	stop := run(t, s.p, in)
+	defer stop()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "409") {
+		t.Errorf("the former poll ends with %v", err)
+	}
+	s.say(t, s.ann, "hello", nil)
+	in.wait(t, atLeast(1))
+	if err := s.p.Health(); err != nil || DefaultConflictWait > 10*time.Second {
+		t.Errorf("Health = %v, and a conflict is waited out for %v", err, DefaultConflictWait)
 	}
 }

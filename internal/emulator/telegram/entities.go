@@ -127,15 +127,7 @@ func (f *formatted) cap() {
 		if !slices.Contains(splittable, e) {
 			continue
 		}
-		cuts := map[int]bool{}
-		for _, o := range splittable {
-			for _, at := range []int{o.Offset, o.Offset + o.Length} {
-				if e.Offset < at && at < e.Offset+e.Length {
-					cuts[at] = true
-				}
-			}
-		}
-		if room -= 1 + len(cuts); room < 0 {
+		if room -= pieces(e, splittable); room < 0 {
 			dropped[i] = true
 		}
 	}
@@ -146,6 +138,19 @@ func (f *formatted) cap() {
 		}
 	}
 	f.entities = kept
+}
+
+// pieces is into how many an entity is cut by those that overlap it.
+func pieces(e Entity, others []Entity) int {
+	cuts := map[int]bool{}
+	for _, o := range others {
+		for _, at := range []int{o.Offset, o.Offset + o.Length} {
+			if e.Offset < at && at < e.Offset+e.Length {
+				cuts[at] = true
+			}
+		}
+	}
+	return 1 + len(cuts)
 }
 
 // mark adds what the service finds by itself in what a bot sends: names, links, commands

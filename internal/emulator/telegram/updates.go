@@ -12,7 +12,9 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// The refusals of a second consumer.
+// The refusals of a second consumer (tdlib/telegram-bot-api, Client.cpp, abort_long_poll):
+// a poll that finds nothing ends the one before. The server spaces these refusals by three
+// seconds, which the emulator does not.
 const (
 	conflictPoll    = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 	conflictWebhook = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
