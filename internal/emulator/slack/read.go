@@ -128,7 +128,7 @@ func history(c *call) (any, *apiError) {
 			list = append(list, m)
 		}
 	}
-	return c.page(list)
+	return c.page(list, nil)
 }
 
 func replies(c *call) (any, *apiError) {
@@ -142,26 +142,41 @@ func replies(c *call) (any, *apiError) {
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
 		return nil, refuse("thread_not_found")
 	}
-	list := []*message{root} // of a reply's ts, the reply alone
+	var list []*message // of a reply's ts, the reply alone
 	for _, ts := range root.replies {
 		if m := ch.byTS[ts]; m != nil && !m.deleted {
 			list = append(list, m)
 		}
 	}
-	return c.page(list)
+	return c.page(list, root)
 }
 
-// page cuts a list as limit, oldest, latest and cursor say.
-func (c *call) page(list []*message) (any, *apiError) {
+// page cuts a list as limit, oldest, latest and cursor say. A history with oldest alone
+// begins at its oldest end (slackhq/slack-api-docs #4); that each of its pages shows the
+// newest first is assumed. The root of a thread stands before its replies, however old it
+// is (docs.slack.dev/reference/methods/conversations.replies); that it does on every page
+// is assumed.
+func (c *call) page(list []*message, root *message) (any, *apiError) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
 		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
 			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
 	})
+	fromOldest := root == nil && oldest != "" && latest == ""
+	if fromOldest {
+		slices.Reverse(list)
+	}
 	list, next, err := cut(c, list, func(m *message) string { return m.ts })
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case fromOldest:
+		list = slices.Clone(list)
+		slices.Reverse(list)
+	case root != nil:
+		list = append([]*message{root}, list...)
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
