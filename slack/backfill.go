@@ -60,6 +60,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
 			_ = retry.Wait(ctx, wait) // the loop looks at ctx
 		}
+		r.settle(ctx)
 	}
 }
 

@@ -149,13 +149,12 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	case !spoken(e.Subtype):
 		return nil, nil
 	}
-	name := r.names(ctx)
-	msg, w := r.compose(e, m, name)
+	msg, w := r.compose(e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
 	if !forBot || err != nil {
 		return nil, err
 	}
-	msg.UserName = name(m.User)
+	r.name(e, m, msg, r.names(ctx))
 	msg.Files, msg.Skipped = attachments(m.Files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
 		return nil, nil
@@ -163,19 +162,31 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	return msg, nil
 }
 
-// compose makes a message of an event.
-func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, words) {
-	w := r.self.read(m.Text, name)
-	direct := e.isDirect()
+// compose makes a message of an event. People in it have no names yet: who asks Slack for
+// them knows that the message is for the bot.
+func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
+	w := r.words(e, m, func(id string) string { return id })
 	return &chats.Message{
 		Chat:   e.chat(m),
 		ID:     m.TS,
 		Kind:   chats.KindText,
 		User:   r.self.userID(m.User, m.team(), e.shared),
-		Direct: direct,
-		Text:   asCommand(w.text, direct || w.called),
+		Direct: e.isDirect(),
+		Text:   w.text,
 		Time:   stamp(m.TS),
 	}, w
+}
+
+// words reads the text of a message.
+func (r *receiver) words(e *event, m *message, name names) words {
+	w := r.self.read(m.Text, name)
+	w.text = asCommand(w.text, e.isDirect() || w.called)
+	return w
+}
+
+// name tells whom a message is from, and names people in its text.
+func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
+	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
 }
 
 // isForBot reports whether a message speaks to the bot: it is direct, mentions the
@@ -225,21 +236,22 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	if m == nil || before == nil || m.Text == before.Text || !spoken(m.Subtype) {
 		return nil, nil
 	}
-	name := r.names(ctx)
-	msg, w := r.compose(e, m, name)
-	msg.UserName = name(m.User)
+	msg, w := r.compose(e, m)
 	was := r.self.isMentioned(before.Text)
 	if w.mentioned && !was && !e.isDirect() {
 		if _, err := r.isForBot(ctx, e, msg, true); err != nil {
 			return nil, err
 		}
+		r.name(e, m, msg, r.names(ctx))
 		msg.Files, msg.Skipped = attachments(m.Files)
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
 		return nil, nil
 	}
-	// Whether the message was for the bot shows in whether it has a job.
+	// Whether the message was for the bot shows in whether it has a job. Where it was, the
+	// names are known.
+	r.name(e, m, msg, r.knownName)
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }

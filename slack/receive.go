@@ -47,6 +47,9 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	p.loadMarks(ctx)
+	if len(p.reach.debts()) > 0 {
+		p.reach.ring()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.end(ctx)
 	defer r.running.Wait()
@@ -157,7 +160,11 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	var msg *chats.Message
 	switch {
 	case in.event != nil:
-		msg, err = r.convert(ctx, in.event)
+		// A refused look-up delays no acknowledgement: Slack would give up soon.
+		if msg, err = r.convert(ctx, in.event); err != nil {
+			r.log.Warn("looked at later: slack does not tell now whether it is for the bot", "err", err)
+			return "", r.owe(ctx, in.event)
+		}
 	case in.command != nil:
 		msg, reply = r.convertCommand(ctx, in.command)
 	case in.press != nil:

@@ -122,7 +122,8 @@ func New(cfg Config) (*Platform, error) {
 		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
+	p.statuses.shown = map[chats.Chat]*shown{}
+	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	return p, nil
