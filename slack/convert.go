@@ -279,8 +279,9 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		r.responses.Put(c.ChannelID, c.ResponseURL, responseAge)
-		r.responses.Put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
+		in := &invitation{address: c.ResponseURL}
+		r.responses.Put(c.ChannelID, in, responseAge)
+		r.responses.Put(c.ChannelID+"/"+c.TriggerID, in, responseAge)
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
@@ -293,6 +294,9 @@ func attachments(files []file) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
 		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		if f.isCanvas() {
+			a.Name, a.Type = name+".html", pageType
+		}
 		switch {
 		case f.External || f.Mode == "external" || f.Mode == "remote":
 			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")

@@ -1,8 +1,11 @@
 package slack
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +128,50 @@ func TestLiveC04ARefusedNameIsNotWaitedFor(t *testing.T) {
 	f.View(func(s emulator.State) {
 		if n := s.Calls("users.info"); n != 1 {
 			t.Errorf("names were asked for %d times", n)
+		}
+	})
+}
+
+// A canvas is downloaded as HTML, which is no page to sign in.
+func TestLiveDCanvasesAreRead(t *testing.T) {
+	f := start(t, quick(), nil)
+	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "Plan", MIME: "application/vnd.slack-docs", Data: []byte("<h1>plan</h1>")}}})
+	file := f.in.wait(t, 1)[0].Files[0]
+	var got bytes.Buffer
+	if err := f.p.Fetch(t.Context(), file, &got); err != nil || got.String() != "<h1>plan</h1>" {
+		t.Errorf("%q, %v", got.String(), err)
+	}
+	if file.Name != "Plan.html" || file.Type != "text/html" {
+		t.Errorf("it came as %+v", file)
+	}
+}
+
+// A response_url takes five answers; the last says that there are no more.
+func TestLiveDFiveAnswersToACommand(t *testing.T) {
+	f := start(t, quick(), nil)
+	channel := f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
+	sent, err := f.Command(channel, f.user, "/oneclaw", "help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.in.wait(t, 1)
+	to := chats.Address{Chat: chatOf(channel, ""), ReplyTo: sent.Trigger}
+	for i := range maxResponses + 1 {
+		_, err := f.p.Send(t.Context(), to, chats.Part{Text: fmt.Sprint(i), Plain: fmt.Sprint(i)})
+		var refused *chats.SendError
+		if (err == nil) != (i < maxResponses) || err != nil && (!errors.As(err, &refused) || refused.Outcome != chats.Refused) {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+	f.View(func(s emulator.State) {
+		all := s.Answers(channel)
+		if len(all) != maxResponses || s.Calls("response") != maxResponses {
+			t.Fatalf("%d answers by %d posts", len(all), s.Calls("response"))
+		}
+		for i, m := range all {
+			if strings.Contains(m.Text, lastResponse) != (i == maxResponses-1) {
+				t.Errorf("answer %d: %q", i, m.Text)
+			}
 		}
 	})
 }

@@ -67,7 +67,7 @@ type Platform struct {
 	statuses    statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	responses   *cache.Cache[string, string]
+	responses   *cache.Cache[string, *invitation]
 	channels    []string
 	marks       Marks
 	reach       reach
@@ -119,7 +119,7 @@ func New(cfg Config) (*Platform, error) {
 		marks:       cfg.Marks,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
-		responses:   cache.New[string, string](maxCached),
+		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	p.statuses.shown = map[chats.Chat]*shown{}

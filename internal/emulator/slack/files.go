@@ -19,6 +19,10 @@ const (
 	uploadPath = "/upload/v1/"
 )
 
+// canvasType is the type of canvases. They are downloaded as HTML, which no page of the
+// service says (stablyai/agent-slack PR 19, shaharia-lab/slackcli PR 32).
+const canvasType = "application/vnd.slack-docs"
+
 type file struct {
 	id, user   string
 	name, mime string
@@ -117,7 +121,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	case f == nil || !f.done:
 		http.Error(w, "Not Found", http.StatusNotFound)
 	default:
-		w.Header().Set("Content-Type", f.mime)
+		kind := f.mime
+		if kind == canvasType {
+			kind = "text/html; charset=utf-8"
+		}
+		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Length", strconv.Itoa(len(f.data)))
 		if fault != nil && fault.Effect == CutAfter {
 			_, _ = w.Write(f.data[:len(f.data)/2])

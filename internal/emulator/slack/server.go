@@ -50,7 +50,7 @@ const (
 	maxID        = 255 // action_id and block_id
 	maxUpload    = 64 << 20
 	maxSockets   = 10
-	maxResponses = 5 // posts to one response_url
+	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
 	responseAge  = 30 * time.Minute
 	statusAge    = 2 * time.Minute
 )
