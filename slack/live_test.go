@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -174,4 +176,34 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 			}
 		}
 	})
+}
+
+// mute is an address that takes connections and says nothing.
+func mute(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln.Addr().String() // connections wait to be accepted
+}
+
+// Where an address takes the connection and then says nothing, nothing has been sent: it is
+// sent later, and not marked as a repeat.
+func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	p, err := New(Config{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + mute(t), HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed *chats.SendError
+	_, err = p.Send(t.Context(), chats.Address{Chat: chatOf("C1", "")}, chats.Part{Text: "x", Plain: "x"})
+	if !errors.As(err, &failed) || failed.Outcome != chats.Later || !failed.Outage {
+		t.Errorf("Send = %v", err)
+	}
+	if p.Ping(t.Context()) == nil {
+		t.Error("it is taken for reachable")
+	}
 }

@@ -3,7 +3,10 @@ package telegram
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -174,5 +177,35 @@ func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
 	in.wait(t, atLeast(1))
 	if err := s.p.Health(); err != nil || DefaultConflictWait > 10*time.Second {
 		t.Errorf("Health = %v, and a conflict is waited out for %v", err, DefaultConflictWait)
+	}
+}
+
+// mute is an address that takes connections and says nothing.
+func mute(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln.Addr().String() // connections wait to be accepted
+}
+
+// Where an address takes the connection and then says nothing, nothing has been sent: it is
+// sent later, and not marked as a repeat.
+func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	p, err := New(Config{Token: testToken, APIURL: "https://" + mute(t), HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed *chats.SendError
+	_, err = p.Send(t.Context(), to(1, 0, 0), chats.Part{Text: "x", Plain: "x"})
+	if !errors.As(err, &failed) || failed.Outcome != chats.Later || !failed.Outage {
+		t.Errorf("Send = %v", err)
+	}
+	if p.Ping(t.Context()) == nil {
+		t.Error("it is taken for reachable")
 	}
 }
