@@ -116,7 +116,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	}
 	m, ok := s.methods[name]
 	if !ok {
-		refusal := refuse("unknown_method")
+		refusal := refuse("unknown_method") // assumed
 		writeError(w, refusal)
 		return
 	}
@@ -152,13 +152,13 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *wire.Param
 	defer s.mu.Unlock()
 	switch {
 	case t == "":
-		return refuse("not_authed")
+		return refuse("not_authed") // its page
 	case t != s.cfg.BotToken && t != s.cfg.AppToken:
-		return refuse("invalid_auth")
+		return refuse("invalid_auth") // its page
 	case s.revoked:
-		return refuse("token_revoked")
+		return refuse("token_revoked") // its page
 	case m.app != (t == s.cfg.AppToken):
-		return refuse("not_allowed_token_type")
+		return refuse("not_allowed_token_type") // its page
 	}
 	scopes := s.scopes
 	if m.app {

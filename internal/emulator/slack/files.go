@@ -92,7 +92,7 @@ func fileInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	f := s.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
-		return nil, refuse("file_not_found")
+		return nil, refuse("file_not_found") // its page
 	}
 	w := s.wireFile(f)
 	if f.lookup {
@@ -146,9 +146,9 @@ func uploadURL(c *call) (any, *apiError) {
 	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
-		return nil, refuse("invalid_arguments")
+		return nil, refuse("invalid_arguments") // its page
 	case size > maxUpload:
-		return nil, refuse("file_upload_size_restricted")
+		return nil, refuse("file_upload_size_restricted") // its page
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func completeUpload(c *call) (any, *apiError) {
 		Title string `json:"title"`
 	}
 	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
-		return nil, refuse("invalid_arguments")
+		return nil, refuse("invalid_arguments") // its page
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,7 @@ func completeUpload(c *call) (any, *apiError) {
 	for _, want := range list {
 		f := s.files.byID[want.ID]
 		if f == nil || len(f.data) == 0 {
-			return nil, refuse("file_not_found")
+			return nil, refuse("file_not_found") // its page
 		}
 		files = append(files, f)
 		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})

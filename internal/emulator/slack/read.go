@@ -24,7 +24,7 @@ func userInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	u := s.users[c.p.Text("user")]
 	if u == nil {
-		return nil, refuse("user_not_found")
+		return nil, refuse("user_not_found") // its page
 	}
 	return map[string]any{"user": s.userJSON(u)}, nil
 }
@@ -35,7 +35,7 @@ func channelInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	ch := s.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
-		return nil, refuse("channel_not_found")
+		return nil, refuse("channel_not_found") // its page
 	}
 	if scope := kindScope(ch.kind, "read"); !s.hasScope(scope) {
 		return nil, s.missing(scope)
@@ -57,7 +57,7 @@ func userConversations(c *call) (any, *apiError) {
 	for t := range strings.SplitSeq(types, ",") {
 		kind, known := kinds[t]
 		if !known {
-			return nil, refuse("invalid_types")
+			return nil, refuse("invalid_types") // its page
 		}
 		if scope := kindScope(kind, "read"); !s.hasScope(scope) {
 			return nil, s.missing(scope)
@@ -87,11 +87,11 @@ func openConversation(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
-		return nil, refuse("users_list_not_supplied")
+		return nil, refuse("users_list_not_supplied") // its page
 	}
 	for _, id := range users {
 		if s.users[id] == nil || id == s.cfg.BotUser {
-			return nil, refuse("user_not_found")
+			return nil, refuse("user_not_found") // its page
 		}
 	}
 	if len(users) == 1 {
@@ -140,7 +140,7 @@ func replies(c *call) (any, *apiError) {
 	}
 	root := ch.byTS[c.p.Text("ts")]
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
-		return nil, refuse("thread_not_found")
+		return nil, refuse("thread_not_found") // its page
 	}
 	var list []*message // of a reply's ts, the reply alone
 	for _, ts := range root.replies {
@@ -193,13 +193,13 @@ func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, 
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
 		if i < 0 {
-			return nil, "", refuse("invalid_cursor")
+			return nil, "", refuse("invalid_cursor") // its page
 		}
 		list = list[i:]
 	}
 	limit := int(c.p.Int("limit"))
 	if limit < 0 || limit > 1000 {
-		return nil, "", refuse("invalid_limit")
+		return nil, "", refuse("invalid_limit") // its page
 	}
 	if limit == 0 {
 		limit = 100

@@ -38,7 +38,9 @@ const (
 	AppID = "A0ONECLAW"
 )
 
-// Limits of the service (docs.slack.dev).
+// Limits of the service: of texts and blocks by docs.slack.dev/reference/block-kit and the
+// page of chat.postMessage, of sockets by docs.slack.dev/apis/events-api/using-socket-mode,
+// of a status by the page of assistant.threads.setStatus. That of uploads is the emulator's.
 const (
 	maxText      = 40_000
 	maxMarkdown  = 12_000

@@ -262,7 +262,7 @@ func connectionsOpen(c *call) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.sockets) >= maxSockets {
-		return nil, refuse("too_many_websockets")
+		return nil, refuse("too_many_websockets") // assumed
 	}
 	if len(s.tickets) > 1000 {
 		clear(s.tickets) // nobody came for them

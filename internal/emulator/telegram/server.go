@@ -169,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/bot"):
 		token, name, ok := strings.Cut(strings.TrimPrefix(path, "/bot"), "/")
 		if !ok || name == "" {
-			writeError(w, errorf(404, "Not Found"))
+			writeError(w, errorf(404, "Not Found")) // Client.cpp
 			return
 		}
 		if err := s.authorize(token); err != nil {
@@ -180,7 +180,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)
 	default:
-		writeError(w, errorf(404, "Not Found"))
+		writeError(w, errorf(404, "Not Found")) // Client.cpp
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *Server) authorize(token string) *apiError {
 	case token == s.cfg.Token:
 		return nil
 	case len(token) > 80, !strings.Contains(token, ":"):
-		return errorf(401, "Unauthorized: invalid token specified")
+		return errorf(401, "Unauthorized: invalid token specified") // ClientManager.cpp
 	}
-	return errorf(401, "Unauthorized")
+	return errorf(401, "Unauthorized") // Client.cpp
 }

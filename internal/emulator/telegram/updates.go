@@ -169,7 +169,7 @@ func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Dur
 		s.hub.Changed()
 	}
 	if mine.conflict != "" {
-		return nil, errorf(409, "%s", mine.conflict)
+		return nil, errorf(409, "%s", mine.conflict) // see conflictPoll
 	}
 	if ctx.Err() != nil {
 		return []json.RawMessage{}, nil // nobody listens: hand nothing out
@@ -249,11 +249,11 @@ func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	case raw == "":
 		return deleteWebhook(context.Background(), s, p)
 	case err != nil || u.Scheme != "https" || u.Host == "":
-		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook")
+		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook") // Client.cpp
 	case len(secret) > 256:
-		return nil, badRequest("secret token is too long")
+		return nil, badRequest("secret token is too long") // Client.cpp
 	case !secretToken.MatchString(secret):
-		return nil, badRequest("secret token contains unallowed characters")
+		return nil, badRequest("secret token contains unallowed characters") // Client.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

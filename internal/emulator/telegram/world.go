@@ -132,24 +132,24 @@ func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 func (s *Server) find(p *wire.Params, write bool) (*chat, *apiError) {
 	raw := p.Text("chat_id")
 	if raw == "" {
-		return nil, badRequest("chat_id is empty")
+		return nil, badRequest("chat_id is empty") // Client.cpp
 	}
 	if strings.HasPrefix(raw, "@") {
-		return nil, badRequest("chat not found")
+		return nil, badRequest("chat not found") // Client.cpp
 	}
 	id, err := strconv.ParseInt(raw, 10, 64)
 	c := s.chats[id]
 	switch {
 	case err != nil, c == nil:
-		return nil, badRequest("chat not found")
+		return nil, badRequest("chat not found") // Client.cpp
 	case c.migrated != 0 && write:
-		e := badRequest("group chat was upgraded to a supergroup chat")
+		e := badRequest("group chat was upgraded to a supergroup chat") // Client.cpp
 		e.migrateTo = c.migrated
 		return nil, e
 	case c.kicked && (write || c.kind == Supergroup):
-		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind)
+		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind) // Client.cpp
 	case c.blocked && write:
-		return nil, errorf(403, "Forbidden: bot was blocked by the user")
+		return nil, errorf(403, "Forbidden: bot was blocked by the user") // Client.cpp
 	}
 	return c, nil
 }
