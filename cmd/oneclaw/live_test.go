@@ -16,7 +16,6 @@ import (
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/emulator/wire"
-	"oneclaw/slack/manifest"
 )
 
 // proxy takes connections to hosts that nobody else finds, and counts them.
@@ -92,9 +91,7 @@ func TestLiveC01ThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := workspace.Install(manifest.YAML()); err != nil {
-		t.Fatal(err)
-	}
+	install(t, workspace)
 	between := newProxy(t, map[string]string{
 		"telegram.test:443": strings.TrimPrefix(tgURL, "https://"),
 		"slack.test:443":    strings.TrimSuffix(strings.TrimPrefix(slackURL, "https://"), "/api/"),

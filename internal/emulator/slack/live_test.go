@@ -42,7 +42,7 @@ func TestLiveC03HistoryBeginsAtItsOldestEnd(t *testing.T) {
 }
 
 // The root of a thread comes with its replies however old it is.
-func TestLiveC03TheRootComesWithEveryPage(t *testing.T) {
+func TestLiveC03TheRootComesHoweverOldItIs(t *testing.T) {
 	f := start(t, slack.Config{})
 	root := f.say(f.channel, "root", nil)
 	var last slack.Sent

@@ -142,7 +142,7 @@ func replies(c *call) (any, *apiError) {
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
 		return nil, refuse("thread_not_found") // its page
 	}
-	var list []*message // of a reply's ts, the reply alone
+	list := []*message{root} // of a reply's ts, the reply alone
 	for _, ts := range root.replies {
 		if m := ch.byTS[ts]; m != nil && !m.deleted {
 			list = append(list, m)
@@ -154,14 +154,14 @@ func replies(c *call) (any, *apiError) {
 // page cuts a list as limit, oldest, latest and cursor say. A history with oldest alone
 // begins at its oldest end (slackhq/slack-api-docs #4); that each of its pages shows the
 // newest first is assumed. The root of a thread stands before its replies, however old it
-// is (docs.slack.dev/reference/methods/conversations.replies); that it does on every page
-// is assumed.
+// is (docs.slack.dev/reference/methods/conversations.replies); that it does so on the first
+// page alone is assumed.
 func (c *call) page(list []*message, root *message) (any, *apiError) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
-		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
-			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
+		return m != root && (oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
+			latest != "" && (m.ts > latest || m.ts == latest && !inclusive))
 	})
 	fromOldest := root == nil && oldest != "" && latest == ""
 	if fromOldest {
@@ -171,12 +171,9 @@ func (c *call) page(list []*message, root *message) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case fromOldest:
+	if fromOldest {
 		list = slices.Clone(list)
 		slices.Reverse(list)
-	case root != nil:
-		list = append([]*message{root}, list...)
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
