@@ -60,6 +60,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 			r.log.Warn("missed messages not fetched yet", "since", since.UTC(), "wait", wait, "err", err)
 			_ = retry.Wait(ctx, wait) // the loop looks at ctx
 		}
+		r.settle(ctx)
 	}
 }
 
@@ -143,7 +144,10 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 // fillConversation gives the inbox what was said outside of threads, and returns the
 // threads to search: those known, and those begun lately.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
-	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Limit: missedPage}
+	// Without an end the pages begin at the oldest message, and the newest would be those
+	// that are too many.
+	latest := strconv.FormatInt(r.reach.clock.now().Add(maxGap).Unix(), 10) + ".000000"
+	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPage}
 	var all []slack.Message
 	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
 		page, err := insist(ctx, r.api, "conversations.history", func(ctx context.Context, api *slack.Client) (*slack.GetConversationHistoryResponse, error) {
@@ -158,7 +162,8 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 		r.log.Warn("messages may stay missing: too many in one conversation", "conversation", c.id, "fetched", len(all))
 	}
 	roots = slices.Clone(known)
-	for _, m := range slices.Backward(all) { // the newest come first
+	slices.SortStableFunc(all, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	for _, m := range all {
 		if err := r.offer(ctx, c, m); err != nil {
 			return nil, n, err
 		}
@@ -218,7 +223,7 @@ func (r *receiver) unlessUnreadable(err error, where string) error {
 
 // offer gives the inbox a message as its event would have, in the order of its lane.
 func (r *receiver) offer(ctx context.Context, c conversation, m slack.Message) error {
-	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared}
+	e := &event{message: messageOf(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	done := make(chan error, 1)
 	ran := r.lanes.do(ctx, intake{event: e}.lane(), func() {

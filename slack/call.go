@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
@@ -35,11 +36,22 @@ type client struct {
 	secrets  []string
 	paces    *pace.Paces
 	clock    clock
+	sockets  websocket.Dialer
 }
 
 func newClient(bot, app, signing string, base *url.URL, given *http.Client, timeout time.Duration) *client {
 	c := &client{bot: bot, app: app, base: base, timeout: timeout, paces: pace.New(maxHold), secrets: []string{bot, app, signing}}
 	c.Caller = caller.New(given, c.redact)
+	c.sockets = websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: timeout}
+	if given != nil {
+		// Sockets go the same way as calls.
+		if t, ok := given.Transport.(*http.Transport); ok {
+			c.sockets.Proxy, c.sockets.TLSClientConfig = t.Proxy, t.TLSClientConfig.Clone()
+		}
+	}
+	if c.sockets.TLSClientConfig != nil {
+		c.sockets.TLSClientConfig.NextProtos = nil // a socket begins with HTTP/1.1
+	}
 	return c
 }
 

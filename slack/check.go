@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -16,9 +16,37 @@ import (
 type App struct {
 	// Name is the name of the bot, Team that of its workspace.
 	Name, Team string
-	// Missing are the scopes of the manifest that the bot token does not have. It is empty
-	// where Slack does not say.
-	Missing []string
+	// Lacks are the scopes of the manifest that the bot token does not have, each with what
+	// does not work for it. It is empty where Slack does not say.
+	Lacks []Lack
+	// AgentView is true where direct messages with the app are threads.
+	AgentView bool
+}
+
+// Lack is a scope that the bot token does not have, and what does not work without it.
+type Lack struct{ Scope, Broken string }
+
+// agentScope is the scope of apps with the agent view. Slack gives it to no others, and no
+// call tells of the feature itself.
+const agentScope = "assistant:write"
+
+// broken says what does not work without a scope.
+var broken = map[string]string{
+	"app_mentions:read": "mentions in channels are not heard",
+	agentScope:          "direct messages are no threads, and show no sign of work",
+	"channels:history":  "what is said in public channels is not heard",
+	"channels:read":     "what is said in public channels while the bot is away stays unanswered",
+	"chat:write":        "nothing is answered",
+	"commands":          "/oneclaw does nothing",
+	"files:read":        "files that people send are not read",
+	"files:write":       "files are not sent",
+	"groups:history":    "what is said in private channels is not heard",
+	"groups:read":       "what is said in private channels while the bot is away stays unanswered",
+	"im:history":        "direct messages are not heard",
+	"im:read":           "direct messages that come while the bot is away stay unanswered",
+	"mpim:history":      "messages of group chats are not heard",
+	"mpim:read":         "messages of group chats that come while the bot is away stay unanswered",
+	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 
 // Check asks Slack once who the bot is and what it may do, and in Socket Mode whether the
@@ -33,7 +61,8 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	app := App{Name: who.User, Team: who.Team, Missing: missingScopes(who.Header.Get("X-Oauth-Scopes"))}
+	app := App{Name: who.User, Team: who.Team}
+	app.Lacks, app.AgentView = readScopes(who.Header)
 	if p.signatures.secret != "" {
 		return app, nil
 	}
@@ -59,11 +88,21 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// missingScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
-func missingScopes(header string) []string {
-	if header == "" {
-		return nil
+// readScopes compares the scopes that an answer names with those of the manifest. No header
+// means nothing: a proxy may drop it.
+func readScopes(header http.Header) (lacks []Lack, agentView bool) {
+	list := header.Get("X-Oauth-Scopes")
+	if list == "" {
+		return nil, false
 	}
-	have := strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ' ' })
-	return slices.DeleteFunc(manifest.Scopes(), func(scope string) bool { return slices.Contains(have, scope) })
+	have := map[string]bool{}
+	for scope := range strings.SplitSeq(list, ",") {
+		have[strings.TrimSpace(scope)] = true
+	}
+	for _, scope := range manifest.Scopes() {
+		if !have[scope] {
+			lacks = append(lacks, Lack{scope, broken[scope]})
+		}
+	}
+	return lacks, have[agentScope]
 }

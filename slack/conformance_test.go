@@ -13,10 +13,23 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/wire"
 	"oneclaw/internal/redact"
+	"oneclaw/slack/manifest"
 )
 
-func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
+func TestConformance(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "", nil) })
+}
+
+// The app is the one of the manifest: it has no scope and gets no event but those.
+func TestLiveC06TheAppOfTheManifestOverHTTP2(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "h2", manifest.YAML()) })
+}
+
+func TestLiveC01OverTLSWithHTTP1(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "http/1.1", nil) })
+}
 
 // town is the emulator as the suite of all platforms sees it. Places are chats in
 // words. A shared chat is a channel in which the first message opens a thread for all
@@ -26,23 +39,64 @@ type town struct {
 	people []string
 	direct map[string]string // the DM of each person
 	forum  string
+	root   []byte // to trust, where the service speaks TLS
+	agent  bool   // direct chats are threads
 
 	mu    sync.Mutex        // guards roots and never is held in a call of the emulator
 	roots map[string]string // the thread of each shared channel, empty before it is opened
 }
 
-func newTown(t *testing.T) platformtest.Town {
+// newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
+// named, with the app of a manifest, or with one that has no agent view.
+func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
 	cfg := quick()
 	cfg.AckTimeout = time.Second
-	f := setup(t, cfg, nil)
-	w := &town{fixture: f, people: []string{f.user}, direct: map[string]string{f.user: f.dm}, roots: map[string]string{}}
-	for _, u := range []emulator.User{{ID: "U2", Name: "chief", Admin: true}, {ID: "U3", Name: "eve"}} {
-		f.AddUser(u)
-		w.people = append(w.people, u.ID)
-		w.direct[u.ID] = f.make(emulator.ChannelSpec{Kind: emulator.DM, Members: []string{u.ID}})
+	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
+	if protocol != "" {
+		var err error
+		if cfg.TLS, w.root, err = wire.Certificate(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.TLS.NextProtos = slices.Compact([]string{protocol, "http/1.1"}) // sockets begin with the latter
 	}
-	w.forum = f.make(emulator.ChannelSpec{Members: w.people})
+	w.fixture = setup(t, cfg, nil)
+	if w.agent {
+		if err := w.Install(app); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if protocol != "" {
+		w.speaks(protocol)
+	}
+	w.people, w.direct[w.user] = []string{w.user}, w.dm
+	for _, u := range []emulator.User{{ID: "U2", Name: "chief", Admin: true}, {ID: "U3", Name: "eve"}} {
+		w.AddUser(u)
+		w.people = append(w.people, u.ID)
+		w.direct[u.ID] = w.make(emulator.ChannelSpec{Kind: emulator.DM, Members: []string{u.ID}})
+	}
+	w.forum = w.make(emulator.ChannelSpec{Members: w.people})
 	return platformtest.Town{Service: w, Member: w.people[0], Admin: w.people[1], Stranger: w.people[2], Limit: 4000, PressesOnce: true}
+}
+
+// speaks checks that the service and a client of the adapter agree on a protocol.
+func (w *town) speaks(protocol string) {
+	w.t.Helper()
+	resp, err := w.client().Get(w.url + "auth.test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || (resp.ProtoMajor == 2) != (protocol == "h2") {
+		w.t.Fatalf("the service speaks %s: %v", resp.Proto, err)
+	}
+}
+
+func (w *town) client() *http.Client {
+	transport := &http.Transport{}
+	if w.root != nil {
+		transport = wire.Trusting(w.root)
+	}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 // at reads a place: its channel and, where it is one, its thread.
@@ -63,9 +117,7 @@ func (w *town) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
 	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
-	client := &http.Client{Transport: &http.Transport{}}
-	w.t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: client})
+	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: w.client()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,6 +128,11 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 	w.t.Helper()
 	switch kind {
 	case platformtest.Direct:
+		if w.agent {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.roots[w.direct[by]] += "" // the first message opens the thread of the chat
+		}
 		return place(w.direct[by], "")
 	case platformtest.Shared:
 		channel := w.make(emulator.ChannelSpec{Members: w.people})
@@ -95,7 +152,8 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")
-	if w.direct[by] == chat.ID && isCommand {
+	direct := w.direct[by] == chat.ID
+	if direct && isCommand && !w.agent {
 		sent, err := w.Command(chat.ID, by, "/oneclaw", command)
 		if err != nil {
 			w.t.Fatal(err)
@@ -105,8 +163,12 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.mu.Lock()
 	root, shared := w.roots[chat.ID]
 	w.mu.Unlock()
-	// Where the bot takes part nobody has to mention it, except for commands.
-	if chat.Thread != "" || shared && (root == "" || isCommand) {
+	switch {
+	case direct && isCommand:
+		text = "!" + command
+	case direct:
+		// Where the bot takes part nobody has to mention it, except for commands.
+	case chat.Thread != "" || shared && (root == "" || isCommand):
 		text = "<@" + w.BotUser() + "> " + command
 	}
 	if shared {

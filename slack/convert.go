@@ -69,7 +69,7 @@ func (s self) decodeEvent(o outer) (intake, error) {
 	if e.Channel == "" {
 		return intake{}, nil
 	}
-	e.shared = o.Shared || !s.isOurs(o.TeamID)
+	e.shared, e.threaded = o.Shared || !s.isOurs(o.TeamID), s.agentView
 	return intake{event: &e}, nil
 }
 
@@ -89,7 +89,7 @@ func (in intake) lane() string {
 		return ""
 	}
 	m := in.event.subject()
-	if in.event.isDirect() && m.ThreadTS == "" {
+	if in.event.isDirect() && !in.event.threaded && m.ThreadTS == "" {
 		return in.event.Channel
 	}
 	return in.event.Channel + "/" + cmp.Or(m.ThreadTS, m.TS)
@@ -106,12 +106,12 @@ func (e *event) isDirect() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.Channel, "D")
 }
 
-// chat is where a message stands: for one in a channel that is in no thread, the
-// thread that its answer begins.
+// chat is where a message stands: for one in a channel, or with the agent view, that is in
+// no thread, the thread that its answer begins.
 func (e *event) chat(m *message) chats.Chat {
 	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
-	case !e.isDirect():
+	case !e.isDirect() || e.threaded:
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
 	case m.ThreadTS == m.TS:
 		chat.Thread = "" // it only has replies
@@ -147,13 +147,12 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	case !spoken(e.Subtype):
 		return nil, nil
 	}
-	name := r.names(ctx)
-	msg, w := r.compose(e, m, name)
+	msg, w := r.compose(e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
 	if !forBot || err != nil {
 		return nil, err
 	}
-	msg.UserName = name(m.User)
+	r.name(e, m, msg, r.names(ctx))
 	msg.Files, msg.Skipped = attachments(m.Files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
 		return nil, nil
@@ -161,18 +160,31 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	return msg, nil
 }
 
-func (r *receiver) compose(e *event, m *message, name names) (*chats.Message, words) {
-	w := r.self.read(m.Text, name)
-	direct := e.isDirect()
+// compose makes a message of an event. People in it have no names yet: who asks Slack for
+// them knows that the message is for the bot.
+func (r *receiver) compose(e *event, m *message) (*chats.Message, words) {
+	w := r.words(e, m, func(id string) string { return id })
 	return &chats.Message{
 		Chat:   e.chat(m),
 		ID:     m.TS,
 		Kind:   chats.KindText,
 		User:   r.self.userID(m.User, m.team(), e.shared),
-		Direct: direct,
-		Text:   asCommand(w.text, direct || w.called),
+		Direct: e.isDirect(),
+		Text:   w.text,
 		Time:   stamp(m.TS),
 	}, w
+}
+
+// words reads the text of a message.
+func (r *receiver) words(e *event, m *message, name names) words {
+	w := r.self.read(m.Text, name)
+	w.text = asCommand(w.text, e.isDirect() || w.called)
+	return w
+}
+
+// name tells whom a message is from, and names people in its text.
+func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
+	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or stands in a thread
@@ -221,21 +233,22 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	if m == nil || before == nil || m.Text == before.Text || !spoken(m.Subtype) {
 		return nil, nil
 	}
-	name := r.names(ctx)
-	msg, w := r.compose(e, m, name)
-	msg.UserName = name(m.User)
+	msg, w := r.compose(e, m)
 	was := r.self.isMentioned(before.Text)
 	if w.mentioned && !was && !e.isDirect() {
 		if _, err := r.isForBot(ctx, e, msg, true); err != nil {
 			return nil, err
 		}
+		r.name(e, m, msg, r.names(ctx))
 		msg.Files, msg.Skipped = attachments(m.Files)
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
 		return nil, nil
 	}
-	// Whether the message was for the bot shows in whether it has a job.
+	// Whether the message was for the bot shows in whether it has a job. Where it was, the
+	// names are known.
+	r.name(e, m, msg, r.knownName)
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }
@@ -249,6 +262,8 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	switch {
 	case !r.works(c.ChannelID, direct):
 		return nil, "I do not work in this channel. Write to me in a direct message."
+	case isCommand(word) && ofThread(word) && direct && r.self.agentView:
+		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)
 	case isCommand(word) && ofThread(word) && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)
@@ -258,8 +273,9 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		r.responses.Put(c.ChannelID, c.ResponseURL, responseAge)
-		r.responses.Put(c.ChannelID+"/"+c.TriggerID, c.ResponseURL, responseAge)
+		in := &invitation{address: c.ResponseURL}
+		r.responses.Put(c.ChannelID, in, responseAge)
+		r.responses.Put(c.ChannelID+"/"+c.TriggerID, in, responseAge)
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
@@ -272,6 +288,9 @@ func attachments(files []file) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
 		a := chats.Attachment{Ref: cmp.Or(f.Download, f.URL), Name: name, Size: max(f.Size, 0), Type: f.Type}
+		if f.isCanvas() {
+			a.Name, a.Type = name+".html", pageType
+		}
 		switch {
 		case f.External || f.Mode == "external" || f.Mode == "remote":
 			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")

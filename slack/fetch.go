@@ -25,7 +25,16 @@ const (
 	// lookupRef begins the Ref of a file whose address is still to be asked for: one
 	// from a channel that is shared with another workspace.
 	lookupRef = "file:"
+	// pageType is the type of pages, and canvasType that of canvases, which are pages when
+	// they are downloaded.
+	pageType   = "text/html"
+	canvasType = "application/vnd.slack-docs"
 )
+
+// isCanvas reports whether a file is a canvas.
+func (f file) isCanvas() bool {
+	return f.Type == canvasType || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
+}
 
 var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: the app needs the scope files:read and has to be in the channel")
 
@@ -47,7 +56,7 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 		}
 		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
 	}
-	return p.api.download(ctx, address, strings.HasPrefix(a.Type, "text/html"), w)
+	return p.api.download(ctx, address, strings.HasPrefix(a.Type, pageType), w)
 }
 
 // download writes a file to w. The token goes to Slack alone.
@@ -95,7 +104,7 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
 	}
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" && !page {
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == pageType && !page {
 		return errSignIn
 	}
 	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {

@@ -180,7 +180,7 @@ func (f *fixture) run() {
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget() {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = reach{live: map[chats.Chat]time.Time{}, clock: &f.p.api.clock, wake: make(chan struct{}, 1)}
+	f.p.reach = reach{live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]debt{}, clock: &f.p.api.clock, wake: make(chan struct{}, 1)}
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {

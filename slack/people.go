@@ -12,6 +12,9 @@ import (
 	"oneclaw/bridge/chats"
 )
 
+// usersInfo is the method that tells who somebody is.
+const usersInfo = "users.info"
+
 const (
 	// nameTimeout is how long the acceptance of a message may wait for names.
 	nameTimeout = time.Second
@@ -30,7 +33,7 @@ type person struct {
 }
 
 func (p *Platform) person(ctx context.Context, id string) (person, error) {
-	u, err := ask(ctx, p.api, "users.info", func(ctx context.Context, api *slack.Client) (*slack.User, error) {
+	u, err := ask(ctx, p.api, usersInfo, func(ctx context.Context, api *slack.Client) (*slack.User, error) {
 		return api.GetUserInfoContext(ctx, id)
 	})
 	if err == nil && u.ID != id {
@@ -57,14 +60,20 @@ func (p *Platform) names(ctx context.Context) names {
 	return func(id string) string {
 		begin := time.Now()
 		defer func() { left -= time.Since(begin) }()
-		return p.name(ctx, id, left)
+		return p.askName(ctx, id, left)
 	}
 }
 
-func (p *Platform) name(ctx context.Context, id string, within time.Duration) string {
-	known, ok := p.people.Get(id)
-	if ok || within <= 0 {
-		return cmp.Or(known.name, id)
+// knownName is the name of a user without asking for it.
+func (p *Platform) knownName(id string) string {
+	known, _ := p.people.Get(id)
+	return cmp.Or(known.name, id)
+}
+
+func (p *Platform) askName(ctx context.Context, id string, within time.Duration) string {
+	_, ok := p.people.Get(id)
+	if ok || within <= 0 || p.api.paces.Busy(request{method: usersInfo}.key()) {
+		return p.knownName(id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -115,10 +115,11 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
 	if p.ResponseURL != "" {
-		r.responses.Put(chat.ID+"/"+id, p.ResponseURL, responseAge)
+		in := &invitation{address: p.ResponseURL}
+		r.responses.Put(chat.ID+"/"+id, in, responseAge)
 		if p.Container.Ephemeral {
 			// Nothing else leads to a message that one person alone sees.
-			r.responses.Put(chat.ID+"/"+p.on(), p.ResponseURL, responseAge)
+			r.responses.Put(chat.ID+"/"+p.on(), in, responseAge)
 		}
 	}
 	known, _ := r.threads.Get(chat)
@@ -149,8 +150,8 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
 			continue
 		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
-			if address, ok := p.responses.Get(to.Chat.ID + "/" + id); ok {
-				return p.respond(ctx, address, id, part, true)
+			if in, ok := p.responses.Get(to.Chat.ID + "/" + id); ok {
+				return p.respond(ctx, in, id, part, true)
 			}
 		}
 		return p.sendError(to, err)
@@ -199,8 +200,8 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 		return err
 	})
 	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
-		if address, ok := p.responses.Get(press.Chat.ID + "/" + press.ID); ok {
-			err = p.respond(ctx, address, "", part, false)
+		if in, ok := p.responses.Get(press.Chat.ID + "/" + press.ID); ok {
+			err = p.respond(ctx, in, "", part, false)
 		}
 	}
 	if err != nil {

@@ -34,7 +34,9 @@ type reach struct {
 	missing time.Time // since when something may be missing; zero where nothing is
 	gaps    int
 	live    map[chats.Chat]time.Time // threads with the bot, and when somebody wrote
+	owed    map[chats.Chat]debt      // threads with messages that were put off
 	changed bool
+	saving  sync.Mutex // held while the state is written, so that no older one follows
 	clock   *clock
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
@@ -55,10 +57,7 @@ func (r *reach) connected(isNew bool) {
 	r.alive, r.changed = r.clock.now(), true
 	if isNew && !r.missing.IsZero() && r.wake != nil {
 		r.gaps++
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.ring()
 	}
 }
 
@@ -113,6 +112,7 @@ func (r *reach) all() map[chats.Chat]time.Time {
 type saved struct {
 	Seen    time.Time            `json:"seen"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
+	Owed    map[string]debt      `json:"owed,omitempty"`
 }
 
 // encode returns the state to save, or nil where it has not changed.
@@ -123,7 +123,10 @@ func (r *reach) encode() ([]byte, error) {
 		return nil, nil
 	}
 	r.changed = false
-	s := saved{Seen: r.alive, Threads: map[string]time.Time{}}
+	s := saved{Seen: r.alive, Threads: map[string]time.Time{}, Owed: map[string]debt{}}
+	for chat, d := range r.owed {
+		s.Owed[chat.String()] = d
+	}
 	if !r.missing.IsZero() {
 		s.Seen = r.missing
 	}
@@ -153,6 +156,11 @@ func (r *reach) decode(state []byte) error {
 			r.live[chat] = at
 		}
 	}
+	for name, d := range s.Owed {
+		if chat, err := chats.ParseChat(name); err == nil && chat.Platform == Name && chat.Thread != "" && len(r.owed) < maxDebts {
+			r.owed[chat] = d
+		}
+	}
 	return nil
 }
 
@@ -180,15 +188,21 @@ func (p *Platform) loadMarks(ctx context.Context) {
 	}
 }
 
-func (p *Platform) saveMarks(ctx context.Context) {
+func (p *Platform) trySaveMarks(ctx context.Context) error {
 	if p.kv == nil {
-		return
+		return nil
 	}
+	p.reach.saving.Lock()
+	defer p.reach.saving.Unlock()
 	state, err := p.reach.encode()
 	if err == nil && state != nil {
 		_, err = p.kv.Put(ctx, marksKey, state, storage.Any)
 	}
-	if err != nil {
+	return err
+}
+
+func (p *Platform) saveMarks(ctx context.Context) {
+	if err := p.trySaveMarks(ctx); err != nil {
 		p.log.Warn("not saved up to when messages have arrived: more than needed may be fetched after a restart", "err", err)
 	}
 }

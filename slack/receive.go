@@ -3,9 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +41,9 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
 	p.loadMarks(ctx)
+	if len(p.reach.debts()) > 0 {
+		p.reach.ring()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.end(ctx)
 	defer r.running.Wait()
@@ -78,8 +78,9 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 			return self{}, err
 		}
 		if err == nil {
-			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID}
-			return me, p.checkScopes(who.Header.Get("X-Oauth-Scopes"))
+			lacks, agentView := readScopes(who.Header)
+			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
+			return me, p.checkScopes(lacks)
 		}
 		if ctx.Err() != nil {
 			return self{}, nil
@@ -95,14 +96,16 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 }
 
 // checkScopes says at the start what would only show when it is needed.
-func (p *Platform) checkScopes(header string) error {
-	missing := missingScopes(header)
-	if slices.Contains(missing, "chat:write") {
-		return fmt.Errorf("slack: the app lacks the scope chat:write (and of the others: %s): "+
-			"add them under OAuth & Permissions and install the app again", strings.Join(missing, ", "))
-	}
-	if len(missing) > 0 {
-		p.log.Warn("the app lacks scopes: add them under oauth & permissions and install it again", "scopes", missing)
+func (p *Platform) checkScopes(lacks []Lack) error {
+	for _, lack := range lacks {
+		switch lack.Scope {
+		case "chat:write":
+			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
+		case agentScope:
+			p.log.Warn("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
+		default:
+			p.log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
+		}
 	}
 	return nil
 }
@@ -148,7 +151,11 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	var msg *chats.Message
 	switch {
 	case in.event != nil:
-		msg, err = r.convert(ctx, in.event)
+		// A refused look-up delays no acknowledgement: Slack would give up soon.
+		if msg, err = r.convert(ctx, in.event); err != nil {
+			r.log.Warn("looked at later: slack does not tell now whether it is for the bot", "err", err)
+			return "", r.owe(ctx, in.event)
+		}
 	case in.command != nil:
 		msg, reply = r.convertCommand(ctx, in.command)
 	case in.press != nil:

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -46,9 +47,9 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 			plain = true
 			continue
 		case refused(err, "not_in_channel", "channel_not_found"):
-			if address, ok := p.response(to); ok {
+			if in, ok := p.response(to); ok {
 				id := responseID + rand.Text()
-				return id, p.respond(ctx, address, id, part, false)
+				return id, p.respond(ctx, in, id, part, false)
 			}
 		}
 		return "", p.sendError(to, err)
@@ -134,15 +135,32 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 }
 
 // response finds where the command that is answered takes answers.
-func (p *Platform) response(to chats.Address) (string, bool) {
+func (p *Platform) response(to chats.Address) (*invitation, bool) {
 	if to.Chat.Thread != "" {
-		return "", false
+		return nil, false
 	}
 	if to.ReplyTo != "" {
 		return p.responses.Get(to.Chat.ID + "/" + to.ReplyTo)
 	}
 	return p.responses.Get(to.Chat.ID)
 }
+
+// invitation is where a command or a press takes answers: so many, and no more.
+type invitation struct {
+	address string
+	used    atomic.Int32
+}
+
+const (
+	// maxResponses is how many answers Slack takes to one command or press.
+	maxResponses = 5
+	// lastResponse is shown with the last of them.
+	lastResponse = "Slack takes no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
+)
+
+// take takes one of the answers, and says how many are left. It is negative where there
+// was none.
+func (in *invitation) take() int { return maxResponses - int(in.used.Add(1)) }
 
 // responseID begins the id of a message that only a response_url leads to: Slack tells
 // none. It stands in the blocks with buttons, so that a press tells it.
@@ -157,12 +175,21 @@ type response struct {
 
 // respond answers a command or a press where it was made, for who made it alone. The
 // message that id names is made, or replaced.
-func (p *Platform) respond(ctx context.Context, address, id string, part chats.Part, replace bool) error {
-	u, err := url.Parse(address)
+func (p *Platform) respond(ctx context.Context, in *invitation, id string, part chats.Part, replace bool) error {
+	u, err := url.Parse(in.address)
 	if err != nil || !p.api.mayHaveToken(u) {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
 	}
 	plain := part.Text == ""
+	switch left := in.take(); {
+	case left < 0:
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: respond: slack takes %d answers", maxResponses)}
+	case left == 0 && !replace:
+		part.Plain = cmp.Or(part.Plain, part.Text) + "\n\n" + lastResponse
+		if !plain {
+			part.Text += "\n\n_" + lastResponse + "_"
+		}
+	}
 	var laid []slack.Block
 	if len(part.Buttons) > 0 {
 		var err error
@@ -181,7 +208,7 @@ func (p *Platform) respond(ctx context.Context, address, id string, part chats.P
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.api.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, in.address, bytes.NewReader(body))
 	if err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is no address")}
 	}

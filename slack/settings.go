@@ -3,8 +3,8 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -62,12 +62,17 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
-	if len(app.Missing) > 0 {
-		missing := doctor.Warn
-		if slices.Contains(app.Missing, "chat:write") {
-			missing = doctor.Fail
+	var lacks []string
+	for _, lack := range app.Lacks {
+		if lack.Scope != agentScope {
+			lacks = append(lacks, fmt.Sprintf("%s (%s)", lack.Scope, lack.Broken))
 		}
-		return missing("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(app.Missing, ", "))
+	}
+	switch {
+	case len(lacks) > 0:
+		return doctor.Fail("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(lacks, ", "))
+	case len(app.Lacks) > 0:
+		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.Name, app.Team, broken[agentScope])
 	}
 	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
 }

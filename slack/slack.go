@@ -57,7 +57,7 @@ type Platform struct {
 	statuses    statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	responses   *cache.Cache[string, string]
+	responses   *cache.Cache[string, *invitation]
 	channels    []string
 	kv          storage.KV
 	reach       reach
@@ -107,10 +107,11 @@ func New(cfg Config) (*Platform, error) {
 		kv:          cfg.KV,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
-		responses:   cache.New[string, string](maxCached),
+		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
+	p.statuses.shown = map[chats.Chat]*shown{}
+	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	return p, nil

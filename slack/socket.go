@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -49,8 +48,7 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.api.timeout)
 	defer cancel()
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: r.api.timeout}
-	conn, resp, err := dialer.DialContext(ctx, address, nil)
+	conn, resp, err := r.api.sockets.DialContext(ctx, address, nil)
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close() // gorilla has read what there is
 	}

@@ -11,6 +11,7 @@ import (
 type self struct {
 	user, bot, name  string
 	team, enterprise string
+	agentView        bool // direct messages are threads
 }
 
 // tokenized is what stands between angle brackets in a text. What people typed has

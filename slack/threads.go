@@ -15,7 +15,7 @@ import (
 
 const (
 	// lookupTimeout is how long the acceptance of a message may wait for a thread.
-	lookupTimeout = 2 * time.Second
+	lookupTimeout = 1500 * time.Millisecond
 	// joinedAge is how long it is remembered that the bot takes part in a thread,
 	// absentAge that it does not: another process of the bot may have answered there.
 	joinedAge = 24 * time.Hour

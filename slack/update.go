@@ -24,7 +24,8 @@ type event struct {
 	Message     *message `json:"message"`
 	Previous    *message `json:"previous_message"`
 
-	shared bool // with other workspaces
+	shared   bool // with other workspaces
+	threaded bool // each message begins a thread, where the conversation is direct
 }
 
 type message struct {

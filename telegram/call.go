@@ -29,6 +29,7 @@ type client struct {
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	files    string
+	hosted   bool // by Telegram, not by somebody else
 	timeout  time.Duration
 }
 
@@ -37,6 +38,7 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 		token:    token,
 		endpoint: strings.ReplaceAll(base, "%", "%%") + "/bot%s/%s",
 		files:    base + "/file/bot" + token + "/",
+		hosted:   base == DefaultAPIURL,
 		timeout:  timeout,
 	}
 	c.Caller = caller.New(given, c.redact)

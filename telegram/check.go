@@ -12,6 +12,9 @@ type Bot struct {
 	Username string
 	// Webhook says that a webhook is set; Run takes it away.
 	Webhook bool
+	// Private says that privacy mode is on: in groups Telegram hands the bot what is said to
+	// it alone.
+	Private bool
 }
 
 // Link returns the page in which one press sends the bot /start with this word.
@@ -32,7 +35,7 @@ func Check(ctx context.Context, cfg Config) (Bot, error) {
 	if err != nil {
 		return Bot{}, fmt.Errorf("telegram: ask for a webhook: %w", err)
 	}
-	return Bot{Username: self.Username, Webhook: hook != ""}, nil
+	return Bot{Username: self.Username, Webhook: hook != "", Private: !self.ReadsAll}, nil
 }
 
 // whoAmI asks Telegram who the bot is. The text of an error says what to do.

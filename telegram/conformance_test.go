@@ -13,7 +13,17 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
+func TestConformance(t *testing.T) {
+	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "") })
+}
+
+func TestLiveC01OverTLS(t *testing.T) {
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
+			platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, protocol) })
+		})
+	}
+}
 
 // town is the emulator as the suite of all platforms sees it. Places are chats in
 // words; threads are topics of one forum.
@@ -25,8 +35,10 @@ type town struct {
 	forum  int64
 }
 
-func newTown(t *testing.T) platformtest.Town {
-	s := newStage(t)
+// newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
+// named.
+func newTown(t *testing.T, protocol string) platformtest.Town {
+	s := secureStage(t, protocol)
 	w := &town{stage: s, t: t, people: []int64{s.ann}}
 	for _, name := range []string{"Chief", "Eve"} {
 		id := s.AddUser(emulator.User{FirstName: name}).ID

@@ -152,7 +152,7 @@ func TestTopics(t *testing.T) {
 			t.Errorf("answer %d is in topic %d replying to %d", i, a.Thread, a.ReplyTo)
 		}
 	}
-	if err := s.CloseTopic(forum, topic); err != nil {
+	if err := s.DeleteTopic(forum, topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.p.Send(t.Context(), chats.Address{Chat: got[0].Chat, ReplyTo: got[0].ID}, chats.Part{Text: "<b>late</b>", Plain: "late"}); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/emulator/wire"
 	"oneclaw/internal/redact"
 )
 
@@ -20,11 +21,48 @@ type stage struct {
 	p   *Platform
 	url string
 	ann int64 // a user and her private chat
+	// root is what to trust, where the service speaks TLS.
+	root []byte
 }
 
-func newStage(t *testing.T) *stage {
+// secureStage is a stage with a service that speaks a protocol over TLS, or plain HTTP
+// where none is named.
+func secureStage(t *testing.T, protocol string) *stage {
 	t.Helper()
-	s, err := emulator.New(emulator.Config{})
+	if protocol == "" {
+		return newStage(t)
+	}
+	config, root, err := wire.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.NextProtos = []string{protocol}
+	s := newStage(t, emulator.Config{TLS: config})
+	s.root = root
+	s.p = s.platform(t, s.Token())
+	client := &http.Client{Transport: s.transport(t)}
+	resp, err := client.Get(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || (resp.ProtoMajor == 2) != (protocol == "h2") {
+		t.Fatalf("the service speaks %s: %v", resp.Proto, err)
+	}
+	return s
+}
+
+func (s *stage) transport(t *testing.T) *http.Transport {
+	transport := &http.Transport{}
+	if s.root != nil {
+		transport = wire.Trusting(s.root)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+func newStage(t *testing.T, cfg ...emulator.Config) *stage {
+	t.Helper()
+	s, err := emulator.New(append(cfg, emulator.Config{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +83,8 @@ func newStage(t *testing.T) *stage {
 
 func (s *stage) platform(t *testing.T, token string) *Platform {
 	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
 	p, err := New(Config{
-		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, HTTPClient: &http.Client{Transport: transport},
+		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, HTTPClient: &http.Client{Transport: s.transport(t)},
 		PollTimeout: time.Second, ConflictWait: 10 * time.Millisecond,
 	})
 	if err != nil {

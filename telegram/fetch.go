@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -35,10 +38,38 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	case f.Path == "":
 		return errors.New("telegram: getFile: the answer names no path")
 	}
+	if filepath.IsAbs(f.Path) && !p.api.hosted {
+		return p.api.copyLocal(f.Path, w)
+	}
 	return p.api.download(ctx, f.Path, w)
 }
 
-// download writes a file of the server to w. Its address leaves this function in no error.
+// copyLocal copies a file of a server of one's own that runs with --local: it tells where
+// the file lies, and hands none out. The path may hold the token.
+func (c *client) copyLocal(path string, w io.Writer) (err error) {
+	// It does not wait for the other end, should this be a pipe.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("telegram: file: the server at TELEGRAM_API_URL runs with --local, and this program cannot read the folder that it keeps files in: let both have it at the same path: %w", c.Clean(err))
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("telegram: file: %w", c.Clean(err))
+	case !info.Mode().IsRegular():
+		return errors.New("telegram: file: the path leads to no file")
+	case info.Size() > maxFile:
+		return chats.ErrTooLarge
+	}
+	if _, err := io.Copy(w, io.LimitReader(file, maxFile)); err != nil {
+		return fmt.Errorf("telegram: file: %w", c.Clean(err))
+	}
+	return nil
+}
+
+// download writes a file of the server to w. Neither the address nor an error that
+// contains it leaves this function.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	for i, part := range parts {
@@ -56,6 +87,9 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 		return fmt.Errorf("telegram: file: %w", c.Clean(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotFound && !c.hosted {
+		return errors.New("telegram: file: the server at TELEGRAM_API_URL hands out no files: start it with --local, where this program can read its folder, or put a web server in front of it")
+	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}

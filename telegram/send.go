@@ -14,8 +14,8 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// topicNotice is shown with an answer whose topic is gone.
-const topicNotice = "↪ Posted here because its topic is gone."
+// topicNotice is shown with an answer whose topic takes none any more.
+const topicNotice = "↪ Posted here because its topic is gone or closed."
 
 type delivery struct {
 	to    chats.Address
@@ -61,13 +61,17 @@ func (p *Platform) bring(d *delivery, request func() error) error {
 		case !d.plain && refused(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
-		case !d.moved && d.to.Chat.Thread != "" && (refused(err, "message thread not found") || refused(err, "topic_deleted")):
+		case !d.moved && d.to.Chat.Thread != "" && topicGone(err):
 			p.log.Warn("topic gone: sending to the chat", "chat", d.to.Chat.String(), "err", err)
 			d.moved = true
 		default:
 			return err
 		}
 	}
+}
+
+func topicGone(err error) bool {
+	return refused(err, "message thread not found") || refused(err, "topic_deleted") || refused(err, "topic_closed")
 }
 
 func checkAddress(to chats.Address) error {

@@ -48,6 +48,9 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	case self.Webhook:
 		return doctor.Warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username)
 	}
+	if self.Private {
+		return doctor.OK("@%s, with privacy mode: in groups it gets mentions, replies and commands alone, unless it is an administrator", self.Username)
+	}
 	return doctor.OK("@%s", self.Username)
 }
 

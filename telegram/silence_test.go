@@ -160,7 +160,7 @@ func TestC14TopicThatIsGone(t *testing.T) {
 			if asked.Chat != to(chat, topic, 0).Chat || asked.Direct != (kind == emulator.Private) {
 				t.Fatalf("asked %+v", asked)
 			}
-			if err := s.CloseTopic(chat, topic); err != nil {
+			if err := s.DeleteTopic(chat, topic); err != nil {
 				t.Fatal(err)
 			}
 			to := chats.Address{Chat: asked.Chat, ReplyTo: strconv.FormatInt(sent.Message, 10)}

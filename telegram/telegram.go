@@ -24,7 +24,7 @@ const Name = "telegram"
 const (
 	DefaultAPIURL       = "https://api.telegram.org"
 	DefaultPollTimeout  = 45 * time.Second
-	DefaultConflictWait = 35 * time.Second
+	DefaultConflictWait = 5 * time.Second
 	DefaultCallTimeout  = 30 * time.Second
 )
 
@@ -47,8 +47,8 @@ type Config struct {
 	// none: whole seconds, at most 50. 0 means [DefaultPollTimeout].
 	PollTimeout time.Duration
 	// ConflictWait is the pause after the server says that somebody else polls with
-	// this token. 0 means [DefaultConflictWait], longer than the poll of a bot that
-	// crashed can hold the place.
+	// this token. 0 means [DefaultConflictWait]: a newer poll ends the older one, so that
+	// the poll of a bot that crashed keeps nobody out.
 	ConflictWait time.Duration
 	// CallTimeout bounds every other call. 0 means [DefaultCallTimeout].
 	CallTimeout time.Duration

@@ -20,6 +20,8 @@ type user struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Username  string `json:"username"`
+	// ReadsAll is said of the bot itself.
+	ReadsAll bool `json:"can_read_all_group_messages"`
 }
 
 type chat struct {

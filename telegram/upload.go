@@ -70,13 +70,18 @@ func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, pho
 	}
 	// A reader for each try: the library may still be reading from that of the last.
 	content := io.NewSectionReader(f.Content, 0, f.Size)
-	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: f.Name, Reader: content}}
-	err := p.api.upload(ctx, method, params, file, chats.FormLength(params, field, f.Name, f.Size), &sent)
+	name := fileName.Replace(f.Name)
+	file := tgbotapi.RequestFile{Name: field, Data: tgbotapi.FileReader{Name: name, Reader: content}}
+	err := p.api.upload(ctx, method, params, file, chats.FormLength(params, field, name, f.Size), &sent)
 	if err == nil && sent.ID == 0 {
 		err = errors.New("telegram: " + method + ": the answer names no message")
 	}
 	return strconv.FormatInt(sent.ID, 10), err
 }
+
+// fileName writes a name as Telegram reads it from a form: it decodes percent signs, and
+// older servers of one's own end it at a quote or a semicolon.
+var fileName = strings.NewReplacer("%", "%25", `"`, "%22", ";", "%3B", `\`, "%5C", "\r", "%0D", "\n", "%0A")
 
 // isPhoto reports whether a file can be tried as a photo.
 func isPhoto(f chats.OutFile) (bool, error) {

@@ -124,7 +124,7 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	if a := s.answers(forum)[0]; a.Thread != topic || a.ReplyTo != asked.Message {
 		t.Errorf("in topic %d, replying to %d", a.Thread, a.ReplyTo)
 	}
-	if err := s.CloseTopic(forum, topic); err != nil {
+	if err := s.DeleteTopic(forum, topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.p.SendFile(t.Context(), to(forum, topic, asked.Message), f); err != nil {

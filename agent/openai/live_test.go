@@ -125,10 +125,7 @@ type talk struct {
 
 func newTalk(t *testing.T) *talk {
 	t.Helper()
-	a, err := agent.New(agent.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{})
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
 		Name: "note", Description: "Takes a note.", Effect: toolgroups.ReadOnly,
 		Parameters: []byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),

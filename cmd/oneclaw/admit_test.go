@@ -80,6 +80,7 @@ func button(t *testing.T, m telegram.Message, label string) string {
 func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	server, _, people := w.withSlack(t, "ann", "bob")
+	install(t, server)
 	delete(w.env, "ONECLAW_ALLOW")
 	var rooms []string
 	for _, who := range people {

@@ -119,6 +119,7 @@ func TestAClaimMadeByHand(t *testing.T) {
 func TestSlackIsClaimedByItsCode(t *testing.T) {
 	w := newTown(t, openai.Offline{})
 	server, channel, people := w.withSlack(t, "ann", "bob")
+	install(t, server)
 	delete(w.env, "ONECLAW_ALLOW")
 	dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people[:1]})
 	if err != nil {

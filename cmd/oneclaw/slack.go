@@ -23,11 +23,14 @@ func slackCommand() *cobra.Command {
 					return err
 				}
 			}
+			// Slack ignores the link for some accounts, and says nothing.
+			const paste = "choose \"From a manifest\" on that page and paste the manifest"
 			if link {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), manifest.Link(data))
+				cmd.PrintErrf("Where the page comes up empty, %s that \"oneclaw slack manifest\" prints.\n", paste)
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n# Or open this link, which fills the manifest in:\n# %s\n", data, manifest.Link(data))
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n# Or open this link, which fills the manifest in:\n# %s\n# Where it does not, %s.\n", data, manifest.Link(data), paste)
 			return err
 		},
 	}

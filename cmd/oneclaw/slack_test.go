@@ -12,6 +12,7 @@ import (
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
+	"oneclaw/slack/manifest"
 )
 
 // withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
@@ -37,6 +38,15 @@ func (w *town) withSlack(t *testing.T, people ...string) (server *slack.Server, 
 		"SLACK_BOT_TOKEN": server.BotToken(), "SLACK_APP_TOKEN": server.AppToken(), "SLACK_API_URL": url, "ONECLAW_ALLOW": "slack:*",
 	})
 	return server, channel, members
+}
+
+// install makes the app of a workspace the one of the manifest, in which each direct message
+// begins a thread.
+func install(t *testing.T, server *slack.Server) {
+	t.Helper()
+	if err := server.Install(manifest.YAML()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func waitSlack(t *testing.T, server *slack.Server, what string, cond func(slack.State) bool) {

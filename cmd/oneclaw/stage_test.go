@@ -105,6 +105,7 @@ func telegramStageIn(t *testing.T, w *town, shared bool) *stage {
 func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 	w := newTown(t, brain)
 	server, chat, people := w.withSlack(t, "Ann", "Bob", "Zoe")
+	install(t, server)
 	mention := "<@" + server.BotUser() + "> "
 	if !shared {
 		dm, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people[:1]})
@@ -126,8 +127,8 @@ func slackStage(t *testing.T, shared bool, brain openai.Brain) *stage {
 	thread := ""
 	s.say = func(who int, text string) {
 		sent := sayTo(t, server, chat, people[who], mention+text, thread)
-		if shared && thread == "" {
-			thread = sent.TS // the conversation is the thread
+		if thread == "" {
+			thread = sent.TS // the conversation is the thread, also in a direct chat
 		}
 	}
 	s.until = func(what string, cond func([]shown) bool) (all []shown) {

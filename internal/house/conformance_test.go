@@ -22,10 +22,10 @@ var update = flag.Bool("update", false, "write the tests of each code into "+con
 
 var (
 	// A code in the name of a test. "Acceptance008And018" are two.
-	codeInName = regexp.MustCompile(`Acceptance\d{3}(?:And\d{3})*|Attack\d{2}(?:And\d{2})*|Live[A-D]\d{2}|[BCD]\d+`)
+	codeInName = regexp.MustCompile(`Acceptance\d{3}(?:And\d{3})*|Attack\d{2}(?:And\d{2})*|Live(?:[A-C]\d{2}|D)|[BCD]\d+`)
 	// A code that begins the name of a case.
 	codeOfCase = regexp.MustCompile(`^"(Acceptance\d{3}|Attack\d{2})`)
-	codeRow    = regexp.MustCompile(`^\| ([A-Z][A-Za-z]*\d+) \| (.+) \| (.*) \|$`)
+	codeRow    = regexp.MustCompile(`^\| ([A-Z][A-Za-z]*\d+|LiveD) \| (.+) \| (.*) \|$`)
 )
 
 // noTest begins the last cell of a row that no test carries; the reason follows.

@@ -13,6 +13,7 @@ const invisible = '\u200b'
 
 // traits are the differences between platforms that are plain facts.
 type traits struct {
+	maxSpans     int  // how many spans a part may have; 0 for any number
 	markupCounts bool // the limit counts the markup, not the text it shows
 	lineBound    bool // inline markup ends with its line
 	wordMarks    bool // inline marks are seen at the borders of words only

@@ -17,7 +17,11 @@ type telegram struct {
 	limit int
 }
 
-func (telegram) traits() traits { return traits{} }
+// maxEntities is how much formatting a part may have. Telegram keeps 100 entities of a
+// message and drops the rest without a word; some are left for lines that a send adds.
+const maxEntities = 96
+
+func (telegram) traits() traits { return traits{maxSpans: maxEntities} }
 
 func (telegram) within(parent *span, s style) (*span, bool) {
 	// Code and a link cannot be about the same text, and the link is worth more.

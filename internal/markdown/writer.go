@@ -55,6 +55,7 @@ type writer struct {
 	plain  stream
 	links  []insertion
 	span   *span
+	spans  int // that count against traits.maxSpans
 	ends   lastOutput
 	begun  bool
 }
@@ -174,6 +175,10 @@ func (w *writer) open(s, shared *span) {
 	}
 	open, _ := w.rules.markup(s)
 	w.text.markup(open)
+	w.spans++
+	if w.span != nil && w.span.style != styleQuote {
+		w.spans += 2 // it cuts the one around it into pieces
+	}
 	w.span = s
 	if inline {
 		w.ends = endsInOpening
@@ -200,7 +205,8 @@ func (w *writer) rawSize() int {
 
 // fits reports whether the part could end here.
 func (w *writer) fits() bool {
-	return w.size() <= w.limit && w.plain.raw <= w.limit && w.rawSize() <= 4*w.limit
+	return w.size() <= w.limit && w.plain.raw <= w.limit && w.rawSize() <= 4*w.limit &&
+		(w.traits.maxSpans == 0 || w.spans <= w.traits.maxSpans)
 }
 
 // part ends the part; next is the span in which the following one goes on.

@@ -39,14 +39,14 @@ type element struct {
 }
 
 func invalidBlocks(format string, args ...any) *apiError {
-	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...))
+	return refuse("invalid_blocks", "[ERROR] "+fmt.Sprintf(format, args...)) // its page
 }
 
 // checkBlocks refuses blocks over the limits. Kinds that it does not know pass.
 func checkBlocks(raw []byte) *apiError {
 	var blocks []block
 	if err := json.Unmarshal(raw, &blocks); err != nil {
-		return refuse("invalid_blocks_format")
+		return refuse("invalid_blocks_format") // its page
 	}
 	if len(blocks) > maxBlocks {
 		return invalidBlocks("no more than %d items allowed [json-pointer:/blocks]", maxBlocks)
@@ -65,7 +65,7 @@ func checkBlocks(raw []byte) *apiError {
 		}
 	}
 	if markdown > maxMarkdown {
-		return refuse("msg_blocks_too_long")
+		return refuse("msg_blocks_too_long") // its page
 	}
 	return nil
 }

@@ -14,10 +14,10 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 	text = p.Text("text")
 	if md := p.Text("markdown_text"); md != "" {
 		if text != "" || p.Text("blocks") != "" {
-			return "", nil, refuse("markdown_text_conflict")
+			return "", nil, refuse("markdown_text_conflict") // its page
 		}
 		if length(md) > maxMarkdown {
-			return "", nil, refuse("msg_too_long")
+			return "", nil, refuse("msg_too_long") // its page
 		}
 		text = md
 	}
@@ -31,9 +31,9 @@ func compose(p *wire.Params) (text string, blocks []byte, err *apiError) {
 	}
 	switch {
 	case strings.TrimSpace(text) == "" && len(blocks) == 0 && p.Text("attachments") == "":
-		return "", nil, refuse("no_text")
+		return "", nil, refuse("no_text") // its page
 	case length(text) > maxText:
-		return "", nil, refuse("msg_too_long")
+		return "", nil, refuse("msg_too_long") // its page
 	}
 	return text, blocks, nil
 }
@@ -86,7 +86,7 @@ func (ch *channel) parentOf(ts string) (*message, *apiError) {
 	m := ch.byTS[ts]
 	switch {
 	case m == nil || m.ephemeral != "" || m.deleted && len(m.replies) == 0:
-		return nil, refuse("thread_not_found")
+		return nil, refuse("thread_not_found") // assumed: the page of chat.postMessage says nothing of it
 	case m.parent != nil:
 		return m.parent, nil
 	}
@@ -107,7 +107,7 @@ func postEphemeral(c *call) (any, *apiError) {
 	}
 	user := c.p.Text("user")
 	if !slices.Contains(ch.members, user) {
-		return nil, refuse("user_not_in_channel")
+		return nil, refuse("user_not_in_channel") // its page
 	}
 	m := &message{user: s.cfg.BotUser, bot: true, text: text, blocks: blocks, ephemeral: user}
 	if m.parent, err = ch.parentOf(c.p.Text("thread_ts")); err != nil {
@@ -127,7 +127,7 @@ func (c *call) own(forbidden string) (*channel, *message, *apiError) {
 	m := ch.byTS[c.p.Text("ts")]
 	switch {
 	case m == nil || m.deleted || m.ephemeral != "":
-		return nil, nil, refuse("message_not_found")
+		return nil, nil, refuse("message_not_found") // its page
 	case !m.bot:
 		return nil, nil, refuse(forbidden)
 	}
@@ -186,7 +186,7 @@ func setStatus(c *call) (any, *apiError) {
 	}
 	thread := c.p.Text("thread_ts")
 	if m := ch.byTS[thread]; m == nil || m.parent != nil {
-		return nil, refuse("invalid_thread_ts")
+		return nil, refuse("invalid_thread_ts") // its page
 	}
 	s.setStatus(ch, thread, c.p.Text("status"), true)
 	return nil, nil
@@ -210,7 +210,7 @@ func (s *Server) setStatus(ch *channel, thread, text string, asked bool) {
 func addReaction(c *call) (any, *apiError) {
 	return c.react(func(m *message, name string) *apiError {
 		if slices.Contains(m.react, name) {
-			return refuse("already_reacted")
+			return refuse("already_reacted") // its page
 		}
 		m.react = append(m.react, name)
 		return nil
@@ -220,7 +220,7 @@ func addReaction(c *call) (any, *apiError) {
 func removeReaction(c *call) (any, *apiError) {
 	return c.react(func(m *message, name string) *apiError {
 		if !slices.Contains(m.react, name) {
-			return refuse("no_reaction")
+			return refuse("no_reaction") // its page
 		}
 		m.react = slices.DeleteFunc(m.react, func(have string) bool { return have == name })
 		return nil
@@ -238,9 +238,9 @@ func (c *call) react(change func(*message, string) *apiError) (any, *apiError) {
 	m, name := ch.byTS[c.p.Text("timestamp")], strings.Trim(c.p.Text("name"), ":")
 	switch {
 	case m == nil || m.deleted:
-		return nil, refuse("message_not_found")
+		return nil, refuse("message_not_found") // its page
 	case name == "":
-		return nil, refuse("invalid_name")
+		return nil, refuse("invalid_name") // its page
 	}
 	if err := change(m, name); err != nil {
 		return nil, err

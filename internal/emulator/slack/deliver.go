@@ -59,6 +59,11 @@ func (s *Server) hasScope(scope string) bool {
 	return slices.Contains(s.scopes, scope)
 }
 
+// hears says whether the app gets the messages of a channel.
+func (s *Server) hears(c *channel) bool {
+	return s.hasScope(kindScope(c.kind, "history")) && s.subscribed(messageEvents[c.kind])
+}
+
 // mentions says whether a text calls the bot.
 func (s *Server) mentions(text string) bool {
 	at := "<@" + s.cfg.BotUser
@@ -75,14 +80,14 @@ func (s *Server) tell(c *channel, m *message) Sent {
 	w := *s.wire(m)
 	w.ReplyCount, w.ReplyUsers, w.LatestReply = 0, nil, ""
 	e := wireEvent{wireMessage: w, Channel: c.id, EventTS: m.ts}
-	called := s.mentions(m.text) && c.kind != DM && !m.bot && s.hasScope("app_mentions:read")
+	called := s.mentions(m.text) && c.kind != DM && !m.bot && s.hasScope("app_mentions:read") && s.subscribed("app_mention")
 	call := e
 	call.Type, call.Subtype, call.ParentUserID = "app_mention", "", ""
 	first := s.rand.IntN(2) == 0
 	if called && first {
 		sent = s.event(c, "", call, sent)
 	}
-	if s.hasScope(historyScope(c.kind)) {
+	if s.hears(c) {
 		e.ChannelType = c.kind
 		if m.broadcast && m.parent != nil {
 			e.Root = s.wire(m.parent)
@@ -104,7 +109,7 @@ func (s *Server) tellChanged(c *channel, m *message, before *wireMessage) Sent {
 // tellHidden makes the event of something that happened to a message.
 func (s *Server) tellHidden(c *channel, m *message, e wireEvent) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
-	if !c.botIn || !s.hasScope(historyScope(c.kind)) {
+	if !c.botIn || !s.hears(c) {
 		return sent
 	}
 	e.Type, e.Channel, e.ChannelType = "message", c.id, c.kind

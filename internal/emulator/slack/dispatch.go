@@ -13,33 +13,39 @@ import (
 // method is one method of the Web API. Its run locks the server itself.
 type method struct {
 	run func(*call) (any, *apiError)
-	// scope is what the bot token needs; empty for none.
-	scope string
+	// scopes are those of which the token needs one. None means that any token will do.
+	scopes []string
+	// kind is "history" or "read" where the scope is that of the kind of channel.
+	kind string
 	// app is true where the app-level token is wanted instead.
 	app bool
 }
 
+// methods lists the methods with what they take, as their pages say
+// (docs.slack.dev/reference/methods/<name>). For setStatus either scope will do since
+// 2026-03-05 (docs.slack.dev/changelog/2026/03/05/set-status-scope-update).
 func methods() map[string]method {
+	one := func(scope string) []string { return []string{scope} }
 	return map[string]method{
-		"apps.connections.open":        {run: connectionsOpen, scope: "connections:write", app: true},
-		"assistant.threads.setStatus":  {run: setStatus, scope: "assistant:write"},
+		"apps.connections.open":        {run: connectionsOpen, scopes: one("connections:write"), app: true},
+		"assistant.threads.setStatus":  {run: setStatus, scopes: []string{"chat:write", agentScope}},
 		"auth.test":                    {run: authTest},
-		"chat.delete":                  {run: deleteMessage, scope: "chat:write"},
-		"chat.postEphemeral":           {run: postEphemeral, scope: "chat:write"},
-		"chat.postMessage":             {run: postMessage, scope: "chat:write"},
-		"chat.update":                  {run: updateMessage, scope: "chat:write"},
-		"conversations.history":        {run: history},
-		"conversations.info":           {run: channelInfo},
-		"conversations.open":           {run: openConversation, scope: "im:write"},
-		"conversations.replies":        {run: replies},
-		"files.completeUploadExternal": {run: completeUpload, scope: "files:write"},
-		"files.getUploadURLExternal":   {run: uploadURL, scope: "files:write"},
-		"files.info":                   {run: fileInfo, scope: "files:read"},
-		"reactions.add":                {run: addReaction, scope: "reactions:write"},
-		"reactions.remove":             {run: removeReaction, scope: "reactions:write"},
-		"team.info":                    {run: teamInfo, scope: "team:read"},
-		"users.conversations":          {run: userConversations},
-		"users.info":                   {run: userInfo, scope: "users:read"},
+		"chat.delete":                  {run: deleteMessage, scopes: one("chat:write")},
+		"chat.postEphemeral":           {run: postEphemeral, scopes: one("chat:write")},
+		"chat.postMessage":             {run: postMessage, scopes: one("chat:write")},
+		"chat.update":                  {run: updateMessage, scopes: one("chat:write")},
+		"conversations.history":        {run: history, kind: "history"},
+		"conversations.info":           {run: channelInfo, kind: "read"},
+		"conversations.open":           {run: openConversation, scopes: one("im:write")},
+		"conversations.replies":        {run: replies, kind: "history"},
+		"files.completeUploadExternal": {run: completeUpload, scopes: one("files:write")},
+		"files.getUploadURLExternal":   {run: uploadURL, scopes: one("files:write")},
+		"files.info":                   {run: fileInfo, scopes: one("files:read")},
+		"reactions.add":                {run: addReaction, scopes: one("reactions:write")},
+		"reactions.remove":             {run: removeReaction, scopes: one("reactions:write")},
+		"team.info":                    {run: teamInfo, scopes: one("team:read")},
+		"users.conversations":          {run: userConversations, kind: "read"},
+		"users.info":                   {run: userInfo, scopes: one("users:read")},
 	}
 }
 
@@ -110,7 +116,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	}
 	m, ok := s.methods[name]
 	if !ok {
-		refusal := refuse("unknown_method")
+		refusal := refuse("unknown_method") // assumed
 		writeError(w, refusal)
 		return
 	}
@@ -146,21 +152,21 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, p *wire.Param
 	defer s.mu.Unlock()
 	switch {
 	case t == "":
-		return refuse("not_authed")
+		return refuse("not_authed") // its page
 	case t != s.cfg.BotToken && t != s.cfg.AppToken:
-		return refuse("invalid_auth")
+		return refuse("invalid_auth") // its page
 	case s.revoked:
-		return refuse("token_revoked")
+		return refuse("token_revoked") // its page
 	case m.app != (t == s.cfg.AppToken):
-		return refuse("not_allowed_token_type")
+		return refuse("not_allowed_token_type") // its page
 	}
 	scopes := s.scopes
 	if m.app {
 		scopes = s.cfg.AppScopes
 	}
 	w.Header().Set("X-OAuth-Scopes", strings.Join(scopes, ","))
-	if m.scope != "" && !slices.Contains(scopes, m.scope) {
-		return &apiError{code: "missing_scope", needed: m.scope, provided: strings.Join(scopes, ",")}
+	if len(m.scopes) > 0 && !slices.ContainsFunc(m.scopes, func(one string) bool { return slices.Contains(scopes, one) }) {
+		return &apiError{code: "missing_scope", needed: m.scopes[0], provided: strings.Join(scopes, ",")}
 	}
 	return nil
 }

@@ -18,6 +18,10 @@
 // is none. What is not acknowledged in time, or was with a socket that broke, is
 // sent again a limited number of times; see [Config.Retry].
 //
+// Each refusal names where it is from: "its page" is the list of errors of the method that
+// refuses (docs.slack.dev/reference/methods/<name>), and "assumed" is what nothing was
+// found for. What is assumed stands in docs/live.md too.
+//
 // Everything is kept in memory and bounded. A Server has no goroutine of its own
 // until [Server.Start] or the first socket; [Server.Close] ends every request and
 // socket and waits for it.

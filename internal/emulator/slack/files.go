@@ -19,6 +19,10 @@ const (
 	uploadPath = "/upload/v1/"
 )
 
+// canvasType is the type of canvases. They are downloaded as HTML, which no page of the
+// service says (stablyai/agent-slack PR 19, shaharia-lab/slackcli PR 32).
+const canvasType = "application/vnd.slack-docs"
+
 type file struct {
 	id, user   string
 	name, mime string
@@ -88,7 +92,7 @@ func fileInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	f := s.files.byID[c.p.Text("file")]
 	if f == nil || !f.done {
-		return nil, refuse("file_not_found")
+		return nil, refuse("file_not_found") // its page
 	}
 	w := s.wireFile(f)
 	if f.lookup {
@@ -117,7 +121,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	case f == nil || !f.done:
 		http.Error(w, "Not Found", http.StatusNotFound)
 	default:
-		w.Header().Set("Content-Type", f.mime)
+		kind := f.mime
+		if kind == canvasType {
+			kind = "text/html; charset=utf-8"
+		}
+		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Length", strconv.Itoa(len(f.data)))
 		if fault != nil && fault.Effect == CutAfter {
 			_, _ = w.Write(f.data[:len(f.data)/2])
@@ -138,15 +146,15 @@ func uploadURL(c *call) (any, *apiError) {
 	name, size := c.p.Text("filename"), int(c.p.Int("length"))
 	switch {
 	case name == "" || size <= 0:
-		return nil, refuse("invalid_arguments")
+		return nil, refuse("invalid_arguments") // its page
 	case size > maxUpload:
-		return nil, refuse("file_upload_size_restricted")
+		return nil, refuse("file_upload_size_restricted") // its page
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &file{id: s.id("F"), user: s.cfg.BotUser, name: name, mime: mime.TypeByExtension(path.Ext(name)), expects: size}
 	s.files.keep(f, s.cfg.MaxFiles)
-	return map[string]any{"file_id": f.id, "upload_url": "http://" + c.r.Host + uploadPath + f.id}, nil
+	return map[string]any{"file_id": f.id, "upload_url": s.life.Address("http", c.r) + uploadPath + f.id}, nil
 }
 
 // serveUpload takes the bytes of a file, as they are or in a form.
@@ -194,7 +202,7 @@ func completeUpload(c *call) (any, *apiError) {
 		Title string `json:"title"`
 	}
 	if _, err := c.p.JSON("files", &list); err != nil || len(list) == 0 {
-		return nil, refuse("invalid_arguments")
+		return nil, refuse("invalid_arguments") // its page
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +211,7 @@ func completeUpload(c *call) (any, *apiError) {
 	for _, want := range list {
 		f := s.files.byID[want.ID]
 		if f == nil || len(f.data) == 0 {
-			return nil, refuse("file_not_found")
+			return nil, refuse("file_not_found") // its page
 		}
 		files = append(files, f)
 		shown = append(shown, map[string]any{"id": f.id, "title": want.Title})

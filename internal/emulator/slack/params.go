@@ -13,7 +13,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError
 	case err == nil:
 		return p, nil
 	case wire.IsJSON(r):
-		return nil, refuse("invalid_json")
+		return nil, refuse("invalid_json") // its page
 	}
-	return nil, refuse("invalid_form_data")
+	return nil, refuse("invalid_form_data") // its page
 }

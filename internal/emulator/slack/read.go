@@ -24,7 +24,7 @@ func userInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	u := s.users[c.p.Text("user")]
 	if u == nil {
-		return nil, refuse("user_not_found")
+		return nil, refuse("user_not_found") // its page
 	}
 	return map[string]any{"user": s.userJSON(u)}, nil
 }
@@ -35,9 +35,9 @@ func channelInfo(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	ch := s.channels[c.p.Text("channel")]
 	if ch == nil || !ch.botIn && ch.kind != Public {
-		return nil, refuse("channel_not_found")
+		return nil, refuse("channel_not_found") // its page
 	}
-	if scope := strings.Replace(historyScope(ch.kind), ":history", ":read", 1); !s.hasScope(scope) {
+	if scope := kindScope(ch.kind, "read"); !s.hasScope(scope) {
 		return nil, s.missing(scope)
 	}
 	return map[string]any{"channel": s.channelJSON(ch)}, nil
@@ -57,9 +57,9 @@ func userConversations(c *call) (any, *apiError) {
 	for t := range strings.SplitSeq(types, ",") {
 		kind, known := kinds[t]
 		if !known {
-			return nil, refuse("invalid_types")
+			return nil, refuse("invalid_types") // its page
 		}
-		if scope := strings.Replace(historyScope(kind), ":history", ":read", 1); !s.hasScope(scope) {
+		if scope := kindScope(kind, "read"); !s.hasScope(scope) {
 			return nil, s.missing(scope)
 		}
 		wanted[kind] = true
@@ -87,11 +87,11 @@ func openConversation(c *call) (any, *apiError) {
 	defer s.mu.Unlock()
 	users := strings.Split(c.p.Text("users"), ",")
 	if c.p.Text("users") == "" {
-		return nil, refuse("users_list_not_supplied")
+		return nil, refuse("users_list_not_supplied") // its page
 	}
 	for _, id := range users {
 		if s.users[id] == nil || id == s.cfg.BotUser {
-			return nil, refuse("user_not_found")
+			return nil, refuse("user_not_found") // its page
 		}
 	}
 	if len(users) == 1 {
@@ -109,7 +109,7 @@ func (c *call) readable() (*channel, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if scope := historyScope(ch.kind); !c.s.hasScope(scope) {
+	if scope := kindScope(ch.kind, "history"); !c.s.hasScope(scope) {
 		return nil, c.s.missing(scope)
 	}
 	return ch, nil
@@ -128,7 +128,7 @@ func history(c *call) (any, *apiError) {
 			list = append(list, m)
 		}
 	}
-	return c.page(list)
+	return c.page(list, nil)
 }
 
 func replies(c *call) (any, *apiError) {
@@ -140,7 +140,7 @@ func replies(c *call) (any, *apiError) {
 	}
 	root := ch.byTS[c.p.Text("ts")]
 	if root == nil || root.ephemeral != "" || root.deleted && len(root.replies) == 0 {
-		return nil, refuse("thread_not_found")
+		return nil, refuse("thread_not_found") // its page
 	}
 	list := []*message{root} // of a reply's ts, the reply alone
 	for _, ts := range root.replies {
@@ -148,20 +148,32 @@ func replies(c *call) (any, *apiError) {
 			list = append(list, m)
 		}
 	}
-	return c.page(list)
+	return c.page(list, root)
 }
 
-// page cuts a list as limit, oldest, latest and cursor say.
-func (c *call) page(list []*message) (any, *apiError) {
+// page cuts a list as limit, oldest, latest and cursor say. A history with oldest alone
+// begins at its oldest end (slackhq/slack-api-docs #4); that each of its pages shows the
+// newest first is assumed. The root of a thread stands before its replies, however old it
+// is (docs.slack.dev/reference/methods/conversations.replies); that it does so on the first
+// page alone is assumed.
+func (c *call) page(list []*message, root *message) (any, *apiError) {
 	oldest, latest := c.p.Text("oldest"), c.p.Text("latest")
 	inclusive := c.p.Bool("inclusive")
 	list = slices.DeleteFunc(list, func(m *message) bool {
-		return oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
-			latest != "" && (m.ts > latest || m.ts == latest && !inclusive)
+		return m != root && (oldest != "" && (m.ts < oldest || m.ts == oldest && !inclusive) ||
+			latest != "" && (m.ts > latest || m.ts == latest && !inclusive))
 	})
+	fromOldest := root == nil && oldest != "" && latest == ""
+	if fromOldest {
+		slices.Reverse(list)
+	}
 	list, next, err := cut(c, list, func(m *message) string { return m.ts })
 	if err != nil {
 		return nil, err
+	}
+	if fromOldest {
+		list = slices.Clone(list)
+		slices.Reverse(list)
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
@@ -178,13 +190,13 @@ func cut[T any](c *call, list []T, name func(T) string) (page []T, next string, 
 	if cursor := c.p.Text("cursor"); cursor != "" {
 		i := slices.IndexFunc(list, func(one T) bool { return name(one) == cursor })
 		if i < 0 {
-			return nil, "", refuse("invalid_cursor")
+			return nil, "", refuse("invalid_cursor") // its page
 		}
 		list = list[i:]
 	}
 	limit := int(c.p.Int("limit"))
 	if limit < 0 || limit > 1000 {
-		return nil, "", refuse("invalid_limit")
+		return nil, "", refuse("invalid_limit") // its page
 	}
 	if limit == 0 {
 		limit = 100

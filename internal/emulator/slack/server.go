@@ -3,6 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -37,7 +38,9 @@ const (
 	AppID = "A0ONECLAW"
 )
 
-// Limits of the service (docs.slack.dev).
+// Limits of the service: of texts and blocks by docs.slack.dev/reference/block-kit and the
+// page of chat.postMessage, of sockets by docs.slack.dev/apis/events-api/using-socket-mode,
+// of a status by the page of assistant.threads.setStatus. That of uploads is the emulator's.
 const (
 	maxText      = 40_000
 	maxMarkdown  = 12_000
@@ -49,15 +52,16 @@ const (
 	maxID        = 255 // action_id and block_id
 	maxUpload    = 64 << 20
 	maxSockets   = 10
-	maxResponses = 5 // posts to one response_url
+	maxResponses = 5 // posts to one response_url (docs.slack.dev/interactivity/handling-user-interaction)
 	responseAge  = 30 * time.Minute
 	statusAge    = 2 * time.Minute
 )
 
-// DefaultScopes are the bot scopes of [Config] where it names none.
+// DefaultScopes are the bot scopes of [Config] where it names none: those of an app
+// without the agent view. [Server.Install] makes an app of a manifest.
 func DefaultScopes() []string {
 	return []string{
-		"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
+		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
 		"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write",
 		"mpim:history", "mpim:read", "reactions:read", "reactions:write", "team:read", "users:read",
 	}
@@ -77,6 +81,9 @@ type Config struct {
 	// Scopes are those of the bot token, AppScopes those of the app token. Nil means
 	// [DefaultScopes] and connections:write.
 	Scopes, AppScopes []string
+	// Public is the address of the server in what it tells, such as https://slack.test. Empty
+	// means the one that it listens on.
+	Public string
 	// EventsURL is where events are posted, signed, instead of to sockets.
 	EventsURL string
 	// AckTimeout is how long an envelope may stay unacknowledged. 0 means
@@ -95,6 +102,8 @@ type Config struct {
 	Now func() time.Time
 	// Seed makes faults with a probability and the choice of sockets repeatable.
 	Seed uint64
+	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	TLS *tls.Config
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
@@ -160,6 +169,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	scopes  []string
+	events  []string // those subscribed to; nil for all
 	revoked bool
 	world
 	wires
@@ -189,6 +199,7 @@ func New(cfg Config) (*Server, error) {
 		flood:   newFlood(cfg.Rate, cfg.Burst),
 	}
 	s.life = wire.NewLifecycle("slack emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.life.TLS = cfg.TLS
 	s.hub = wire.NewHub[string, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
 	bot := User{ID: cfg.BotUser, Name: cfg.BotName, RealName: cfg.BotName, Bot: true}
@@ -233,13 +244,13 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	s.files.base = "http://" + ln.Addr().String()
-	s.mu.Unlock()
 	base, err := s.life.Serve(ln, s)
 	if err != nil {
 		return "", err
 	}
+	s.mu.Lock()
+	s.files.base = cmp.Or(s.cfg.Public, base)
+	s.mu.Unlock()
 	return base + "/api/", nil
 }
 

@@ -262,12 +262,12 @@ func connectionsOpen(c *call) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.sockets) >= maxSockets {
-		return nil, refuse("too_many_websockets")
+		return nil, refuse("too_many_websockets") // assumed
 	}
 	if len(s.tickets) > 1000 {
 		clear(s.tickets) // nobody came for them
 	}
 	ticket := s.id("ticket-")
 	s.tickets[ticket] = true
-	return map[string]any{"url": "ws://" + c.r.Host + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
+	return map[string]any{"url": s.life.Address("ws", c.r) + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
 }

@@ -161,7 +161,7 @@ func (s *Server) tally(c *channel, m *message, n int) {
 // with them. Where write is set, it also refuses those the bot cannot write to.
 func (s *Server) find(id string, write bool) (*channel, *apiError) {
 	if id == "" {
-		return nil, refuse("channel_not_found")
+		return nil, refuse("channel_not_found") // its page
 	}
 	if _, ok := s.users[id]; ok && id != s.cfg.BotUser {
 		return s.openDM(id), nil
@@ -169,11 +169,11 @@ func (s *Server) find(id string, write bool) (*channel, *apiError) {
 	c := s.channels[id]
 	switch {
 	case c == nil, !c.botIn && c.kind != Public:
-		return nil, refuse("channel_not_found")
+		return nil, refuse("channel_not_found") // its page
 	case !c.botIn:
-		return nil, refuse("not_in_channel")
+		return nil, refuse("not_in_channel") // its page
 	case c.archived && write:
-		return nil, refuse("is_archived")
+		return nil, refuse("is_archived") // its page
 	}
 	return c, nil
 }
@@ -209,17 +209,18 @@ func (s *Server) makeChannel(spec ChannelSpec) *channel {
 	return c
 }
 
-// historyScope is the scope that reading a channel takes.
-func historyScope(kind string) string {
+// kindScope is the scope that reading a channel, or what is said there, takes
+// (docs.slack.dev/reference/methods/conversations.history and …/conversations.info).
+func kindScope(kind, what string) string {
 	switch kind {
 	case Private:
-		return "groups:history"
+		return "groups:" + what
 	case DM:
-		return "im:history"
+		return "im:" + what
 	case GroupDM:
-		return "mpim:history"
+		return "mpim:" + what
 	}
-	return "channels:history"
+	return "channels:" + what
 }
 
 // status is the status that stands in a thread: a reply clears it, and so does time.

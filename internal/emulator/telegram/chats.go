@@ -58,7 +58,7 @@ func (s *Server) member(c *chat, u User) wireMember {
 func getChatMember(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	id := p.Int("user_id")
 	if id <= 0 {
-		return nil, badRequest("invalid user_id specified")
+		return nil, badRequest("invalid user_id specified") // Client.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func getChatMember(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	}
 	u := s.users[id]
 	if u == nil {
-		return nil, badRequest("user not found")
+		return nil, badRequest("user not found") // Client.cpp
 	}
 	return s.member(c, *u), nil
 }
@@ -84,7 +84,7 @@ func getChatAdministrators(_ context.Context, s *Server, p *wire.Params) (any, *
 		return nil, err
 	}
 	if c.kind == Private {
-		return nil, badRequest("there are no administrators in the private chat")
+		return nil, badRequest("there are no administrators in the private chat") // Client.cpp
 	}
 	admins := []wireMember{}
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Sent names what an act of a person made.
@@ -88,7 +90,7 @@ func (s *Server) AddChat(spec ChatSpec) (int64, error) {
 	defer s.mu.Unlock()
 	c := &chat{
 		id: spec.ID, kind: spec.Kind, title: spec.Title, forum: spec.Forum, botAdmin: spec.BotAdmin,
-		topics: map[int64]string{}, members: map[int64]string{}, byID: map[int64]*message{}, drafts: map[int64]Draft{},
+		topics: map[int64]string{}, closed: map[int64]bool{}, members: map[int64]string{}, byID: map[int64]*message{}, drafts: map[int64]Draft{},
 	}
 	switch spec.Kind {
 	case Private:
@@ -159,8 +161,8 @@ func (s *Server) AddTopic(chatID int64, name string) (int64, error) {
 	return id, nil
 }
 
-// CloseTopic removes a topic: what is sent to it from now on is refused.
-func (s *Server) CloseTopic(chatID, topic int64) error {
+// DeleteTopic removes a topic: what is sent to it from now on is refused.
+func (s *Server) DeleteTopic(chatID, topic int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.chats[chatID]
@@ -168,6 +170,18 @@ func (s *Server) CloseTopic(chatID, topic int64) error {
 		return fmt.Errorf("telegram emulator: no topic %d in chat %d", topic, chatID)
 	}
 	delete(c.topics, topic)
+	return nil
+}
+
+// CloseTopic has an administrator close a topic: only administrators write there.
+func (s *Server) CloseTopic(chatID, topic int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.chats[chatID]
+	if c == nil || c.topics[topic] == "" {
+		return fmt.Errorf("telegram emulator: no topic %d in chat %d", topic, chatID)
+	}
+	c.closed[topic] = true
 	return nil
 }
 
@@ -254,10 +268,54 @@ func (s *Server) speaker(chatID, userID int64) (*chat, *User, error) {
 // tell queues the update of a message where the bot sees it.
 func (s *Server) tell(c *chat, m *message, kind string) Sent {
 	sent := Sent{Chat: c.id, Message: m.id}
-	if c.isBotMember() {
+	if c.isBotMember() && s.sees(c, m) {
 		sent.Update = s.push(kind, m.wire(c, true))
 	}
 	return sent
+}
+
+// sees says whether the bot gets a message: in a group all of them without privacy mode or
+// as an administrator, else commands that are not another bot's, replies to it, and what
+// the chat itself tells (core.telegram.org/bots/features#privacy-mode). That mentions are
+// among them is what BotFather says where it is asked about the mode.
+func (s *Server) sees(c *chat, m *message) bool {
+	if c.kind == Private || s.cfg.ReadsAll || c.botAdmin || m.migTo != 0 || m.migFrom != 0 {
+		return true
+	}
+	if m.replyTo != nil && m.replyTo.from.ID == s.bot.ID {
+		return true
+	}
+	return slices.ContainsFunc(m.body.entities, func(e Entity) bool {
+		part := cutUnits(m.body.text, e.Offset, e.Length)
+		switch e.Type {
+		case "mention":
+			return strings.EqualFold(part, "@"+s.bot.Username)
+		case "text_mention":
+			return e.User != nil && e.User.ID == s.bot.ID
+		case "bot_command":
+			_, target, named := strings.Cut(part, "@")
+			return e.Offset == 0 && (!named || strings.EqualFold(target, s.bot.Username))
+		}
+		return false
+	})
+}
+
+// SayAlbum has a person send pictures or files at once, as messages of one album of which
+// the first has the caption.
+func (s *Server) SayAlbum(chatID, userID int64, caption string, items ...Attachment) ([]Sent, error) {
+	s.mu.Lock()
+	s.albums++
+	album := strconv.Itoa(13_000_000_000 + s.albums)
+	s.mu.Unlock()
+	var all []Sent
+	for i := range items {
+		sent, err := s.Say(chatID, userID, caption, &SayOptions{Attachment: &items[i], Album: album})
+		if err != nil {
+			return all, err
+		}
+		all, caption = append(all, sent), ""
+	}
+	return all, nil
 }
 
 // Edit has a person change a text or caption they wrote.

@@ -56,11 +56,11 @@ func errorf(code int, format string, args ...any) *apiError {
 
 // badRequest is a 400 with the prefix the service puts before it.
 func badRequest(format string, args ...any) *apiError {
-	return errorf(400, "Bad Request: "+format, args...)
+	return errorf(400, "Bad Request: "+format, args...) // Client.cpp
 }
 
 func tooMany(seconds int) *apiError {
-	e := errorf(429, "Too Many Requests: retry after %d", seconds)
+	e := errorf(429, "Too Many Requests: retry after %d", seconds) // Query.cpp
 	e.retryAfter = seconds
 	return e
 }
@@ -108,7 +108,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	}
 	run, ok := s.methods[name]
 	if !ok {
-		writeError(w, errorf(404, "Not Found: method not found"))
+		writeError(w, errorf(404, "Not Found: method not found")) // Client.cpp
 		return
 	}
 	result, refused := run(r.Context(), s, p)

@@ -12,6 +12,12 @@
 // makes the server misbehave: refuse, cut connections before or after accepting,
 // hang, repeat updates.
 //
+// Each refusal names where its words are from: files ending in .cpp are those of the
+// service's own source (github.com/tdlib/telegram-bot-api, and tdlib/td where that says so
+// or has the file alone), core.telegram.org/api/errors is the list of what the server
+// behind it says, and "assumed" is what nothing was found for. What is assumed stands in
+// docs/live.md too.
+//
 // Everything is kept in memory and bounded. A Server has no goroutine of its own
 // until [Server.Start]; [Server.Close] ends every request and waits for it.
 package telegram

@@ -70,30 +70,87 @@ type formatted struct {
 func formattedText(p *wire.Params, name, entities string) (formatted, *apiError) {
 	f := formatted{source: p.Text(name), mode: strings.ToLower(p.Text("parse_mode"))}
 	if len(f.source) > maxRawText {
-		return f, badRequest("text is too long")
+		return f, badRequest("text is too long") // Client.cpp
 	}
 	if !utf8.ValidString(f.source) {
-		return f, badRequest("strings must be encoded in UTF-8")
+		return f, badRequest("strings must be encoded in UTF-8") // MessageEntity.cpp
 	}
 	f.text = f.source
 	switch f.mode {
 	case "", "none":
 		if _, err := p.JSON(entities, &f.entities); err != nil {
-			return f, badRequest("can't parse entities JSON object")
+			return f, badRequest("can't parse entities JSON object") // Client.cpp
 		}
 	case "html":
 		var err error
 		if f.text, f.entities, err = parseHTML(f.source); err != nil {
-			return f, badRequest("can't parse entities: %v", err)
+			return f, badRequest("can't parse entities: %v", err) // SynchronousRequests.cpp
 		}
 	case "markdown", "markdownv2":
-		return f, badRequest("the emulator does not parse %s: use HTML", f.mode)
+		return f, badRequest("the emulator does not parse %s: use HTML", f.mode) // of the emulator alone
 	default:
-		return f, badRequest("unsupported parse_mode")
+		return f, badRequest("unsupported parse_mode") // Client.cpp
 	}
 	f.trim()
+	f.cap()
 	f.mark()
 	return f, nil
+}
+
+// maxEntities is how many entities the service keeps of those that a message asks for.
+// It drops the others without a word (tdlib/td, MessageEntity.cpp,
+// get_input_message_entities): first those of the last kinds, bold and the like, which it
+// has cut into pieces where they overlap.
+const maxEntities = 100
+
+// cap drops entities as the service does. One of which not all pieces are kept is dropped
+// as a whole, which the service does not.
+func (f *formatted) cap() {
+	if len(f.entities) <= maxEntities/3 {
+		return
+	}
+	var splittable []Entity
+	room, dropped := maxEntities, map[int]bool{}
+	for i, e := range f.entities {
+		switch e.Type {
+		case "bold", "italic", "underline", "strikethrough", "spoiler":
+			splittable = append(splittable, e)
+		case "custom_emoji":
+		default:
+			if room--; room < 0 {
+				dropped[i] = true
+			}
+		}
+	}
+	room = max(room, 0)
+	for i, e := range f.entities {
+		if !slices.Contains(splittable, e) {
+			continue
+		}
+		if room -= pieces(e, splittable); room < 0 {
+			dropped[i] = true
+		}
+	}
+	var kept []Entity
+	for i, e := range f.entities {
+		if !dropped[i] {
+			kept = append(kept, e)
+		}
+	}
+	f.entities = kept
+}
+
+// pieces is into how many an entity is cut by those that overlap it.
+func pieces(e Entity, others []Entity) int {
+	cuts := map[int]bool{}
+	for _, o := range others {
+		for _, at := range []int{o.Offset, o.Offset + o.Length} {
+			if e.Offset < at && at < e.Offset+e.Length {
+				cuts[at] = true
+			}
+		}
+	}
+	return 1 + len(cuts)
 }
 
 // mark adds what the service finds by itself in what a bot sends: names, links, commands
@@ -141,23 +198,23 @@ func keyboard(p *wire.Params) (*wireMarkup, *apiError) {
 	}
 	there, err := p.JSON("reply_markup", &markup)
 	if err != nil {
-		return nil, badRequest("can't parse reply keyboard markup JSON object")
+		return nil, badRequest("can't parse reply keyboard markup JSON object") // Client.cpp
 	}
 	if !there || markup.InlineKeyboard == nil {
 		return nil, nil
 	}
 	var rows [][]json.RawMessage
 	if err := json.Unmarshal(markup.InlineKeyboard, &rows); err != nil {
-		return nil, badRequest(`field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays`)
+		return nil, badRequest(`field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays`) // Client.cpp
 	}
 	n := 0
 	for _, row := range rows {
 		if len(row) > 8 {
-			return nil, badRequest("BUTTON_ROW_TOO_LONG")
+			return nil, badRequest("BUTTON_ROW_TOO_LONG") // assumed
 		}
 		for _, raw := range row {
 			if n++; n > 100 {
-				return nil, badRequest("reply markup is too long")
+				return nil, badRequest("reply markup is too long") // Client.cpp
 			}
 			if err := checkButton(raw); err != nil {
 				return nil, err
@@ -183,27 +240,27 @@ func checkButton(raw json.RawMessage) *apiError {
 		CopyText       any     `json:"copy_text"`
 	}
 	if json.Unmarshal(raw, &b) != nil {
-		return badRequest("can't parse inline keyboard button: InlineKeyboardButton must be an Object")
+		return badRequest("can't parse inline keyboard button: InlineKeyboardButton must be an Object") // Client.cpp
 	}
 	switch {
 	case b.Text == nil:
-		return badRequest(`can't parse inline keyboard button: Can't find field "text"`)
+		return badRequest(`can't parse inline keyboard button: Can't find field "text"`) // td, JsonBuilder.cpp
 	case *b.Text == "":
-		return badRequest("inline keyboard button text must be non-empty")
+		return badRequest("inline keyboard button text must be non-empty") // ReplyMarkup.cpp
 	case b.Style != "" && b.Style != "danger" && b.Style != "success" && b.Style != "primary":
-		return badRequest("can't parse inline keyboard button: invalid button style specified")
+		return badRequest("can't parse inline keyboard button: invalid button style specified") // assumed
 	case b.URL != "":
 		if checkedLink(b.URL) == "" {
-			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL)
+			return badRequest("inline keyboard button URL '%s' is invalid: Wrong HTTP URL", b.URL) // ReplyMarkup.cpp
 		}
 		return nil
 	case b.CallbackData != nil && *b.CallbackData != "":
 		if len(*b.CallbackData) > 64 {
-			return badRequest("BUTTON_DATA_INVALID")
+			return badRequest("BUTTON_DATA_INVALID") // core.telegram.org/api/errors
 		}
 		return nil
 	case b.SwitchInline != nil, b.SwitchInlineIn != nil, b.WebApp != nil, b.CopyText != nil:
 		return nil
 	}
-	return badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+	return badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard") // Client.cpp
 }

@@ -3,13 +3,17 @@ package telegram
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif"  // formats the service takes as photos
 	_ "image/jpeg" // "
 	_ "image/png"  // "
 	"net/http"
+	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -79,18 +83,26 @@ func (f *file) wire() wireFile {
 func getFile(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	id := p.Text("file_id")
 	if id == "" {
-		return nil, badRequest("file_id not specified")
+		return nil, badRequest("file_id not specified") // Client.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.files.byID[id]
 	switch {
 	case f == nil:
-		return nil, badRequest("invalid file_id")
-	case f.size > maxDownload:
-		return nil, badRequest("file is too big")
+		return nil, badRequest("invalid file_id") // Client.cpp
+	case f.size > maxDownload && s.cfg.Local == "":
+		return nil, badRequest("file is too big") // Client.cpp
 	}
-	return wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}, nil
+	found := wireFile{FileID: f.id, FileUniqueID: f.unique, FileSize: f.size, FilePath: f.path}
+	if s.cfg.Local != "" {
+		found.FilePath = filepath.Join(s.cfg.Local, s.cfg.Token, f.path)
+		err := errors.Join(os.MkdirAll(filepath.Dir(found.FilePath), 0o700), os.WriteFile(found.FilePath, f.data, 0o600))
+		if err != nil {
+			return nil, badRequest("wrong file_id or the file is temporarily unavailable") // Client.cpp
+		}
+	}
+	return found, nil
 }
 
 // serveFile answers /file/bot<token>/<path>.
@@ -112,8 +124,8 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		}
 	}
 	s.mu.Unlock()
-	if found == nil || found.size > maxDownload {
-		writeError(w, errorf(404, "Not Found"))
+	if found == nil || found.size > maxDownload || s.cfg.SelfHosted || s.cfg.Local != "" {
+		writeError(w, errorf(404, "Not Found")) // Client.cpp
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
@@ -133,39 +145,54 @@ func (s *Server) media(p *wire.Params, kind string) (*file, *apiError) {
 	case uploaded:
 		return s.uploaded(up, kind)
 	case value == "":
-		return nil, badRequest("there is no %s in the request", kind)
+		return nil, badRequest("there is no %s in the request", kind) // Client.cpp
 	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"):
-		return nil, badRequest("failed to get HTTP URL content")
+		return nil, badRequest("failed to get HTTP URL content") // Client.cpp
 	}
 	f := s.files.byID[value]
 	if f == nil {
-		return nil, badRequest("wrong remote file identifier specified: can't unserialize it. Wrong last symbol")
+		return nil, badRequest("wrong remote file identifier specified: can't unserialize it. Wrong last symbol") // td, FileManager.cpp
 	}
 	if f.kind != kind {
-		return nil, badRequest("type of file mismatch")
+		return nil, badRequest("type of file mismatch") // assumed
 	}
 	return f, nil
+}
+
+// fileName reads the name of a file as the service does: quoted, with backslashes, and then
+// decoded like an address (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended
+// at a quote or semicolon in it (td 48aecf883), as it does here: a server of one's own may
+// be that old.
+func fileName(disposition string) string {
+	_, name, _ := strings.Cut(disposition, `filename="`)
+	if end := strings.IndexAny(name, `";\`); end >= 0 {
+		name = name[:end]
+	}
+	if decoded, err := url.PathUnescape(name); err == nil {
+		return decoded
+	}
+	return name
 }
 
 func (s *Server) uploaded(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
 	case len(up.Data) == 0:
-		return nil, badRequest("file must be non-empty")
+		return nil, badRequest("file must be non-empty") // td, FileManager.cpp
 	case len(up.Data) > maxUpload, kind == KindPhoto && len(up.Data) > maxPhoto:
-		return nil, errorf(413, "Request Entity Too Large")
+		return nil, errorf(413, "Request Entity Too Large") // HttpReader.cpp
 	}
 	width, height := 0, 0
 	if kind == KindPhoto {
 		conf, _, err := image.DecodeConfig(bytes.NewReader(up.Data))
 		if err != nil {
-			return nil, badRequest("IMAGE_PROCESS_FAILED")
+			return nil, badRequest("IMAGE_PROCESS_FAILED") // core.telegram.org/api/errors
 		}
 		width, height = conf.Width, conf.Height
 		if width+height > 10_000 || width > 20*height || height > 20*width {
-			return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
+			return nil, badRequest("PHOTO_INVALID_DIMENSIONS") // core.telegram.org/api/errors
 		}
 	}
-	f := s.files.put(kind, up.Name, up.MIME, up.Data, 0, s.cfg.MaxFiles)
+	f := s.files.put(kind, fileName(up.Disposition), up.MIME, up.Data, 0, s.cfg.MaxFiles)
 	f.width, f.height = width, height
 	return f, nil
 }

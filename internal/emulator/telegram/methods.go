@@ -27,7 +27,7 @@ func getMe(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
 	topics := slices.ContainsFunc(s.order, func(id int64) bool {
 		return s.chats[id].kind == Private && s.chats[id].forum
 	})
-	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: true, HasTopicsEnabled: topics}, nil
+	return wireBot{User: s.bot, CanJoinGroups: true, CanReadAllGroupMessages: s.cfg.ReadsAll, HasTopicsEnabled: topics}, nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -38,24 +38,24 @@ func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 		Description string `json:"description"`
 	}
 	if _, err := p.JSON("commands", &commands); err != nil {
-		return nil, badRequest("can't parse commands JSON object")
+		return nil, badRequest("can't parse commands JSON object") // Client.cpp
 	}
 	if len(commands) > 100 {
-		return nil, badRequest("BOT_COMMANDS_TOO_MUCH")
+		return nil, badRequest("BOT_COMMANDS_TOO_MUCH") // assumed
 	}
 	for i := range commands {
 		c := &commands[i]
 		c.Command = strings.TrimPrefix(c.Command, "/")
 		if !commandName.MatchString(c.Command) {
-			return nil, badRequest("BOT_COMMAND_INVALID")
+			return nil, badRequest("BOT_COMMAND_INVALID") // core.telegram.org/api/errors
 		}
 		if n := utf8.RuneCountInString(c.Description); n < 1 || n > 256 {
-			return nil, badRequest("BOT_COMMAND_DESCRIPTION_INVALID")
+			return nil, badRequest("BOT_COMMAND_DESCRIPTION_INVALID") // core.telegram.org/api/errors
 		}
 	}
 	kept, err := json.Marshal(commands)
 	if err != nil {
-		return nil, badRequest("can't parse commands JSON object")
+		return nil, badRequest("can't parse commands JSON object") // Client.cpp
 	}
 	scope, refused := commandScope(p)
 	if refused != nil {
@@ -72,7 +72,7 @@ func setMyCommands(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 func commandScope(p *wire.Params) (string, *apiError) {
 	scope := map[string]any{}
 	if _, err := p.JSON("scope", &scope); err != nil {
-		return "", badRequest("can't parse BotCommandScope JSON object")
+		return "", badRequest("can't parse BotCommandScope JSON object") // Client.cpp
 	}
 	kind, _ := scope["type"].(string)
 	switch kind {
@@ -81,7 +81,7 @@ func commandScope(p *wire.Params) (string, *apiError) {
 		scope = map[string]any{}
 	case "all_private_chats", "all_group_chats", "all_chat_administrators", "chat", "chat_administrators", "chat_member":
 	default:
-		return "", badRequest("can't parse BotCommandScope: Unsupported type specified")
+		return "", badRequest("can't parse BotCommandScope: Unsupported type specified") // Client.cpp
 	}
 	rest, _ := json.Marshal(scope)
 	return kind + "|" + string(rest) + "|" + p.Text("language_code"), nil
@@ -120,7 +120,7 @@ func sendChatAction(_ context.Context, s *Server, p *wire.Params) (any, *apiErro
 	case "typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice",
 		"upload_document", "choose_sticker", "find_location", "record_video_note", "upload_video_note":
 	default:
-		return nil, badRequest("wrong parameter action in request")
+		return nil, badRequest("wrong parameter action in request") // Client.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,11 +158,11 @@ func sendMessageDraft(_ context.Context, s *Server, p *wire.Params) (any, *apiEr
 	id := p.Int("draft_id")
 	switch {
 	case c.kind != Private:
-		return nil, badRequest("TEXTDRAFT_PEER_INVALID")
+		return nil, badRequest("TEXTDRAFT_PEER_INVALID") // assumed
 	case id == 0:
-		return nil, badRequest("RANDOM_ID_INVALID")
+		return nil, badRequest("RANDOM_ID_INVALID") // core.telegram.org/api/errors
 	case utf16Len(body.text) > maxText:
-		return nil, badRequest("message is too long")
+		return nil, badRequest("message is too long") // MessageContent.cpp
 	}
 	if len(c.drafts) >= 100 {
 		clear(c.drafts)
@@ -182,18 +182,18 @@ func knownReaction(emoji string) bool {
 func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	var list []wireReaction
 	if _, err := p.JSON("reaction", &list); err != nil {
-		return nil, badRequest("can't parse reaction types JSON object")
+		return nil, badRequest("can't parse reaction types JSON object") // Client.cpp
 	}
 	if len(list) > 1 {
-		return nil, badRequest("REACTIONS_TOO_MANY")
+		return nil, badRequest("REACTIONS_TOO_MANY") // core.telegram.org/api/errors
 	}
 	var emoji []string
 	for _, r := range list {
 		if r.Type != "emoji" && r.Type != "custom_emoji" {
-			return nil, badRequest("can't parse ReactionType: invalid reaction type specified")
+			return nil, badRequest("can't parse ReactionType: invalid reaction type specified") // Client.cpp
 		}
 		if r.Type != "emoji" || !knownReaction(r.Emoji) {
-			return nil, badRequest("REACTION_INVALID")
+			return nil, badRequest("REACTION_INVALID") // core.telegram.org/api/errors
 		}
 		emoji = append(emoji, r.Emoji)
 	}
@@ -205,7 +205,7 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 	}
 	m := c.byID[p.Int("message_id")]
 	if m == nil || m.deleted {
-		return nil, badRequest("message to react not found")
+		return nil, badRequest("message to react not found") // Client.cpp
 	}
 	m.react = emoji
 	s.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
@@ -215,13 +215,13 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 // answerCallbackQuery ends a press of a button. Each is answered once.
 func answerCallbackQuery(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if utf16Len(p.Text("text")) > 200 {
-		return nil, badRequest("MESSAGE_TOO_LONG")
+		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.callbacks[p.Text("callback_query_id")]
 	if q == nil || q.Answered {
-		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
+		return nil, badRequest("query is too old and response timeout expired or query ID is invalid") // Client.cpp
 	}
 	q.Answered, q.Text, q.Alert = true, p.Text("text"), p.Bool("show_alert")
 	s.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)

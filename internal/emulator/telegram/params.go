@@ -14,7 +14,7 @@ func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError
 		return p, nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, errorf(413, "Request Entity Too Large")
+		return nil, errorf(413, "Request Entity Too Large") // HttpReader.cpp
 	}
-	return nil, badRequest("can't parse request body")
+	return nil, badRequest("can't parse request body") // assumed
 }

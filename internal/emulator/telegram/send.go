@@ -9,7 +9,7 @@ import (
 
 func sendMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if p.Text("text") == "" {
-		return nil, badRequest("message text is empty")
+		return nil, badRequest("message text is empty") // Client.cpp
 	}
 	body, err := formattedText(p, "text", "entities")
 	if err != nil {
@@ -32,7 +32,7 @@ func sendMedia(s *Server, p *wire.Params, kind string) (any, *apiError) {
 		return nil, err
 	}
 	if utf16Len(body.text) > maxCaption {
-		return nil, badRequest("message caption is too long")
+		return nil, badRequest("message caption is too long") // MessageContent.cpp
 	}
 	return s.send(p, body, kind)
 }
@@ -83,9 +83,9 @@ func (s *Server) send(p *wire.Params, body formatted, kind string) (any, *apiErr
 func checkText(body formatted) *apiError {
 	switch n := utf16Len(body.text); {
 	case n == 0:
-		return badRequest("text must be non-empty")
+		return badRequest("text must be non-empty") // MessageEntity.cpp
 	case n > maxText:
-		return badRequest("message is too long")
+		return badRequest("message is too long") // MessageContent.cpp
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (c *chat) replied(p *wire.Params) (*message, *apiError) {
 	}
 	there, err := p.JSON("reply_parameters", &reply)
 	if err != nil {
-		return nil, badRequest("can't parse reply parameters JSON object")
+		return nil, badRequest("can't parse reply parameters JSON object") // Client.cpp
 	}
 	if !there {
 		reply.MessageID = p.Int("reply_to_message_id")
@@ -113,7 +113,7 @@ func (c *chat) replied(p *wire.Params) (*message, *apiError) {
 		if reply.Without {
 			return nil, nil
 		}
-		return nil, badRequest("message to be replied not found")
+		return nil, badRequest("message to be replied not found") // Client.cpp
 	}
 	return m, nil
 }
@@ -121,7 +121,7 @@ func (c *chat) replied(p *wire.Params) (*message, *apiError) {
 // own finds a message of the bot that may be edited.
 func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 	if p.Text("chat_id") == "" && p.Int("message_id") == 0 {
-		return nil, nil, badRequest("message identifier is not specified")
+		return nil, nil, badRequest("message identifier is not specified") // Client.cpp
 	}
 	c, err := s.find(p, true)
 	if err != nil {
@@ -130,9 +130,9 @@ func (s *Server) own(p *wire.Params) (*chat, *message, *apiError) {
 	m := c.byID[p.Int("message_id")]
 	switch {
 	case m == nil || m.deleted:
-		return nil, nil, badRequest("message to edit not found")
+		return nil, nil, badRequest("message to edit not found") // Client.cpp
 	case m.from.ID != s.bot.ID:
-		return nil, nil, badRequest("message can't be edited")
+		return nil, nil, badRequest("message can't be edited") // MessagesManager.cpp
 	}
 	return c, m, nil
 }
@@ -141,7 +141,7 @@ const notModified = "message is not modified: specified new message content and 
 
 func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if p.Text("text") == "" {
-		return nil, badRequest("message text is empty")
+		return nil, badRequest("message text is empty") // Client.cpp
 	}
 	body, err := formattedText(p, "text", "entities")
 	if err != nil {
@@ -158,7 +158,7 @@ func editMessageText(_ context.Context, s *Server, p *wire.Params) (any, *apiErr
 		return nil, err
 	}
 	if m.file != nil {
-		return nil, badRequest("there is no text in the message to edit")
+		return nil, badRequest("there is no text in the message to edit") // MessagesManager.cpp
 	}
 	if err := checkText(body); err != nil {
 		return nil, err
@@ -226,10 +226,10 @@ func deleteMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError
 	m := c.byID[p.Int("message_id")]
 	switch {
 	case m == nil || m.deleted:
-		return nil, badRequest("message to delete not found")
+		return nil, badRequest("message to delete not found") // Client.cpp
 	case m.from.ID != s.bot.ID && c.kind != Private && !c.botAdmin,
 		s.cfg.Now().Sub(m.date) > 48*time.Hour && !c.botAdmin:
-		return nil, badRequest("message can't be deleted")
+		return nil, badRequest("message can't be deleted") // Client.cpp
 	}
 	s.tally(c, m, -1)
 	m.deleted = true

@@ -3,6 +3,7 @@ package telegram
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -43,12 +44,22 @@ type Config struct {
 	Token string
 	// Username and Name are the bot's. Empty means the defaults.
 	Username, Name string
+	// ReadsAll switches privacy mode off: the bot gets all messages of its groups. BotFather
+	// has it on for every new bot (core.telegram.org/bots/features#privacy-mode).
+	ReadsAll bool
+	// SelfHosted makes it a server of one's own, which hands out no files. Local is the
+	// folder of one that was started with --local: getFile puts files there and tells their
+	// absolute paths (github.com/tdlib/telegram-bot-api, HttpConnection.cpp and Client.cpp).
+	SelfHosted bool
+	Local      string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Seed makes faults with a probability repeatable.
 	Seed uint64
 	// Limits turns on flood control. Nil means none.
 	Limits *Limits
+	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
+	TLS *tls.Config
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
@@ -108,6 +119,7 @@ func New(cfg Config) (*Server, error) {
 		flood: newFlood(cfg.Limits),
 	}
 	s.life = wire.NewLifecycle("telegram emulator", ErrClosed, &s.mu, cfg.Logger)
+	s.life.TLS = cfg.TLS
 	s.hub = wire.NewHub[int64, Message](s.life)
 	s.Faults = wire.NewFaults(s.life, rand.New(rand.NewPCG(cfg.Seed, 0)), refuse, Conflict)
 	s.methods = methods()
@@ -157,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, "/bot"):
 		token, name, ok := strings.Cut(strings.TrimPrefix(path, "/bot"), "/")
 		if !ok || name == "" {
-			writeError(w, errorf(404, "Not Found"))
+			writeError(w, errorf(404, "Not Found")) // Client.cpp
 			return
 		}
 		if err := s.authorize(token); err != nil {
@@ -168,7 +180,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.cfg.Control && strings.HasPrefix(path, "/emulator/"):
 		s.serveControl(w, r)
 	default:
-		writeError(w, errorf(404, "Not Found"))
+		writeError(w, errorf(404, "Not Found")) // Client.cpp
 	}
 }
 
@@ -178,7 +190,7 @@ func (s *Server) authorize(token string) *apiError {
 	case token == s.cfg.Token:
 		return nil
 	case len(token) > 80, !strings.Contains(token, ":"):
-		return errorf(401, "Unauthorized: invalid token specified")
+		return errorf(401, "Unauthorized: invalid token specified") // ClientManager.cpp
 	}
-	return errorf(401, "Unauthorized")
+	return errorf(401, "Unauthorized") // Client.cpp
 }

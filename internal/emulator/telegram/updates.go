@@ -12,7 +12,9 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// The refusals of a second consumer.
+// The refusals of a second consumer (tdlib/telegram-bot-api, Client.cpp, abort_long_poll):
+// a poll that finds nothing ends the one before. The server spaces these refusals by three
+// seconds, which the emulator does not.
 const (
 	conflictPoll    = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 	conflictWebhook = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
@@ -38,8 +40,9 @@ func newQueue() queue {
 }
 
 type update struct {
-	id   int64
-	body json.RawMessage
+	id    int64
+	body  json.RawMessage
+	album string
 }
 
 // poll is a getUpdates that waits. Whoever takes it away says why in conflict and
@@ -80,7 +83,11 @@ func (s *Server) push(kind string, v any) int64 {
 	text = strconv.AppendInt(text, s.last, 10)
 	text = append(text, `,"`+kind+`":`...)
 	text = append(append(text, body...), '}')
-	s.updates = append(s.updates, update{id: s.last, body: text})
+	u := update{id: s.last, body: text}
+	if m, ok := v.(*wireMessage); ok {
+		u.album = m.MediaGroupID
+	}
+	s.updates = append(s.updates, u)
 	if len(s.updates) > s.cfg.MaxUpdates {
 		s.updates = s.updates[1:]
 		s.lost++
@@ -162,7 +169,7 @@ func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Dur
 		s.hub.Changed()
 	}
 	if mine.conflict != "" {
-		return nil, errorf(409, "%s", mine.conflict)
+		return nil, errorf(409, "%s", mine.conflict) // see conflictPoll
 	}
 	if ctx.Err() != nil {
 		return []json.RawMessage{}, nil // nobody listens: hand nothing out
@@ -194,17 +201,20 @@ func (s *Server) confirm(offset int64) {
 }
 
 // take lists what is to be delivered. Nothing is removed: that is up to the next
-// offset.
+// offset. The items of an album come one with each poll, as they often do
+// (tdlib/telegram-bot-api #629).
 func (s *Server) take(limit int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, min(limit, len(s.updates)+len(s.again)))
 	for _, u := range s.again {
 		out = append(out, u.body)
 	}
 	s.again = nil
+	album := ""
 	for _, u := range s.updates {
-		if len(out) >= limit {
+		if len(out) >= limit || album != "" && u.album == album {
 			break
 		}
+		album = u.album
 		out = append(out, u.body)
 	}
 	return out
@@ -239,11 +249,11 @@ func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	case raw == "":
 		return deleteWebhook(context.Background(), s, p)
 	case err != nil || u.Scheme != "https" || u.Host == "":
-		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook")
+		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook") // Client.cpp
 	case len(secret) > 256:
-		return nil, badRequest("secret token is too long")
+		return nil, badRequest("secret token is too long") // Client.cpp
 	case !secretToken.MatchString(secret):
-		return nil, badRequest("secret token contains unallowed characters")
+		return nil, badRequest("secret token contains unallowed characters") // Client.cpp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,8 +153,69 @@ func TestAllowedUpdates(t *testing.T) {
 	}
 }
 
-func TestPeople(t *testing.T) {
+// Privacy mode is on for every new bot: in groups it is sent what is said to it alone.
+func TestLiveC07PrivacyMode(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		cfg            telegram.Config
+		admin          bool
+		plain, private bool
+	}{
+		{"with privacy mode", telegram.Config{}, false, false, true},
+		{"as an administrator", telegram.Config{}, true, true, true},
+		{"without privacy mode", telegram.Config{ReadsAll: true}, false, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := start(t, tt.cfg)
+			group := f.chat(telegram.ChatSpec{Kind: telegram.Group, Title: "Team", User: f.user, BotAdmin: tt.admin})
+			var own struct {
+				ID int64 `json:"message_id"`
+			}
+			f.call("sendMessage", tg.Params{"chat_id": id(group), "text": "hello all"}, &own)
+			seen := func(text string, opts *telegram.SayOptions) bool { return f.say(group, text, opts).Update != 0 }
+			for text, want := range map[string]bool{
+				"hello": tt.plain, "/help@other_bot": tt.plain, "say /help": tt.plain, "a reply": true,
+				"/help": true, "/help@OneClaw_bot": true, "what, @oneclaw_bot?": true,
+			} {
+				var opts *telegram.SayOptions
+				if text == "a reply" {
+					opts = &telegram.SayOptions{ReplyTo: own.ID}
+				}
+				if got := seen(text, opts); got != want {
+					t.Errorf("%q is sent to the bot: %t, want %t", text, got, want)
+				}
+			}
+			if f.say(f.user, "hello", nil).Update == 0 {
+				t.Error("a private message is kept from the bot")
+			}
+		})
+	}
+}
+
+// The items of an album come one by one, often in separate polls, and one has the caption.
+func TestLiveA02AlbumsComeInPieces(t *testing.T) {
 	f := start(t, telegram.Config{})
+	photo := telegram.Attachment{Kind: telegram.KindDocument, Name: "a.txt", Data: []byte("x")}
+	album, err := f.SayAlbum(f.user, f.user, "look", photo, photo, photo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := f.say(f.user, "behind it", nil)
+	var captions []string
+	for i, item := range album {
+		list := f.updates(tg.Params{"offset": id(item.Update)})
+		if want := 1 + i/2; len(list) != want || list[0].ID != item.Update { // the last with what follows
+			t.Fatalf("poll %d brought %d updates", i, len(list))
+		}
+		captions = append(captions, list[0].Message.Caption)
+	}
+	if !slices.Equal(captions, []string{"look", "", ""}) || after.Update == 0 {
+		t.Errorf("captions %q", captions)
+	}
+}
+
+func TestPeople(t *testing.T) {
+	f := start(t, telegram.Config{ReadsAll: true})
 	bob := f.AddUser(telegram.User{FirstName: "Bob"}).ID
 	group := f.chat(telegram.ChatSpec{Kind: telegram.Group, Title: "Team", User: f.user})
 	if _, err := f.Say(group, bob, "hello", nil); err == nil {

@@ -35,6 +35,7 @@ type world struct {
 	callbackID []string // oldest first
 	commands   map[string]json.RawMessage
 	answers    int
+	albums     int
 }
 
 func newWorld() world {
@@ -52,6 +53,7 @@ type chat struct {
 	user     *User // of a private chat
 	forum    bool
 	topics   map[int64]string
+	closed   map[int64]bool   // topics in which administrators alone write
 	members  map[int64]string // user to status
 	botAdmin bool
 	blocked  bool // by the user
@@ -130,24 +132,24 @@ func (c *chat) isBotMember() bool { return !c.kicked && !c.blocked }
 func (s *Server) find(p *wire.Params, write bool) (*chat, *apiError) {
 	raw := p.Text("chat_id")
 	if raw == "" {
-		return nil, badRequest("chat_id is empty")
+		return nil, badRequest("chat_id is empty") // Client.cpp
 	}
 	if strings.HasPrefix(raw, "@") {
-		return nil, badRequest("chat not found")
+		return nil, badRequest("chat not found") // Client.cpp
 	}
 	id, err := strconv.ParseInt(raw, 10, 64)
 	c := s.chats[id]
 	switch {
 	case err != nil, c == nil:
-		return nil, badRequest("chat not found")
+		return nil, badRequest("chat not found") // Client.cpp
 	case c.migrated != 0 && write:
-		e := badRequest("group chat was upgraded to a supergroup chat")
+		e := badRequest("group chat was upgraded to a supergroup chat") // Client.cpp
 		e.migrateTo = c.migrated
 		return nil, e
 	case c.kicked && (write || c.kind == Supergroup):
-		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind)
+		return nil, errorf(403, "Forbidden: bot was kicked from the %s chat", c.kind) // Client.cpp
 	case c.blocked && write:
-		return nil, errorf(403, "Forbidden: bot was blocked by the user")
+		return nil, errorf(403, "Forbidden: bot was blocked by the user") // Client.cpp
 	}
 	return c, nil
 }
@@ -160,7 +162,10 @@ func (c *chat) thread(p *wire.Params, general bool) (int64, *apiError) {
 		return 0, nil
 	}
 	if _, ok := c.topics[id]; !ok || id == generalTopic {
-		return 0, badRequest("message thread not found")
+		return 0, badRequest("message thread not found") // telegram-bot-api, Client.cpp
+	}
+	if c.closed[id] && !c.botAdmin {
+		return 0, badRequest("TOPIC_CLOSED") // the error's name in td, DraftMessageManager.cpp
 	}
 	return id, nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,9 @@ import (
 // Lifecycle is the running of an emulator, from its first listener until nothing runs
 // any more.
 type Lifecycle struct {
+	// TLS, where it is set before the first Serve, is what everything is served with.
+	TLS *tls.Config
+
 	name   string
 	ended  error
 	mu     *sync.Mutex
@@ -58,13 +62,32 @@ func (l *Lifecycle) Serve(ln net.Listener, handler http.Handler) (string, error)
 	if l.closed {
 		return "", errors.Join(l.ended, ln.Close())
 	}
+	serve := hs.Serve
+	if l.TLS != nil {
+		hs.TLSConfig, hs.Protocols = l.TLS.Clone(), protocols(l.TLS)
+		hs.ErrorLog = slog.NewLogLogger(l.log.Handler(), slog.LevelDebug) // who trusts no such certificate
+		serve = func(ln net.Listener) error { return hs.ServeTLS(ln, "", "") }
+	}
 	l.serving = append(l.serving, hs)
 	l.active.Go(func() {
-		if err := hs.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			l.log.Error("emulator stopped serving", "err", err)
 		}
 	})
-	return "http://" + ln.Addr().String(), nil
+	return l.scheme("http") + ln.Addr().String(), nil
+}
+
+// scheme begins an address of a server that speaks a protocol, or its secure form.
+func (l *Lifecycle) scheme(protocol string) string {
+	if l.TLS != nil {
+		protocol += "s"
+	}
+	return protocol + "://"
+}
+
+// Address is where a request has reached the server, for one that speaks a protocol.
+func (l *Lifecycle) Address(protocol string, r *http.Request) string {
+	return l.scheme(protocol) + r.Host
 }
 
 // Close ends every request and waits until nothing runs any more. Stop, where there is

@@ -20,8 +20,8 @@ type Params struct {
 
 // Upload is a file in a multipart body.
 type Upload struct {
-	// Name and MIME are what the client says of it.
-	Name, MIME string
+	// Name and MIME are what the client says of it, Disposition is how it says it.
+	Name, MIME, Disposition string
 	// Data is its content.
 	Data []byte
 }
@@ -110,7 +110,7 @@ func (p *Params) readMultipart(mr *multipart.Reader) error {
 			p.values[part.FormName()] = string(data)
 			continue
 		}
-		p.files[part.FormName()] = Upload{Name: part.FileName(), MIME: part.Header.Get("Content-Type"), Data: data}
+		p.files[part.FormName()] = Upload{Name: part.FileName(), MIME: part.Header.Get("Content-Type"), Disposition: part.Header.Get("Content-Disposition"), Data: data}
 	}
 }
 

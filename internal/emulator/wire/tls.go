@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Certificate makes a certificate of one's own for 127.0.0.1 and some names. The emulator
+// serves with config, and speaks the protocols of its NextProtos alone: h2, http/1.1. Who
+// calls it trusts the root, which is in PEM.
+func Certificate(names ...string) (config *tls.Config, root []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make certificate: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make certificate: %w", err)
+	}
+	config = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		NextProtos:   []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+	}
+	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// Trusting returns a transport that trusts such a root alone.
+func Trusting(root []byte) *http.Transport {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(root)
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+}
+
+// protocols are those that a configuration of TLS names.
+func protocols(config *tls.Config) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(slices.Contains(config.NextProtos, "http/1.1"))
+	p.SetHTTP2(slices.Contains(config.NextProtos, "h2"))
+	return p
+}
