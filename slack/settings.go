@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -23,12 +24,17 @@ type Settings struct {
 	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
 	// means every channel it is invited to; direct messages stay in any case.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
+
+	tap caller.Tap
 }
+
+// Tap has a tap see what is exchanged with Slack.
+func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
 
 func (s *Settings) config(log *slog.Logger) Config {
 	return Config{
 		BotToken: string(s.BotToken), AppToken: string(s.AppToken),
-		SigningSecret: string(s.SigningSecret), APIURL: s.APIURL, Channels: s.Channels, Logger: log,
+		SigningSecret: string(s.SigningSecret), APIURL: s.APIURL, Channels: s.Channels, Tap: s.tap, Logger: log,
 	}
 }
 

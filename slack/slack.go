@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/caller"
 )
 
 // Name is the Chat.Platform of Slack's chats.
@@ -45,6 +46,8 @@ type Config struct {
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
+	// Tap, if there is one, sees all that is exchanged.
+	Tap caller.Tap
 	// Logger is where the platform reports. Nil means no log.
 	Logger *slog.Logger
 	// PingTimeout is how long a socket may be silent before it counts as dead. 0
@@ -122,6 +125,7 @@ func New(cfg Config) (*Platform, error) {
 		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.api.Watch(cfg.Tap)
 	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -14,10 +15,15 @@ import (
 type Settings struct {
 	Token  redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
 	APIURL string        `yaml:"api_url" env:"TELEGRAM_API_URL"`
+
+	tap caller.Tap
 }
 
+// Tap has a tap see what is exchanged with Telegram.
+func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
+
 func (s *Settings) config(log *slog.Logger) Config {
-	return Config{Token: string(s.Token), APIURL: s.APIURL, Logger: log}
+	return Config{Token: string(s.Token), APIURL: s.APIURL, Tap: s.tap, Logger: log}
 }
 
 // Default sets what has a default.

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/caller"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -45,6 +46,8 @@ type Config struct {
 	// address that they would tell the next server contains the token. Nil means a
 	// client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
+	// Tap, if there is one, sees all that is exchanged.
+	Tap caller.Tap
 	// Logger is where the platform reports. Nil means no log.
 	Logger *slog.Logger
 	// PollTimeout is how long the server waits for an update before it answers with
@@ -126,6 +129,7 @@ func New(cfg Config) (*Platform, error) {
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}
+	p.api.Watch(cfg.Tap)
 	p.commands.Store(&map[string]bool{})
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)

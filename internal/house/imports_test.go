@@ -28,6 +28,7 @@ var layers = []layer{
 	{"internal/doctor", nil},
 	{"internal/retry", nil},
 	{"internal/caller", nil},
+	{"internal/record", []string{"internal/caller", "internal/emulator/*", "internal/redact"}},
 	{"internal/pace", []string{"internal/retry"}},
 	{"internal/cache", nil},
 	{"internal/folder", nil},
