@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
+	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }

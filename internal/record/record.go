@@ -88,6 +88,28 @@ func (t tap) Frame(sent bool, data []byte) {
 	t.keep(l)
 }
 
+// Lines keeps lines in memory. It may be used concurrently.
+type Lines struct {
+	mu  sync.Mutex
+	all []Line
+}
+
+// Keep adds a line.
+func (k *Lines) Keep(l Line) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, l)
+}
+
+// Take returns the lines, and forgets them.
+func (k *Lines) Take() []Line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := k.all
+	k.all = nil
+	return all
+}
+
 // MaxFile bounds the file of a recording, unless told otherwise.
 const MaxFile = 64 << 20
 
