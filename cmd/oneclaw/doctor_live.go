@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,12 +33,12 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 	cfg.tapPlatforms()
 	var tries []iter.Seq[live.Row]
 	for name, one := range cfg.all {
-		place, there := places[name]
-		switch {
-		case one.Missing() != "":
+		if one.Missing() != "" {
 			continue
-		case !there:
-			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %s:ID.\n", name, name)
+		}
+		place, there := places[name]
+		if !there {
+			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %[1]s:ID.\n", name)
 			continue
 		}
 		platform, err := one.Open(nil, newLogger(cmd.ErrOrStderr(), cfg)) // what is kept is of no use without Run
@@ -61,7 +59,7 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 		tries = append(tries, live.Model(ctx, model))
 	}
 	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
-	return printLive(ctx, w, cfg.redact.Text, tries)
+	return live.Print(ctx, w, cfg.redact.Text, tries)
 }
 
 // livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
@@ -85,41 +83,8 @@ func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]ch
 		}
 		places[chat.Platform] = chat
 	}
-	for name, one := range cfg.all {
-		if _, there := places[name]; there && one.Missing() == "" {
-			return places, nil
-		}
+	if delete(places, ""); len(places) == 0 {
+		return nil, errors.New("no chat to send to: start the bot and claim it (oneclaw claim prints how), stop it and come again; or name your chat with --chat, such as --chat telegram:123")
 	}
-	return nil, errors.New("no chat to send to: start the bot and claim it (oneclaw claim prints how), stop it and come again; or name your chat with --chat, such as --chat telegram:123")
-}
-
-// printLive prints the rows as they come. The error sums up what is not as it should be.
-func printLive(ctx context.Context, w io.Writer, redact func(string) string, tries []iter.Seq[live.Row]) error {
-	const form = "%-6s  %-9s %-9s  %-60s  %s\n"
-	_, err := fmt.Fprintf(w, form, "", "where", "step", "the service", "the emulator")
-	same, different, failed := 0, []string(nil), []string(nil)
-	for _, try := range tries {
-		for row := range try {
-			verdict, name := "same", row.Where+" "+row.Step
-			switch {
-			case row.Err != nil:
-				verdict, row.Service, failed = "FAILED", row.Err.Error(), append(failed, name)
-			case !row.Same():
-				verdict, different = "OTHER", append(different, name)
-			default:
-				same++
-			}
-			text := strings.ReplaceAll(strings.TrimSpace(redact(row.Service)), "\n", "; ")
-			_, printed := fmt.Fprintf(w, form, verdict, row.Where, row.Step, text, row.Emulator)
-			err = errors.Join(err, printed)
-		}
-	}
-	if err := errors.Join(err, ctx.Err()); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "\n%d as the emulator does, %d other, %d failed.\n", same, len(different), len(failed))
-	if len(failed)+len(different) > 0 {
-		return errors.Join(err, fmt.Errorf("not as the emulator does: %s", strings.Join(append(failed, different...), ", ")))
-	}
-	return err
+	return places, nil
 }

@@ -14,13 +14,10 @@ type taps interface {
 	Tap(service string) caller.Tap
 }
 
-// tapped is a platform whose exchanges can be seen.
-type tapped interface{ Tap(tap caller.Tap) }
-
 // tapPlatforms lets the taps see what platforms exchange.
 func (c *Config) tapPlatforms() {
 	for name, one := range c.all {
-		if p, ok := one.(tapped); ok && c.taps != nil {
+		if p, ok := one.(interface{ Tap(tap caller.Tap) }); ok && c.taps != nil {
 			p.Tap(c.taps.Tap(name))
 		}
 	}

@@ -34,7 +34,9 @@ const (
 
 // Line is one exchange. What was exchanged is JSON where it was, else a string.
 type Line struct {
+	// Time is when it was sent or came, Ended when the answer to it was there.
 	Time      time.Time `json:"time"`
+	Ended     time.Time `json:"ended,omitzero"`
 	Direction string    `json:"direction"`
 	Service   string    `json:"service,omitempty"`
 	Method    string    `json:"method,omitempty"`

@@ -62,7 +62,7 @@ func TestExchangesAreKeptWithoutSecrets(t *testing.T) {
 		"application/x-www-form-urlencoded", "token=abc&text=hi+"+secret)
 	l := (*lines)[0]
 	want := record.Line{
-		Time: time.Unix(1_800_000_000, 0).UTC(), Direction: record.Call, Service: "slack", Method: "POST", URL: base + "/bot••••/x?ticket=••••&n=1", Status: 200,
+		Time: time.Unix(1_800_000_000, 0).UTC(), Ended: time.Unix(1_800_000_000, 0).UTC(), Direction: record.Call, Service: "slack", Method: "POST", URL: base + "/bot••••/x?ticket=••••&n=1", Status: 200,
 		Type: "application/x-www-form-urlencoded", Request: json.RawMessage(`{"a":"••••","token":"••••","response_url":"••••"}`),
 		Response: json.RawMessage(`{"text":"hi ••••","token":"••••"}`),
 	}

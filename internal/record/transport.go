@@ -73,7 +73,7 @@ type exchange struct {
 // end keeps the line.
 func (e *exchange) end(err error) {
 	l := e.line
-	l.Request, l.Response = e.body(e.kind, e.request.bytes()), e.body(l.Type, e.response.bytes())
+	l.Ended, l.Request, l.Response = e.Now(), e.body(e.kind, e.request.bytes()), e.body(l.Type, e.response.bytes())
 	if err != nil {
 		l.Error = e.mask(err.Error())
 	}
