@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/bridge/people"
 	"oneclaw/internal/record"
 	"oneclaw/internal/redact"
 	"oneclaw/slack"
@@ -71,7 +72,7 @@ func replayConfig(cfg Config, env record.Environment, dir string) Config {
 	cfg.Model = ModelConfig{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
 	cfg.Google, cfg.MCP, cfg.PublicURL = GoogleConfig{}, mcp.Config{}, ""
 	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
-	if cfg.access().Empty() {
+	if people.Access(cfg.Access).Empty() {
 		cfg.Access.Admins = []string{"*"}
 	}
 	return cfg
