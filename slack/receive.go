@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 		if err == nil {
 			lacks, agentView := readScopes(who.Header)
 			me := self{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
-			return me, p.checkScopes(lacks)
+			return me, checkScopes(lacks, p.log)
 		}
 		if ctx.Err() != nil {
 			return self{}, nil
@@ -96,15 +97,15 @@ func (p *Platform) identify(ctx context.Context) (self, error) {
 }
 
 // checkScopes says at the start what would only show when it is needed.
-func (p *Platform) checkScopes(lacks []Lack) error {
+func checkScopes(lacks []Lack, log *slog.Logger) error {
 	for _, lack := range lacks {
 		switch lack.Scope {
 		case "chat:write":
 			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
 		case agentScope:
-			p.log.Warn("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
+			log.Warn("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
 		default:
-			p.log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
+			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
 		}
 	}
 	return nil

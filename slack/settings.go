@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -27,7 +28,12 @@ type Settings struct {
 	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
 	// means every channel it is invited to; direct messages stay in any case.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
+
+	tap caller.Tap
 }
+
+// Tap has a tap see what is exchanged with Slack.
+func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
 
 // Default sets what has a default.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }

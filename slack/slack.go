@@ -110,6 +110,7 @@ func New(cfg Config) (*Platform, error) {
 		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	p.api.Watch(cfg.tap)
 	p.statuses.shown = map[chats.Chat]*shown{}
 	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock

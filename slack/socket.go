@@ -29,6 +29,7 @@ const (
 type socket struct {
 	conn   *websocket.Conn
 	silent time.Duration // for how long it may be
+	frame  func(sent bool, data []byte)
 	opened time.Time
 	// leaving is closed when Slack asks the socket to go, done when it has ended.
 	leaving, done chan struct{}
@@ -56,7 +57,7 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.Clean(err))
 	}
 	s := &socket{
-		conn: conn, silent: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
+		conn: conn, frame: r.api.Frame, silent: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
 		leaving: make(chan struct{}), done: make(chan struct{}),
 	}
 	conn.SetReadLimit(maxFrame)
@@ -156,6 +157,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if err != nil {
 			return r.silence(s, err)
 		}
+		r.api.Frame(false, data)
 		if s.greeted {
 			r.reach.sign()
 		}
@@ -217,7 +219,12 @@ func (s *socket) write(v any) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	return s.conn.WriteJSON(v)
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	s.frame(true, data)
+	return s.conn.WriteMessage(websocket.TextMessage, data)
 }
 
 // stableAge is how long a socket has to live for the next to follow at once.

@@ -124,3 +124,16 @@ func transient(ce *callError) bool {
 	}
 	return ce.status >= http.StatusInternalServerError
 }
+
+// Shown returns the text of a message as Slack keeps it.
+func (p *Platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
+	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: id, Limit: 1}
+	page, err := ask(ctx, p.api, "conversations.replies", replies(&params))
+	if err == nil && len(page) == 0 {
+		err = errors.New("slack: the message is not there")
+	}
+	if err != nil {
+		return "", err
+	}
+	return page[0].Text, nil
+}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/caller"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 	"oneclaw/storage"
@@ -18,7 +19,12 @@ type Settings struct {
 	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
 	// [DefaultAPIURL].
 	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
+
+	tap caller.Tap
 }
+
+// Tap has a tap see what is exchanged with Telegram.
+func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
 
 // Default sets what has a default.
 func (s *Settings) Default() { s.APIURL = DefaultAPIURL }

@@ -120,6 +120,7 @@ func New(cfg Config) (*Platform, error) {
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}
+	p.api.Watch(cfg.tap)
 	p.commands.Store(&map[string]bool{})
 	return p, nil
 }

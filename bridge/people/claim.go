@@ -74,6 +74,15 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 	return owned, nil
 }
 
+// OwnerChat returns the direct chat with whoever claimed the bot; the zero value where nobody
+// has.
+func OwnerChat(ctx context.Context, kv storage.KV) (chats.Chat, error) {
+	r := register{kv: kv}
+	err := r.load(ctx, slog.New(slog.DiscardHandler))
+	owner, _ := r.owner()
+	return owner.Chat, err
+}
+
 // claim is what is stored of a [Claim].
 type claim struct {
 	Hash  []byte    `json:"hash"`

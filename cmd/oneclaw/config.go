@@ -62,6 +62,7 @@ type program struct {
 	// logLevel is what is logged now: it may change while the program runs.
 	logLevel *slog.LevelVar
 	outside  outside
+	taps     taps // nil where nobody looks on
 	// redact masks the secrets of all settings, and those that are added later.
 	redact *redact.Redactor
 }

@@ -42,18 +42,25 @@ type patient struct {
 }
 
 func doctorCommand(load loader) *cobra.Command {
-	asJSON := false
+	asJSON, live, chosen := false, false, []string(nil)
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the settings and everything the bot needs",
 		Long: "Check the settings, the data directory, the database, the tokens and what the tools need, and say what to do. " +
-			"Nothing is changed, and no message and no paid request is sent. The exit code is 1 where something fails.",
+			"Nothing is changed, and no message and no paid request is sent, unless --live asks for it: then one message of each kind " +
+			"goes to the owner's chat, the model is asked twice, and a table shows what came of it. The exit code is 1 where something fails.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if live {
+				return load.run(func(cmd *cobra.Command, cfg Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
+			}
 			return examine(cmd.Context(), load, asJSON, cmd.OutOrStdout())
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	command.Flags().BoolVar(&live, "live", false, "send one message of each kind to the owner's chat, and ask the model twice (stop the bot first)")
+	command.Flags().StringArrayVar(&chosen, "chat", nil, "with --live: send to this chat, such as telegram:123, instead of the owner's; once for each platform")
+	command.MarkFlagsMutuallyExclusive("json", "live")
 	return command
 }
 

@@ -96,7 +96,7 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 		return cfg, err
 	}
 	root.AddCommand(
-		runCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
+		runCommand(load), replayCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
 		googleCommand(load), evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
 		backupCommand(load), restoreCommand(load),
 		healthCommand(load), versionCommand(),

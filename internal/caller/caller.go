@@ -4,6 +4,7 @@
 package caller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,15 @@ type Caller struct {
 	http   atomic.Pointer[http.Client]
 	own    bool
 	redact func(string) string
+	tap    Tap
+}
+
+// Tap sees all that a client and its service exchange.
+type Tap interface {
+	// Transport returns what makes requests in the place of next.
+	Transport(next http.RoundTripper) http.RoundTripper
+	// Frame is shown what came over a socket, or was sent.
+	Frame(sent bool, data []byte)
 }
 
 // New returns one that uses the client given, or one of its own. Redact masks errors.
@@ -31,6 +41,22 @@ func New(given *http.Client, redact func(string) string) *Caller {
 	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http.Store(&hc)
 	return c
+}
+
+// Watch has a tap see everything from now on; nil is none. It comes before the first request.
+func (c *Caller) Watch(tap Tap) {
+	if c.tap = tap; tap != nil {
+		hc := *c.http.Load()
+		hc.Transport = tap.Transport(cmp.Or(hc.Transport, http.DefaultTransport))
+		c.http.Store(&hc)
+	}
+}
+
+// Frame shows the tap what came over a socket, or was sent.
+func (c *Caller) Frame(sent bool, data []byte) {
+	if c.tap != nil {
+		c.tap.Frame(sent, data)
+	}
 }
 
 // newTransport notices dead connections by itself, and gives idle ones up before
@@ -65,7 +91,9 @@ func (c *Caller) Renew() {
 		return
 	}
 	hc := *c.http.Load()
-	hc.Transport = newTransport()
+	if hc.Transport = newTransport(); c.tap != nil {
+		hc.Transport = c.tap.Transport(hc.Transport)
+	}
 	c.http.Swap(&hc).CloseIdleConnections()
 }
 

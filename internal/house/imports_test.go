@@ -29,6 +29,7 @@ var layers = []layer{
 	{"internal/doctor", nil},
 	{"internal/retry", nil},
 	{"internal/caller", nil},
+	{"internal/record", []string{"internal/caller", "internal/emulator/*", "internal/redact"}},
 	{"internal/pace", []string{"internal/retry"}},
 	{"internal/cache", nil},
 	{"internal/folder", nil},
@@ -69,6 +70,7 @@ var layers = []layer{
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
+	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }

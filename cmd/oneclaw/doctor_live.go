@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/agent/openai"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
+	"oneclaw/internal/database"
+	"oneclaw/internal/live"
+	"oneclaw/internal/record"
+	"oneclaw/storage"
+)
+
+// tryLive sends one message of each kind, asks the model for one call, and prints what the
+// services did beside what their emulators do.
+func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
+	ctx, w := cmd.Context(), cmd.OutOrStdout()
+	if err := cfg.Platforms.check(); err != nil {
+		return err
+	}
+	places, err := livePlaces(ctx, cfg, chosen)
+	if err != nil {
+		return err
+	}
+	var seen record.Lines
+	cfg.taps = &record.Recorder{Keep: seen.Keep, Redact: cfg.redact.Text, Now: cfg.outside.now}
+	cfg.tapPlatforms()
+	var tries []iter.Seq[live.Row]
+	for name, one := range cfg.all {
+		if one.Missing() != "" {
+			continue
+		}
+		place, there := places[name]
+		if !there {
+			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %[1]s:ID.\n", name)
+			continue
+		}
+		platform, err := one.Open(nil, newLogger(cmd.ErrOrStderr(), cfg)) // what is kept is of no use without Run
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(w, "To %s go %s.\n", place, live.Messages)
+		tries = append(tries, live.Platform(ctx, platform, place, seen.Take))
+	}
+	if m := cfg.Model; m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
+		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
+	} else {
+		model, err := openai.New(openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, HTTPClient: cfg.modelClient()})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(w, "%s is asked twice, for one call of a tool; that costs less than a message of a chat.\n", m.Name)
+		tries = append(tries, live.Model(ctx, model))
+	}
+	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
+	return live.Print(ctx, w, cfg.redact.Text, tries)
+}
+
+// livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
+func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]chats.Chat, error) {
+	places := map[string]chats.Chat{}
+	err := database.Look(cfg.DataDir, func(store *database.Store) error {
+		chat, err := people.OwnerChat(ctx, store)
+		places[chat.Platform] = chat
+		return err
+	})
+	if errors.Is(err, storage.ErrLocked) {
+		return nil, fmt.Errorf("the bot runs with the data in %s: stop it first, so that nobody answers the messages but you, then start it again", cfg.DataDir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the owner's chat: %w", err)
+	}
+	for _, text := range chosen {
+		chat, err := chats.ParseChat(text)
+		if err != nil {
+			return nil, err
+		}
+		places[chat.Platform] = chat
+	}
+	if delete(places, ""); len(places) == 0 {
+		return nil, errors.New("no chat to send to: start the bot and claim it (oneclaw claim prints how), stop it and come again; or name your chat with --chat, such as --chat telegram:123")
+	}
+	return places, nil
+}

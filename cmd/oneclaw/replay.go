@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/bridge/people"
+	"oneclaw/internal/record"
+	"oneclaw/internal/redact"
+	"oneclaw/slack"
+	"oneclaw/telegram"
+	"oneclaw/toolgroups/mcp"
+)
+
+func replayCommand(load loader) *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Play a recording of oneclaw run --record, and say where the bot now does something else",
+		Long: "Play a recording to a bot with the present settings and an empty data directory: what people wrote comes through the emulators, " +
+			"what the model answered from the recording. Tools run and reach nothing outside: no network, no MCP servers, no accounts. The exit code is 1 where the bot does something else.",
+		Args: oneArgument,
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error { return replay(cmd, cfg, args[0]) }),
+	}
+}
+
+func replay(cmd *cobra.Command, cfg Config, path string) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	lines, err := record.Read(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("replay %s: %w", path, err)
+	}
+	dir, err := os.MkdirTemp("", "oneclaw-replay-")
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	log := newLogger(cmd.ErrOrStderr(), cfg)
+	other, err := record.Replay{Redact: cfg.redact.Text, Now: cfg.outside.now, Bot: func(ctx context.Context, env record.Environment) error {
+		return serveBot(ctx, replayConfig(cfg, env, dir), log, func(b *bot) error { return b.run(ctx) })
+	}}.Play(cmd.Context(), lines)
+	if err != nil {
+		return fmt.Errorf("replay %s: %w", path, err)
+	}
+	if len(other) > 0 {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.Join(other, "\n"))
+		return errors.Join(err, fmt.Errorf("differences from the recording: %d", len(other)))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The bot does what was recorded (%d lines).\n", len(lines))
+	return err
+}
+
+// replayConfig is the bot of the settings, connected to what plays, with nothing else
+// outside.
+func replayConfig(cfg Config, env record.Environment, dir string) Config {
+	cfg.CacheDir, cfg.DataDir = cfg.cacheDir(), filepath.Join(dir, "data")
+	cfg.taps, cfg.outside.now = env.Taps, env.Now
+	cfg.outside.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("a replay has no network")
+	}}
+	cfg.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
+	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}
+	cfg.Model = ModelConfig{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
+	cfg.Google, cfg.MCP, cfg.PublicURL = GoogleConfig{}, mcp.Config{}, ""
+	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
+	if people.Access(cfg.Access).Empty() {
+		cfg.Access.Admins = []string{"*"}
+	}
+	return cfg
+}

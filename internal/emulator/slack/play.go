@@ -1,0 +1,95 @@
+package slack
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// played is what matters of a recorded event, command or press.
+type played struct {
+	Event struct {
+		Type        string `json:"type"`
+		Subtype     string `json:"subtype"`
+		Channel     string `json:"channel"`
+		ChannelType string `json:"channel_type"`
+		User        string `json:"user"`
+		Text        string `json:"text"`
+		TS          string `json:"ts"`
+		Thread      string `json:"thread_ts"`
+	} `json:"event"`
+	UserID    string `json:"user_id"`
+	ChannelID string `json:"channel_id"`
+	User      struct {
+		ID string `json:"id"`
+	} `json:"user"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+}
+
+// Play sends the payload of an envelope of a recording. Who and where it names are made
+// known, a message is added to its channel under its own ts, and where there was an address
+// that takes responses, there is one.
+func (s *Server) Play(kind string, recorded json.RawMessage) error {
+	var p played
+	var payload map[string]json.RawMessage
+	if err := json.Unmarshal(recorded, &p); err != nil {
+		return fmt.Errorf("slack emulator: decode a payload: %w", err)
+	}
+	if err := json.Unmarshal(recorded, &payload); err != nil {
+		return fmt.Errorf("slack emulator: decode a payload: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	user := cmp.Or(p.Event.User, p.UserID, p.User.ID)
+	if user != "" && s.users[user] == nil {
+		s.users[user] = &User{ID: user, Name: strings.ToLower(user), RealName: user}
+	}
+	c := s.playedChannel(cmp.Or(p.Event.Channel, p.ChannelID, p.Channel.ID), p.Event.ChannelType, user)
+	if e := p.Event; c != nil && e.TS != "" && c.byTS[e.TS] == nil && (e.Subtype == "" || e.Subtype == "file_share") {
+		if e.Thread != "" && e.Thread != e.TS && c.byTS[e.Thread] == nil {
+			s.restore(c, &message{ts: e.Thread, user: user}) // it began before the recording
+		}
+		s.restore(c, &message{ts: e.TS, user: user, text: e.Text, parent: c.byTS[e.Thread]})
+	}
+	if payload["response_url"] != nil && c != nil {
+		_, address := s.invite(c, user, nil)
+		payload["response_url"], _ = json.Marshal(address) // a string always can
+	}
+	s.push(c, kind, payload, Sent{})
+	return nil
+}
+
+// playedChannel finds or makes a channel, and puts somebody into it.
+func (s *Server) playedChannel(id, kind, user string) *channel {
+	if id == "" {
+		return nil
+	}
+	c := s.channels[id]
+	if c == nil {
+		byName := map[byte]string{'D': DM, 'G': Private}
+		c = s.makeChannel(ChannelSpec{ID: id, Kind: cmp.Or(strings.TrimSuffix(kind, "_home"), byName[id[0]], Public)})
+	}
+	if user != "" && !slices.Contains(c.members, user) {
+		c.members = append(c.members, user)
+	}
+	return c
+}
+
+// restore puts a message into its channel under the ts that it has.
+func (s *Server) restore(c *channel, m *message) {
+	m.sent = s.cfg.Now()
+	c.messages = append(c.messages, m)
+	c.byTS[m.ts] = m
+	if m.parent != nil {
+		m.parent.replies = append(m.parent.replies, m.ts)
+	}
+	if at, ok := new(big.Rat).SetString(m.ts); ok {
+		micros := at.Mul(at, big.NewRat(1e6, 1)).Num()
+		s.lastStamp = max(s.lastStamp, micros.Int64())
+	}
+}

@@ -1,0 +1,77 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/internal/record"
+	"oneclaw/toolgroups"
+)
+
+// add is the tool that a model is to call.
+const (
+	addName   = "add"
+	addSchema = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}`
+	question  = "Use the tool add to add 1234 and 5678, and then tell me the sum."
+	sum       = "6912"
+)
+
+// Model asks a model for one call of a tool, over two rounds.
+func Model(ctx context.Context, m agent.Model) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		row := func(step, did string, err error) bool {
+			return yield(Row{record.Model, step, did, emulators[record.Model][step], err})
+		}
+		request := agent.Request{
+			System: "You do sums with the tool that you have.", Messages: []agent.Message{{Role: agent.RoleUser, Text: question}},
+			Tools: []toolgroups.Tool{{Name: addName, Description: "Adds two whole numbers.", Parameters: json.RawMessage(addSchema)}},
+		}
+		reply, err := m.Complete(ctx, request, nil)
+		if !row("round 1", called(reply), err) {
+			return
+		}
+		if err != nil || len(reply.Calls) == 0 {
+			row("round 2", "", errors.New("without a call there is no second round"))
+			return
+		}
+		request.Messages = append(request.Messages, agent.Message{Role: agent.RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: reply.Calls})
+		for _, c := range reply.Calls {
+			request.Messages = append(request.Messages, agent.Message{Role: agent.RoleTool, CallID: c.ID, Tool: c.Name, Status: agent.StatusOK, Text: sum})
+		}
+		last, err := m.Complete(ctx, request, nil)
+		did := "says " + quoted(last.Text)
+		if strings.Contains(strings.NewReplacer(",", "", ".", "", " ", "", "\u202f", "").Replace(last.Text), sum) {
+			did = "says " + sum
+		}
+		if !row("round 2", did, err) || err != nil {
+			return
+		}
+		did = "tells the tokens"
+		if reply.Usage.Input == 0 || last.Usage.Output == 0 {
+			did = "does not tell the tokens"
+		}
+		row("usage", did, nil)
+	}
+}
+
+// called says what a model called.
+func called(reply agent.Reply) string {
+	if len(reply.Calls) == 0 {
+		return "calls nothing, says " + quoted(reply.Text)
+	}
+	var all []string
+	for _, c := range reply.Calls {
+		var numbers struct{ A, B json.Number }
+		did := c.Name + quoted(c.Arguments)
+		if json.Unmarshal([]byte(c.Arguments), &numbers) == nil {
+			did = fmt.Sprintf("%s(%s, %s)", c.Name, numbers.A, numbers.B)
+		}
+		all = append(all, did)
+	}
+	return "calls " + strings.Join(all, " and ")
+}

@@ -1,0 +1,186 @@
+// Package record keeps what the bot exchanges with platforms and models, as lines of JSON
+// with secrets masked, and plays such a recording to the bot again.
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"oneclaw/internal/caller"
+)
+
+// Model is the service of a line that was exchanged with a language model. Those of the
+// others are the names of their platforms.
+const Model = "model"
+
+// Directions of a line.
+const (
+	// Call is a request of the bot and its answer.
+	Call = "call"
+	// In is what a socket brought, Out what went over it.
+	In  = "in"
+	Out = "out"
+	// End says, in Error, why there is nothing more.
+	End = "end"
+)
+
+// Line is one exchange. What was exchanged is JSON where it was, else a string.
+type Line struct {
+	// Time is when it was sent or came, Ended when the answer to it was there.
+	Time      time.Time `json:"time"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Direction string    `json:"direction"`
+	Service   string    `json:"service,omitempty"`
+	Method    string    `json:"method,omitempty"`
+	URL       string    `json:"url,omitempty"`
+	Status    int       `json:"status,omitempty"`
+	// Type is the media type of the response.
+	Type     string          `json:"type,omitempty"`
+	Request  json.RawMessage `json:"request,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
+	// Error says why there is no response, or only a part of it.
+	Error string `json:"error,omitempty"`
+}
+
+// Recorder sees what is exchanged. It may be used concurrently.
+type Recorder struct {
+	// Keep is given each line when its exchange has ended, one after another.
+	Keep func(Line)
+	// Redact masks secrets.
+	Redact func(string) string
+	// Now is the clock.
+	Now func() time.Time
+
+	mu sync.Mutex
+}
+
+// Tap returns what sees the exchanges with a service.
+func (r *Recorder) Tap(service string) caller.Tap { return tap{r, service} }
+
+func (r *Recorder) keep(l Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Keep(l)
+}
+
+type tap struct {
+	*Recorder
+	service string
+}
+
+// Transport implements [caller.Tap].
+func (t tap) Transport(next http.RoundTripper) http.RoundTripper { return transport{t, next} }
+
+// Frame implements [caller.Tap].
+func (t tap) Frame(sent bool, data []byte) {
+	l := Line{Time: t.Now(), Direction: In, Service: t.service}
+	if sent {
+		l.Direction, l.Request = Out, t.body("", data)
+	} else {
+		l.Response = t.body("", data)
+	}
+	t.keep(l)
+}
+
+// Lines keeps lines in memory. It may be used concurrently.
+type Lines struct {
+	mu  sync.Mutex
+	all []Line
+}
+
+// Keep adds a line.
+func (k *Lines) Keep(l Line) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = append(k.all, l)
+}
+
+// Take returns the lines, and forgets them.
+func (k *Lines) Take() []Line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := k.all
+	k.all = nil
+	return all
+}
+
+// MaxFile bounds the file of a recording, unless told otherwise.
+const MaxFile = 64 << 20
+
+// File is a recording on disk.
+type File struct {
+	file *os.File
+	left int64
+	log  *slog.Logger
+	err  error
+}
+
+// Create makes the file, which must not be there, of at most so many bytes. Nobody else on
+// the machine can read it.
+func Create(path string, limit int64, log *slog.Logger) (*File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("record to %s: it is there already; name a new file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return &File{file: f, left: limit - endSize, log: log}, nil
+}
+
+// endSize is kept for the last line.
+const endSize = 300
+
+// Keep writes a line. When the file is full, or cannot be written, the log says so, the
+// file ends with a line that does, and nothing more is kept; the bot goes on.
+func (f *File) Keep(l Line) {
+	if f.err != nil {
+		return
+	}
+	data, err := json.Marshal(l)
+	if err == nil && int64(len(data)) >= f.left {
+		err = errors.New("the recording is full, nothing more is kept")
+		end, _ := json.Marshal(Line{Time: l.Time, Direction: End, Error: err.Error()}) // it always can
+		_, _ = f.file.Write(append(end, '\n'))                                         // the log says the same
+	} else if err == nil {
+		f.left -= int64(len(data)) + 1
+		_, err = f.file.Write(append(data, '\n'))
+	}
+	if f.err = err; err != nil {
+		f.log.Warn("recording ends", "file", f.file.Name(), "err", err)
+	}
+}
+
+// Close ends the recording.
+func (f *File) Close() error { return f.file.Close() }
+
+// Read returns the lines of a recording. One that a crash has cut off at the end is left
+// out.
+func Read(r io.Reader) (all []Line, err error) {
+	lines := bufio.NewScanner(io.LimitReader(r, 4*MaxFile))
+	lines.Buffer(nil, MaxFile)
+	var damaged error
+	for n := 1; lines.Scan(); n++ {
+		if damaged != nil {
+			return nil, damaged
+		}
+		var l Line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			damaged = fmt.Errorf("line %d is none of a recording: %w", n, err)
+			continue
+		}
+		all = append(all, l)
+	}
+	if len(all) == 0 {
+		return nil, errors.Join(errors.New("the file holds no recording"), damaged, lines.Err())
+	}
+	return all, lines.Err()
+}

@@ -1,0 +1,193 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// script is what of a recording is played, each thing with its time.
+type script struct {
+	events []event
+	sends  []send
+	asked  []*asked
+	// names are what services say of the bot and of people: the answers to getMe, auth.test
+	// and users.info.
+	names map[string][]json.RawMessage
+	// refused are methods that were refused in the recording, too.
+	refused map[string]bool
+}
+
+// event is something that a platform has told the bot.
+type event struct {
+	at      time.Time // when it came
+	service string
+	// kind is that of an envelope.
+	kind string
+	body json.RawMessage
+}
+
+// send is something that the bot has sent or changed.
+type send struct {
+	at            time.Time // when it was begun: people may answer before the answer is there
+	service, chat string
+	// text says what, without ids.
+	text string
+	// data are those of its buttons, and id its own.
+	data []string
+	id   string
+}
+
+// asked is a request to a model.
+type asked struct {
+	Line
+	used bool
+}
+
+// read takes a recording apart.
+func read(lines []Line) *script {
+	s := &script{names: map[string][]json.RawMessage{}, refused: map[string]bool{}}
+	for _, l := range lines {
+		switch method := methodOf(l); {
+		case l.Service == Model:
+			s.asked = append(s.asked, &asked{Line: l})
+		case l.Direction == In:
+			var frame struct {
+				ID, Type string
+				Envelope string          `json:"envelope_id"`
+				Payload  json.RawMessage `json:"payload"`
+			}
+			if json.Unmarshal(l.Response, &frame) == nil && frame.Envelope != "" {
+				s.events = append(s.events, event{l.Time, l.Service, frame.Type, frame.Payload})
+			}
+		case method == "getUpdates":
+			var answer struct {
+				Result []json.RawMessage `json:"result"`
+			}
+			_ = json.Unmarshal(l.Response, &answer) // what failed brought nothing
+			for _, update := range answer.Result {
+				s.events = append(s.events, event{l.Ended, l.Service, "", update})
+			}
+		case method == "getMe" || method == "auth.test" || method == "users.info":
+			s.names[method] = append(s.names[method], l.Response)
+		default:
+			if sent, ok := sendOf(l); ok {
+				s.sends = append(s.sends, sent)
+			} else if l.Direction == Call {
+				s.refused[method] = true
+			}
+		}
+	}
+	return s
+}
+
+func methodOf(l Line) string {
+	address, _, _ := strings.Cut(l.URL, "?")
+	return path.Base(address)
+}
+
+// isSend says which methods people see something of.
+func isSend(l Line) bool {
+	method := methodOf(l)
+	switch {
+	case l.Direction != Call || l.Status != http.StatusOK || method == "sendChatAction":
+		return false
+	case strings.Contains(l.URL, "/commands/"), strings.HasPrefix(method, "chat."), method == "files.completeUploadExternal":
+		return true
+	}
+	return slices.ContainsFunc([]string{"send", "edit", "answer", "delete", "pin"}, func(verb string) bool { return strings.HasPrefix(method, verb) }) &&
+		method != "deleteWebhook"
+}
+
+// sendOf finds what a line sends, if a platform has taken it.
+func sendOf(l Line) (send, bool) {
+	var fields map[string]any
+	var answer struct {
+		OK     bool   `json:"ok"`
+		TS     string `json:"ts"`
+		Result struct {
+			ID json.Number `json:"message_id"`
+		} `json:"result"`
+	}
+	_ = json.Unmarshal(l.Response, &answer) // some results are no message
+	if !isSend(l) || json.Unmarshal(l.Request, &fields) != nil || !answer.OK && !strings.Contains(l.URL, "/commands/") {
+		return send{}, false
+	}
+	s := send{at: l.Time, service: l.Service, id: cmp.Or(answer.TS, answer.Result.ID.String())}
+	for _, name := range []string{"chat_id", "channel", "channel_id"} {
+		if id, ok := fields[name].(string); ok {
+			s.chat = id
+		}
+	}
+	method := methodOf(l)
+	if strings.Contains(l.URL, "/commands/") {
+		method = "response"
+	}
+	s.text = method + " " + s.plain(fields)
+	return s, true
+}
+
+// ids are the fields that are other each time, and those that the chat says already.
+var ids = map[string]bool{
+	"chat_id": true, "channel": true, "channel_id": true, "message_id": true, "ts": true, "callback_query_id": true, "token": true,
+	"id": true, "block_id": true, "action_id": true, "callback_data": true, "value": true, "user": true,
+}
+
+// plain encodes what a request says without ids, and takes note of the data of buttons.
+func (s *send) plain(v any) string {
+	data, _ := json.Marshal(s.without(v)) // it was JSON
+	return string(data)
+}
+
+func (s *send) without(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if data, ok := v[name].(string); ok && (name == "callback_data" || name == "value") {
+				s.data = append(s.data, data)
+			}
+			if !ids[name] {
+				out[name] = s.without(v[name])
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = s.without(v[i])
+		}
+		return out
+	case string:
+		var inner any
+		if (strings.HasPrefix(v, "{") || strings.HasPrefix(v, "[")) && json.Unmarshal([]byte(v), &inner) == nil {
+			return s.without(inner)
+		}
+		return v
+	}
+	return v
+}
+
+// conversation is the form of a request to a model: the roles of its messages, and the
+// last of them.
+func conversation(request json.RawMessage) (roles, last, model string) {
+	var body struct {
+		Model           string
+		Messages, Input []json.RawMessage
+	}
+	if json.Unmarshal(request, &body) != nil {
+		return "", "", ""
+	}
+	var all []string
+	for _, raw := range append(body.Messages, body.Input...) {
+		var m struct{ Role, Type string }
+		_ = json.Unmarshal(raw, &m) // what has neither is shown as such
+		all, last = append(all, cmp.Or(m.Role, m.Type, "?")), string(raw)
+	}
+	return strings.Join(all, " "), last, body.Model
+}

@@ -1,0 +1,270 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"oneclaw/internal/redact"
+)
+
+// maxBody bounds what is kept of a body.
+const maxBody = 1 << 20
+
+// transport keeps what goes through another one.
+type transport struct {
+	tap
+	next http.RoundTripper
+}
+
+// CloseIdleConnections lets clients find the method of the transport underneath.
+func (t transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip makes a request. Its line is kept when the body of the answer is closed.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	e := &exchange{tap: t.tap, line: Line{
+		Time: t.Now(), Direction: Call, Service: t.service, Method: req.Method, URL: t.mask(req.URL.Redacted()),
+	}, kind: req.Header.Get("Content-Type")}
+	if req.Body != nil && req.Body != http.NoBody {
+		again := req.GetBody
+		req = req.Clone(req.Context())
+		req.Body = &watched{ReadCloser: req.Body, kept: &e.request}
+		if again != nil {
+			req.GetBody = func() (io.ReadCloser, error) {
+				e.request.reset()
+				body, err := again()
+				return &watched{ReadCloser: body, kept: &e.request}, err
+			}
+		}
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		e.end(err)
+		return nil, err
+	}
+	e.line.Status = resp.StatusCode
+	e.line.Type, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	resp.Body = &watched{ReadCloser: resp.Body, kept: &e.response, end: e.end}
+	return resp, nil
+}
+
+// exchange is a request on its way.
+type exchange struct {
+	tap
+	line              Line
+	kind              string
+	request, response kept
+}
+
+// end keeps the line.
+func (e *exchange) end(err error) {
+	l := e.line
+	l.Ended, l.Request, l.Response = e.Now(), e.body(e.kind, e.request.bytes()), e.body(l.Type, e.response.bytes())
+	if err != nil {
+		l.Error = e.mask(err.Error())
+	}
+	e.keep(l)
+}
+
+// kept is the beginning of a body.
+type kept struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (k *kept) add(p []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.data = append(k.data, p[:min(len(p), maxBody+1-len(k.data))]...)
+}
+
+func (k *kept) reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.data = nil
+}
+
+func (k *kept) bytes() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.data
+}
+
+// watched keeps what is read of a body, and says once when it ends.
+type watched struct {
+	io.ReadCloser
+	kept *kept
+	end  func(error)
+	once sync.Once
+	err  error
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.kept.add(p[:n])
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (w *watched) Close() error {
+	err := w.ReadCloser.Close()
+	if w.end != nil {
+		w.once.Do(func() { w.end(w.err) })
+	}
+	return err
+}
+
+// body returns a body as a line has it: JSON as it is, forms as objects, texts as strings;
+// of everything else its length alone.
+func (r *Recorder) body(kind string, data []byte) json.RawMessage {
+	if len(data) == 0 {
+		return nil
+	}
+	if len(data) <= maxBody && json.Valid(data) {
+		var line bytes.Buffer
+		if json.Compact(&line, []byte(r.mask(string(data)))) == nil {
+			return line.Bytes()
+		}
+	}
+	var shown any
+	if fields := fieldsOf(kind, data); fields != nil {
+		for name, value := range fields {
+			if fields[name] = r.mask(value); name == "token" {
+				fields[name] = redact.Mask
+			}
+		}
+		shown = fields
+	} else {
+		shown = r.mask(r.textOf(kind, data))
+	}
+	out, _ := json.Marshal(shown) // strings always can
+	return out
+}
+
+// fieldsOf are the fields of a form, with the names of files instead of what is in them;
+// nil where the body is none.
+func fieldsOf(kind string, data []byte) map[string]string {
+	switch media, params, _ := mime.ParseMediaType(kind); {
+	case media == "application/x-www-form-urlencoded" && len(data) <= maxBody:
+		return formOf(string(data))
+	case media == "multipart/form-data":
+		return partsOf(data, params["boundary"])
+	}
+	return nil
+}
+
+// textOf is a body that is no form.
+func (r *Recorder) textOf(kind string, data []byte) string {
+	media, _, _ := mime.ParseMediaType(kind)
+	switch {
+	case media == "text/event-stream" && r.scattered(string(data)):
+		return "[left out: a secret goes through its pieces]"
+	case media != "" && media != "application/json" && !strings.HasPrefix(media, "text/"):
+		return fmt.Sprintf("[%d bytes of %s]", len(data), media)
+	case len(data) > maxBody:
+		return strings.ToValidUTF8(string(data[:maxBody]), "\uFFFD") + "[cut off]"
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD")
+}
+
+func formOf(text string) map[string]string {
+	fields := map[string]string{}
+	values, _ := url.ParseQuery(text) // what does not decode is left out
+	for name := range values {
+		fields[name] = values.Get(name)
+	}
+	return fields
+}
+
+// partsOf are the fields of a multipart form, with the names of files instead of what is in
+// them.
+func partsOf(data []byte, boundary string) map[string]string {
+	fields := map[string]string{}
+	parts := multipart.NewReader(bytes.NewReader(data), boundary)
+	for {
+		part, err := parts.NextPart()
+		if err != nil {
+			return fields
+		}
+		value, _ := io.ReadAll(part) // of a body that was cut off, what there is
+		if fields[part.FormName()] = string(value); part.FileName() != "" {
+			fields[part.FormName()] = "[file " + part.FileName() + "]"
+		}
+	}
+}
+
+// capabilities are what Slack lets anybody do who knows an address: open the socket, answer
+// a command, upload a file. Token is what old apps recognise Slack by.
+var capabilities = regexp.MustCompile(`(ticket(?:=|%3D)|"(?:response_url|upload_url|token)" ?: ?"|hooks\.slack\.com/[a-z]+/|/upload/v1/)[^"&\s\\]+`)
+
+// mask takes secrets out of a text.
+func (r *Recorder) mask(text string) string {
+	text = r.Redact(text)
+	for _, hint := range []string{"ticket", `_url"`, `"token"`, "hooks.", "/upload/"} { // quicker than the pattern
+		if strings.Contains(text, hint) {
+			return capabilities.ReplaceAllString(text, "${1}"+redact.Mask)
+		}
+	}
+	return text
+}
+
+// scattered reports whether a secret goes through the pieces of a stream: each alone shows
+// too little of it to be masked.
+func (r *Recorder) scattered(stream string) bool {
+	pieces := map[string]*strings.Builder{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				walk(path+"."+name, inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(path, inner)
+			}
+		case string:
+			if pieces[path] == nil {
+				pieces[path] = &strings.Builder{}
+			}
+			pieces[path].WriteString(v)
+		}
+	}
+	for line := range strings.Lines(stream) {
+		var v any
+		if data, ok := strings.CutPrefix(line, "data:"); ok && json.Unmarshal([]byte(data), &v) == nil {
+			walk(cmp.Or(eventType(v), "event"), v)
+		}
+	}
+	for _, text := range pieces {
+		if whole := text.String(); r.mask(whole) != whole {
+			return true
+		}
+	}
+	return false
+}
+
+// eventType tells events of the Responses API apart, whose pieces go on beside each other.
+func eventType(v any) string {
+	fields, _ := v.(map[string]any)
+	kind, _ := fields["type"].(string)
+	return kind
+}
