@@ -277,7 +277,8 @@ func (c *Config) settings() []setting {
 				walk(value, prefix)
 			default:
 				known := len(all)
-				if value.Kind() == reflect.Struct {
+				// A block that reads itself is one setting.
+				if _, own := value.Addr().Interface().(yaml.Unmarshaler); value.Kind() == reflect.Struct && !own {
 					walk(value, prefix+key+".")
 				}
 				if len(all) == known {
