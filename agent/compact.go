@@ -65,13 +65,23 @@ type Cut struct {
 // summary, then what it kept of the messages in front of it, then all behind it.
 // Exchanges that a model refused are left out. A history with neither, or compacted
 // already, is returned as it is.
-func Compacted(history []Message) []Message { return withoutRefused(summarized(history)) }
+func Compacted(history []Message) []Message {
+	refused := false
+	at := len(history) - 1
+	for ; at >= 0 && history[at].Role != RoleSummary; at-- {
+		refused = refused || history[at].Role == RoleRefused
+	}
+	if at > 0 {
+		return withoutRefused(summarized(history, at))
+	}
+	if refused {
+		return withoutRefused(history)
+	}
+	return history
+}
 
 // withoutRefused leaves out what records of RoleRefused count in front of them.
 func withoutRefused(history []Message) []Message {
-	if !slices.ContainsFunc(history, func(m Message) bool { return m.Role == RoleRefused }) {
-		return history
-	}
 	out := make([]Message, 0, len(history))
 	for i := range history {
 		if m := &history[i]; m.Role == RoleRefused {
@@ -83,14 +93,8 @@ func withoutRefused(history []Message) []Message {
 	return out
 }
 
-func summarized(history []Message) []Message {
-	at := len(history) - 1
-	for at >= 0 && history[at].Role != RoleSummary {
-		at--
-	}
-	if at <= 0 {
-		return history
-	}
+// summarized is the newest summary, at its place, with what it keeps and what follows.
+func summarized(history []Message, at int) []Message {
 	from := at - min(max(history[at].Kept, 0), at)
 	if from == at {
 		return history[at:]
@@ -126,7 +130,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 		room = min(cmp.Or(room, bound), bound)
 	}
 	limit := room * compactShare / 100
-	if size <= 0 || EstimateTokens(Arrange(r.history)) <= limit {
+	if size <= 0 || EstimateTokens(r.history) <= limit || EstimateTokens(Arrange(r.history)) <= limit {
 		return Message{}, false, nil
 	}
 	input := max(size*inputShare/100, 1)

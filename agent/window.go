@@ -56,10 +56,12 @@ func Window(history []Message, maxTokens int) (shown []Message, left int) {
 	from := firstUser(messages)
 	if maxTokens > 0 {
 		maxTokens -= EstimateTokens(summary)
-		left = cutAt(messages[from:], maxTokens)
-		from += left
 		if excess := EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
-			return append(summary, shrink(slices.Clone(messages[from:]), excess)...), left
+			left = cutAt(messages[from:], excess, maxTokens)
+			from += left
+			if excess = EstimateTokens(messages[from:]) - maxTokens; excess > 0 {
+				return append(summary, shrink(slices.Clone(messages[from:]), excess)...), left
+			}
 		}
 	}
 	switch {
@@ -75,12 +77,9 @@ func firstUser(messages []Message) int {
 	return max(0, slices.IndexFunc(messages, func(m Message) bool { return m.Role == RoleUser }))
 }
 
-// cutAt returns the index of the user message at which the window begins.
-func cutAt(messages []Message, maxTokens int) int {
-	need := EstimateTokens(messages) - maxTokens
-	if need <= 0 {
-		return 0
-	}
+// cutAt returns the index of the user message at which the window begins, so that need
+// tokens are left out.
+func cutAt(messages []Message, need, maxTokens int) int {
 	step := max(1, maxTokens/windowSteps)
 	wanted := (need + step - 1) / step * step
 	passed, enough, last := 0, -1, 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -21,8 +22,7 @@ type App struct {
 }
 
 // Check asks Slack once who the bot is and what it may do, and in Socket Mode whether the
-// app-level token opens a connection. The text of an error says what to do and holds no
-// secret.
+// app-level token opens a connection. The text of an error says what to do.
 func Check(ctx context.Context, cfg Config) (App, error) {
 	p, err := New(cfg)
 	if err != nil {
@@ -59,21 +59,11 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// missingScopes compares the scopes that an answer names with those of the manifest. No
-// header means nothing: a proxy may drop it.
+// missingScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
 func missingScopes(header string) []string {
 	if header == "" {
 		return nil
 	}
-	have := map[string]bool{}
-	for scope := range strings.SplitSeq(header, ",") {
-		have[strings.TrimSpace(scope)] = true
-	}
-	var missing []string
-	for _, scope := range manifest.Scopes() {
-		if !have[scope] {
-			missing = append(missing, scope)
-		}
-	}
-	return missing
+	have := strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.DeleteFunc(manifest.Scopes(), func(scope string) bool { return slices.Contains(have, scope) })
 }

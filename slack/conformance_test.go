@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 func TestConformance(t *testing.T) { platformtest.Run(t, newTown) }
@@ -64,7 +65,7 @@ func (w *town) Adapter() chats.Platform {
 	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
 	client := &http.Client{Transport: &http.Transport{}}
 	w.t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{BotToken: w.BotToken(), AppToken: w.AppToken(), APIURL: w.url, HTTPClient: client})
+	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: client})
 	if err != nil {
 		w.t.Fatal(err)
 	}

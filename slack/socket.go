@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -41,7 +42,6 @@ type socket struct {
 	retired time.Time  // when it is to end, where it was asked to go
 }
 
-// open connects one more socket.
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	address, err := r.api.socketAddress(ctx)
 	if err != nil {
@@ -71,7 +71,6 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	return s, nil
 }
 
-// socketAddress asks where to connect a socket.
 func (c *client) socketAddress(ctx context.Context) (string, error) {
 	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
 		_, address, err := api.StartSocketModeContext(ctx)
@@ -79,7 +78,6 @@ func (c *client) socketAddress(ctx context.Context) (string, error) {
 	})
 }
 
-// sign takes a sign of life of a socket.
 func (r *receiver) sign(s *socket) error {
 	if s.greeted {
 		r.reach.sign()
@@ -100,7 +98,6 @@ func (s *socket) extend() error {
 	return s.conn.SetReadDeadline(until)
 }
 
-// retire lets the socket end soon.
 func (s *socket) retire() {
 	s.mu.Lock()
 	s.retired = time.Now().Add(drainTime)
@@ -149,7 +146,6 @@ func (s *socket) ping(ctx context.Context) {
 	}
 }
 
-// listen takes what a socket brings until it ends.
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {
@@ -157,7 +153,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if err := s.extend(); err != nil {
 			return err
 		}
-		var raw frame
+		var raw socketmode.Request
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
 			return r.silence(s, err)
@@ -165,7 +161,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if s.greeted {
 			r.reach.sign()
 		}
-		if err := raw.decode(data); err != nil {
+		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
 			continue
 		}
@@ -181,7 +177,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 			}
 		default:
 			if raw.EnvelopeID != "" {
-				r.enqueue(ctx, s, raw.Request)
+				r.enqueue(ctx, s, raw)
 			}
 		}
 	}
@@ -201,7 +197,6 @@ func (r *receiver) greet(s *socket) {
 	r.reach.connected(alone || !s.replaces)
 }
 
-// silence says why a socket ended.
 func (r *receiver) silence(s *socket, err error) error {
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
@@ -218,7 +213,6 @@ func (r *receiver) silence(s *socket, err error) error {
 	return fmt.Errorf("slack: no sign of life for %s", s.silent)
 }
 
-// write sends an acknowledgement.
 func (s *socket) write(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

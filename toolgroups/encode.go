@@ -2,7 +2,6 @@ package toolgroups
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
@@ -18,7 +17,12 @@ func EncodeTools(tools []Tool) json.RawMessage {
 // EncodeToolsAs is [EncodeTools] for an API that has something else before and after the
 // name, description and parameters of each tool.
 func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
+	size := 2
+	for i := range tools {
+		size += len(before) + len(tools[i].wire) + len(after) + 1
+	}
 	var b bytes.Buffer
+	b.Grow(size)
 	b.WriteByte('[')
 	for i := range tools {
 		if i > 0 {
@@ -50,7 +54,11 @@ func (t *Tool) encoded() []byte {
 func EstimateTokens(tools []Tool) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {
-		size += cmp.Or(tools[i].size, wireSize(tools[i]))
+		if tools[i].size > 0 {
+			size += tools[i].size
+		} else {
+			size += wireSize(tools[i])
+		}
 	}
 	return size / 4
 }

@@ -64,8 +64,7 @@ type PastCall struct {
 type Route struct {
 	// Mode names the way the tools go, for logs and measurements.
 	Mode string
-	// Record, if not empty, has to be kept with the conversation and given back as
-	// [Facts].Recorded.
+	// Record, if not empty, is kept with the conversation and given back as [Facts].Recorded.
 	Record string
 	// Tools is the tools array. It may hold tools that the registry does not have.
 	Tools []Tool
@@ -105,7 +104,7 @@ func (s *Set) Round() *Round { return s.Route(nil, Facts{}) }
 // Offer returns the tools that are switched on: the core in its fixed order, then
 // those of the groups in the order given. Groups that are unknown have none.
 func (r *Registry) Offer(groups []string) []Tool {
-	tools := r.enabled(make([]Tool, 0, len(r.byTool)), r.core)
+	tools := r.enabled(make([]Tool, 0, len(r.core)), r.core)
 	for _, name := range groups {
 		tools = append(tools, r.groupTools(name)...)
 	}
