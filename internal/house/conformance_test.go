@@ -21,11 +21,12 @@ const conformance = "docs/conformance.md"
 var update = flag.Bool("update", false, "write the tests of each code into "+conformance)
 
 var (
-	// A code in the name of a test. "Acceptance008And018" are two.
-	codeInName = regexp.MustCompile(`Acceptance\d{3}(?:And\d{3})*|Attack\d{2}(?:And\d{2})*|Live[A-D]\d{2}|[BCD]\d+`)
+	// A code in the name of a test. "Acceptance008And018" are two. The rows of docs/live.md
+	// have one code together.
+	codeInName = regexp.MustCompile(`Live[A-D]\d*|Acceptance\d{3}(?:And\d{3})*|Attack\d{2}(?:And\d{2})*|[BCD]\d+`)
 	// A code that begins the name of a case.
 	codeOfCase = regexp.MustCompile(`^"(Acceptance\d{3}|Attack\d{2})`)
-	codeRow    = regexp.MustCompile(`^\| ([A-Z][A-Za-z]*\d+) \| (.+) \| (.*) \|$`)
+	codeRow    = regexp.MustCompile(`^\| ([A-Z][A-Za-z]*\d+|Live) \| (.+) \| (.*) \|$`)
 )
 
 // noTest begins the last cell of a row that no test carries; the reason follows.
@@ -99,6 +100,10 @@ func isTest(name string) bool {
 func codesOf(fn *ast.FuncDecl) []string {
 	var codes []string
 	for _, match := range codeInName.FindAllString(fn.Name.Name, -1) {
+		if strings.HasPrefix(match, "Live") {
+			codes = append(codes, "Live")
+			continue
+		}
 		first, rest, _ := strings.Cut(match, "And")
 		if len(first) < 3 || first[1] <= '9' && len(first) != 3 {
 			continue // no code, a number behind a letter
