@@ -227,7 +227,7 @@ func (m *inTurns) Complete(ctx context.Context, req agent.Request, onDelta func(
 		order[0].Model = broken{}
 	}
 	m.asked++
-	f, err := agent.NewFailover(agent.FailoverConfig{Candidates: order})
+	f, err := agent.NewFailover(agent.FailoverConfig{Candidates: order, Outages: agent.NewOutages()})
 	if err != nil {
 		return agent.Reply{}, err
 	}

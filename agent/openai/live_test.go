@@ -125,7 +125,6 @@ type talk struct {
 
 func newTalk(t *testing.T) *talk {
 	t.Helper()
-	a := agent.New(agent.Config{})
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
 		Name: "note", Description: "Takes a note.", Effect: toolgroups.ReadOnly,
 		Parameters: []byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
@@ -136,7 +135,7 @@ func newTalk(t *testing.T) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &talk{t: t, agent: a, tools: reg, turn: agent.Turn{Prompt: "You help.", CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
+	return &talk{t: t, agent: agent.New(agent.Config{}), tools: reg, turn: agent.Turn{Prompt: "You help.", CacheKey: "chat", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
 }
 
 // set is what the conversation can use.

@@ -32,7 +32,7 @@ func TestBadAnswersOfAModelAreOneSentence(t *testing.T) {
 		var body struct {
 			Messages []struct{ Role, Content string }
 		}
-		if r.Method == http.MethodGet || json.NewDecoder(r.Body).Decode(&body) != nil {
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") || json.NewDecoder(r.Body).Decode(&body) != nil {
 			http.NotFound(w, r)
 			return
 		}
