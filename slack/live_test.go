@@ -207,3 +207,15 @@ func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 		t.Error("it is taken for reachable")
 	}
 }
+
+// With the agent view each direct message is a thread: of too many those are searched
+// first in which somebody wrote last.
+func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
+	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+	for i := range 50 {
+		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
+	}
+	if got := r.threads()["D1"]; len(got) != 50 || got[0] != "49" || got[49] != "0" {
+		t.Errorf("got %v", got)
+	}
+}
