@@ -13,10 +13,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultParallel is the default of [Config].
-const DefaultParallel = 8
-
 const (
+	// maxParallel bounds the tools of one turn that run at a time.
+	maxParallel = 8
 	// maxRounds bounds the model's replies in a turn that has no bound of its own.
 	maxRounds = 50
 	// maxCalls bounds the calls of one reply that are run.
@@ -27,33 +26,26 @@ const (
 type Config struct {
 	// Model answers the turns that bring none of their own. It may be nil if all do.
 	Model Model
-	// Parallel bounds the tools of one turn that run at a time. 0 means
-	// [DefaultParallel].
-	Parallel int
 	// Logger takes what administrators ask for. Nil discards it.
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Agent answers turns. It keeps nothing of a conversation and may be used
-// concurrently. Its goroutines run tools; each ends before the iteration of
-// [Agent.Run] that started it does.
+// Agent answers turns. It may be used concurrently. Its goroutines run tools; each ends
+// before the iteration of [Agent.Run] that started it does.
 type Agent struct {
-	cfg Config
-	log *slog.Logger
+	cfg      Config
+	log      *slog.Logger
+	parallel int
 }
 
 // New makes an agent.
-func New(cfg Config) (*Agent, error) {
-	if cfg.Parallel < 0 {
-		return nil, errors.New("agent: a bound is negative")
-	}
-	cfg.Parallel = cmp.Or(cfg.Parallel, DefaultParallel)
+func New(cfg Config) *Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
+	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), parallel: maxParallel}
 }
 
 // errStopped ends a run whose consumer wants no more messages.
@@ -126,8 +118,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// emit makes a message part of the conversation. When it returns nil, the message
-// is stored.
+// emit makes a message part of the conversation, and stored where it returns nil.
 func (r *run) emit(m Message) error {
 	m.Time = r.agent.cfg.Now()
 	if !m.Final {

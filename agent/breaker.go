@@ -17,8 +17,7 @@ const (
 	loopRounds = 3
 )
 
-// breaker counts the failures of a turn. It is made from the history, so that it
-// is the same after a restart.
+// breaker counts the failures of a turn, from the history: so it survives a restart.
 type breaker struct {
 	same    map[failed]int
 	row     map[string]int // failures of a tool that ran, since its last success
@@ -91,8 +90,7 @@ func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 		"do first what the sentence above says, or answer the user with what you have.", why.Message, n))
 }
 
-// blocks returns what a call is answered instead of being run, if it failed too
-// often.
+// blocks returns what a call that failed too often is answered instead of being run.
 func (b *breaker) blocks(call Call) (Message, bool) {
 	tool := call.Runs()
 	if n := b.row[tool]; n >= toolFailures {

@@ -10,9 +10,8 @@ import (
 )
 
 // LoadByHand loads a group in a round of a conversation, for somebody who asked for that
-// outside of it. It returns the messages that put it on record there: a whole turn with a
-// call of load_tool_group and its result, so that the group is restored like any other
-// and the model sees what happened. A fault is what load_tool_group answers where it refuses.
+// outside of it. It returns a whole turn with a call of load_tool_group, so that the group
+// is restored like any other, or what load_tool_group answers where it refuses.
 func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.Scope, group string) ([]Message, *toolgroups.Error) {
 	arguments, err := json.Marshal(map[string]string{"group_name": group})
 	if err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// job is a call that is going to run.
 type job struct {
 	call Call
 	tool toolgroups.Tool
@@ -21,8 +21,7 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.Arg()), Scope: scope}
 }
 
-// resolve brings the calls of history[at] to their results, as far as they have
-// none.
+// resolve brings the calls of history[at] to the results that they lack.
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil
 	if again {
@@ -99,7 +98,6 @@ func (r *run) cutOff(call Call) Message {
 	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
-// gate asks whether each call may run now.
 func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
@@ -115,17 +113,11 @@ func (r *run) gate(ctx context.Context, answers []Message, jobs []job) (all []Me
 		case Pending:
 			pending = true
 		default:
-			answers = append(answers, failure(j.call, CodeGated, denial(d.Reason)))
+			answers = append(answers, failure(j.call, CodeGated, "This call was not allowed: "+cmp.Or(d.Reason, "no reason was given")+
+				". Do not repeat it; go on without it or tell the user."))
 		}
 	}
 	return answers, allowed, pending, nil
-}
-
-func denial(reason string) string {
-	if reason == "" {
-		reason = "no reason was given"
-	}
-	return "This call was not allowed: " + reason + ". Do not repeat it; go on without it or tell the user."
 }
 
 // runAll runs tools side by side and emits the result of each as it ends. Those
@@ -136,7 +128,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return rank(a.tool) - rank(b.tool) })
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan Message, len(jobs))
-	running, parallel := 0, r.agent.cfg.Parallel
+	running, parallel := 0, r.agent.parallel
 	if slices.ContainsFunc(jobs, func(j job) bool { return j.again && j.tool.Effect == toolgroups.ReadOnly }) {
 		parallel = 1
 	}
@@ -190,10 +182,8 @@ func (r *run) start(j job) error {
 	return r.emit(Message{Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.Arg())})
 }
 
-// runOne runs a tool and makes the record of its result. It is called from a
-// goroutine of its own.
+// runOne runs a tool, in a goroutine of its own, and makes the record of its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
-	r.observe(Event{Started: &ToolEvent{Tool: j.tool.Name}})
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.masked(j.tool), j.toolCall(r.turn.Scope))
 	if fault != nil {

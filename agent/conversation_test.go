@@ -52,7 +52,8 @@ func TestConversations(t *testing.T) {
 // play plays what was said and tells what came of it. Calls run one at a time, so
 // that their results have an order.
 func play(t *testing.T, said string) string {
-	c := newChat(t, agent.Config{Parallel: 1})
+	c := newChat(t, agent.Config{})
+	c.agent.SetParallel(1)
 	var out bytes.Buffer
 	shown := 0
 	for turn := range strings.SplitSeq(strings.TrimSpace(said), "\n\n") {

@@ -29,16 +29,14 @@ type Candidate struct {
 type FailoverConfig struct {
 	// Candidates are asked in this order. At least one is needed.
 	Candidates []Candidate
-	// Outages remembers which of them failed lately, for all turns that share it. Nil
-	// means one of its own.
+	// Outages remembers which of them failed lately, for all turns that share it.
 	Outages *Outages
 	// Logger is told when another model takes over. Nil discards it.
 	Logger *slog.Logger
 }
 
 // Failover is a model that asks the next one where one is out of order: not reached, at
-// its limit, or refusing the key. What a request does wrong fails everywhere and is
-// not tried elsewhere. It may be used concurrently.
+// its limit, or refusing the key. It may be used concurrently.
 type Failover struct {
 	candidates []Candidate
 	outages    *Outages
@@ -55,15 +53,10 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 			return nil, errors.New("agent: failover with a candidate that has no model or no name")
 		}
 	}
-	f := &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	if f.outages == nil {
-		f.outages = NewOutages()
-	}
-	return f, nil
+	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile is that of the model that would be asked now, with the longest tools array that
-// all of them take.
+// Profile is that of the model asked now, with the shortest MaxTools of them all.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
@@ -88,9 +81,8 @@ func (f *Failover) order() []Candidate {
 }
 
 // Complete asks one model after another until one replies. A stand-in that calls the
-// request wrong (an unknown model, say) is passed over too. What of a reply that broke
-// off was given to onDelta is taken back with [Delta].Restart before the next one's. If
-// none replies, the error is that of the first with those of the others in its text.
+// request wrong is passed over too, and what onDelta was given of a reply that broke off
+// is taken back. The error is that of the first with those of the others in its text.
 func (f *Failover) Complete(ctx context.Context, req Request, onDelta func(Delta)) (Reply, error) {
 	order := f.order()
 	shown := false

@@ -64,6 +64,9 @@ func failover(t interface {
 }, cfg agent.FailoverConfig, models ...*flaky,
 ) *agent.Failover {
 	t.Helper()
+	if cfg.Outages == nil {
+		cfg.Outages = agent.NewOutages()
+	}
 	for _, m := range models {
 		cfg.Candidates = append(cfg.Candidates, agent.Candidate{Name: m.name, Model: m})
 	}
@@ -140,7 +143,7 @@ func TestFailoverInATurn(t *testing.T) {
 		return primary.Complete(ctx, req, nil)
 	})
 	second := &script{t: t, replies: []agent.Reply{says("It is noon.")}}
-	f, err := agent.NewFailover(agent.FailoverConfig{Candidates: []agent.Candidate{{Name: "one", Model: breaks}, {Name: "two", Model: second}}})
+	f, err := agent.NewFailover(agent.FailoverConfig{Candidates: []agent.Candidate{{Name: "one", Model: breaks}, {Name: "two", Model: second}}, Outages: agent.NewOutages()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,11 +157,7 @@ type chat struct {
 
 func newChat(t testing.TB, cfg agent.Config) *chat {
 	t.Helper()
-	a, err := agent.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &chat{world: newWorld(t), agent: a, turn: agent.Turn{Prompt: "You help.", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
+	return &chat{world: newWorld(t), agent: agent.New(cfg), turn: agent.Turn{Prompt: "You help.", Scope: toolgroups.Scope{Role: toolgroups.RoleUser}}}
 }
 
 // say has a user message answered by the replies of a script, which it returns.

@@ -92,8 +92,7 @@ type Message struct {
 	Approved string `json:"approved,omitempty"`
 }
 
-// Call is a tool call in both its forms: as the model emitted it, for replay, and
-// unwrapped, for policy, logs and restore.
+// Call is a tool call as the model emitted it, for replay, and unwrapped for all else.
 type Call struct {
 	// ID is unique only within one assistant message: some servers number the calls
 	// of every reply from zero.
@@ -120,9 +119,7 @@ type Usage struct {
 	Tools int `json:"tools,omitempty"`
 }
 
-// LabelLoad is the label ([Message.Label]) of records that matter for restoring
-// groups: assistant messages that call load_tool_group, and the results of those
-// calls.
+// LabelLoad is the label of calls of load_tool_group and of their results.
 const LabelLoad = "load"
 
 // LabelSummary is the label of summaries, so that the newest is found at once.

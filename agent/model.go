@@ -9,9 +9,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Model is a language model. Implementations are in packages beside this one
-// (agent/openai); what changes the behaviour of a model for one turn (budgets,
-// failover, redaction) wraps it.
+// Model is a language model. Budgets and failover wrap it for one turn.
 type Model interface {
 	// Complete sends one request and returns the whole reply. Pieces of it are given
 	// to onDelta, if not nil, as they come. It retries what can be retried by itself
@@ -23,9 +21,8 @@ type Model interface {
 type Request struct {
 	// System is the system prompt, the static parts first.
 	System string
-	// Messages is the window of the conversation, oldest first, arranged as
-	// [Arrange] does: each call is followed by its one result, in the order of the
-	// calls. The adapter must not change them.
+	// Messages is the window of the conversation, oldest first, as [Arrange] arranges it.
+	// The adapter must not change them.
 	Messages []Message
 	// Tools is the array of this round, in the order it goes over the wire.
 	Tools []toolgroups.Tool

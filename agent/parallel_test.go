@@ -44,7 +44,8 @@ func TestResultsComeAsTheyEnd(t *testing.T) {
 
 func TestParallelIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newChat(t, agent.Config{Parallel: 3})
+		c := newChat(t, agent.Config{})
+		c.agent.SetParallel(3)
 		running, most := 0, 0
 		c.during = func(context.Context, toolgroups.Call) error {
 			c.mu.Lock()

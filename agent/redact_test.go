@@ -39,10 +39,7 @@ func TestC18ResultsAreMasked(t *testing.T) {
 			return r, nil
 		}),
 	}
-	a, err := agent.New(agent.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{})
 	for m, err := range a.Run(t.Context(), turn) {
 		if err != nil {
 			t.Fatal(err)

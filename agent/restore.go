@@ -13,10 +13,8 @@ import (
 // of their calls. It wants the whole history, not the window that a model sees, or
 // at least all messages with the label [LabelLoad]: both give the same names.
 //
-// Only a successful result of load_tool_group counts, and the name is taken from
-// the arguments of the call that it answers. Ids of calls are forgotten at each
-// assistant message, because some servers number the calls of every reply from
-// zero. Calls that name no group in a readable way are skipped.
+// Only a successful result of load_tool_group counts. Ids of calls are forgotten at each
+// assistant message, because some servers number the calls of every reply from zero.
 func RestoreGroups(history iter.Seq[Message]) []string {
 	var groups []string
 	var loads []load
@@ -68,8 +66,7 @@ func appendLoaded(groups []string, loads []load) []string {
 	return groups
 }
 
-// Label returns how the log should index the message: [LabelLoad], [LabelSummary],
-// [LabelRefused], or nothing.
+// Label returns how the log should index the message, if at all.
 func (m Message) Label() string {
 	switch m.Role {
 	case RoleSummary:

@@ -54,13 +54,15 @@ func shape(history []agent.Message) []string {
 // A turn that is cut off behind any of its messages, and run again with what was
 // stored, ends the same; no call with effects ran twice.
 func TestResumeAfterEveryMessage(t *testing.T) {
-	whole := newChat(t, agent.Config{Parallel: 1})
+	whole := newChat(t, agent.Config{})
+	whole.agent.SetParallel(1)
 	if err := whole.run(obedient(t, plan()), agent.Message{Role: agent.RoleUser, Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	for cut := 1; cut < len(whole.history); cut++ {
 		t.Run(fmt.Sprint(cut, whole.history[cut-1].Role), func(t *testing.T) {
-			c := newChat(t, agent.Config{Parallel: 1})
+			c := newChat(t, agent.Config{})
+			c.agent.SetParallel(1)
 			c.history = slices.Clone(whole.history[:cut])
 			if err := c.run(obedient(t, plan())); err != nil {
 				t.Fatal(err)
@@ -109,7 +111,8 @@ func ranBefore(history []agent.Message) int {
 // whatever ran with effects ran at most once, and the turn comes to its end.
 func TestEffectsHappenAtMostOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newChat(t, agent.Config{Parallel: rapid.IntRange(1, 4).Draw(rt, "parallel")})
+		c := newChat(t, agent.Config{})
+		c.agent.SetParallel(rapid.IntRange(1, 4).Draw(rt, "parallel"))
 		c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}
 		for range 50 {
 			keep := rapid.IntRange(0, 5).Draw(rt, "messages until the crash")

@@ -60,7 +60,6 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	return m.Final, r.emit(m)
 }
 
-// rounds is how many replies the turn has had.
 func (r *run) rounds() int {
 	n := 0
 	for i := turnStart(r.history) + 1; i < len(r.history); i++ {
@@ -95,7 +94,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	}
 	req.System = r.prompt(round, false)
 	for halved := 0; ; halved++ {
-		reply, err := r.request(ctx, round, req)
+		reply, err := r.request(ctx, req)
 		var failure *ModelError
 		if halved == 2 || !errors.As(err, &failure) || failure.Kind != KindOverflow {
 			return reply, err
@@ -145,8 +144,7 @@ func (r *run) budget() int {
 	return room
 }
 
-// request asks the model once and tells the observer.
-func (r *run) request(ctx context.Context, round int, req Request) (Reply, error) {
+func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 	var onDelta func(Delta)
 	if r.turn.Observe != nil {
 		names := make([]string, len(req.Tools))
@@ -154,7 +152,7 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Round: round, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
+			Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
@@ -165,7 +163,6 @@ func (r *run) request(ctx context.Context, round int, req Request) (Reply, error
 	return reply, err
 }
 
-// message makes the record of a reply.
 func (r *run) message(reply Reply) Message {
 	m := Message{
 		Role: RoleAssistant, Text: r.say(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(identify(reply.Calls), reply.Truncated),

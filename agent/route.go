@@ -6,7 +6,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// offer is what the next request offers.
 func (r *run) offer() *toolgroups.Round { return r.turn.Set.Route(r.turn.Router, r.facts()) }
 
 // facts are what the router decides by.
@@ -59,9 +58,7 @@ func past(history []Message) []toolgroups.PastCall {
 	return calls
 }
 
-// unwrap notes in calls which tools they run in truth, before anything else sees
-// them. One that cannot be unwrapped stays as it is; it is answered when it is
-// looked up.
+// unwrap notes in calls which tools they run in truth, as far as that can be told.
 func (r *run) unwrap(calls []Call, truncated bool) []Call {
 	for i := range calls {
 		if !truncated || json.Valid([]byte(calls[i].Arguments)) {

@@ -76,7 +76,8 @@ func TestToolsArrayOnlyGrows(t *testing.T) {
 		routing := rapid.SampledFrom(search.Routings()).Draw(rt, "routing")
 		limit := rapid.SampledFrom([]int{0, 0, 4, 7, 8, 9, 10, 11, 12, 15, 200}).Draw(rt, "limit")
 		c, _ := routed(t, routing, func(cfg *search.RouterConfig) {
-			cfg.Prices = search.PriceTable{"": rapid.SampledFrom([]search.Prices{{Write: 1, Read: 1}, {Write: 1.25, Read: 0.1}}).Draw(rt, "prices")}
+			prices := rapid.SampledFrom([]search.Prices{{Write: 1, Read: 1}, {Write: 1.25, Read: 0.1}}).Draw(rt, "prices")
+			cfg.Prices = func(string) search.Prices { return prices }
 		})
 		c.registry = served(t, c.world)
 		c.turn.ContextTokens = rapid.SampledFrom([]int{0, 10 * c.deferrableTokens(), 100_000}).Draw(rt, "context")

@@ -162,8 +162,6 @@ func TestAcceptance090To093Auto(t *testing.T) {
 			c, _ := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
 				cfg.Config = search.DefaultConfig()
 				cfg.Config.Enabled = tc.enabled
-				// A cache so dear to write and so cheap to read that loading costs less.
-				cfg.Prices = search.PriceTable{"": {Write: 1, Read: 1}}
 			})
 			if tc.empty {
 				c.registry = without(t, c.registry)
@@ -269,7 +267,7 @@ func TestAcceptance098CatalogueFollows(t *testing.T) {
 // decides anew.
 func TestAcceptance098AutoDecidesOncePerSession(t *testing.T) {
 	c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
-		cfg.Prices, cfg.Config = search.DefaultPrices(), search.DefaultConfig()
+		cfg.Config = search.DefaultConfig()
 	})
 	c.turn.ContextTokens = 128_000
 	whole := func(c *chat) bool {
@@ -341,7 +339,7 @@ func TestAcceptance118DecisionIsLogged(t *testing.T) {
 		want               search.Routing
 	}{{128_000, 12_800, search.RoutingSearch}, {200_000, 20_000, search.RoutingGroups}} {
 		c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
-			cfg.Prices, cfg.Config = search.DefaultPrices(), search.DefaultConfig()
+			cfg.Config = search.DefaultConfig()
 		})
 		c.registry = padded(t, c.world, 12_900)
 		c.turn.ContextTokens = tc.context

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// What servers leave in the text of a reply that belongs to the protocol between them
-// and the model: the tags that models think between, the channels of gpt-oss, tokens
-// that separate messages, and calls that were not recognised as such.
+// What servers leave in the text of a reply: the tags that models think between, the
+// channels of gpt-oss, tokens that separate messages, and calls that were not recognised.
 var (
 	thinkTags = regexp.MustCompile(`(?i)^\s*<(?:think|thinking|thought|reasoning|seed:think)>`)
 	thinkEnds = regexp.MustCompile(`(?i)</(?:think|thinking|thought|reasoning|seed:think)>`)
@@ -19,9 +18,8 @@ var (
 	codeSpans = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]*`")
 )
 
-// Spoken returns what of a reply's text is meant for people: without what the model
-// thought aloud and without the signs of the protocol, which some servers leave in it.
-// What stands in code is left alone, because people ask about such things.
+// Spoken returns what of a reply's text is meant for people. What stands in code is left
+// alone, because people ask about such things.
 func Spoken(text string) string {
 	if !strings.ContainsAny(text, "<[") {
 		return text
@@ -61,7 +59,6 @@ func thought(text string) string {
 	return text
 }
 
-// outsideCode changes what does not stand in code.
 func outsideCode(text string, change func(string) string) string {
 	var b strings.Builder
 	done := 0

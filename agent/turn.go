@@ -44,9 +44,8 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
-	// Cut, if not nil, is told before a request that does not show the whole
-	// conversation or is made again because it was too large. It is called by the
-	// goroutine that iterates.
+	// Cut, if not nil, is told before such a request. It is called by the goroutine that
+	// iterates.
 	Cut func(Cut)
 	// Observe, if not nil, is told what happens: best effort, never stored, called
 	// from several goroutines.
@@ -80,13 +79,11 @@ type Event struct {
 	Delta   *Delta
 	Request *RequestEvent
 	Reply   *ReplyEvent
-	Started *ToolEvent
 	Ended   *ToolEvent
 }
 
 // RequestEvent is a request that goes to the model.
 type RequestEvent struct {
-	Round int
 	// Routing is the way by which tools reach the model, as its router calls it; empty
 	// without one.
 	Routing string
@@ -103,7 +100,7 @@ type ReplyEvent struct {
 	Err error
 }
 
-// ToolEvent is a tool call that begins or ends.
+// ToolEvent is a tool call that has ended.
 type ToolEvent struct {
 	Tool   string
 	Status Status

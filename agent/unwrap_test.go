@@ -35,9 +35,6 @@ func TestAcceptance105TheRealToolIsSeen(t *testing.T) {
 		return agent.Decision{}, nil
 	}
 	c.turn.Observe = func(e agent.Event) {
-		if e.Started != nil {
-			note("started %s", e.Started.Tool)
-		}
 		if e.Ended != nil {
 			note("ended %s", e.Ended.Tool)
 		}
@@ -48,7 +45,7 @@ func TestAcceptance105TheRealToolIsSeen(t *testing.T) {
 	}
 	s := c.say("x", calls(through("a", "gmail_trash", `{"ids":["1"]}`)), says("ok"))
 	want := []string{
-		`gate gmail_trash gmail_trash {"ids":["1"]}`, "started gmail_trash", `runs gmail_trash {"ids":["1"]}`, "ended gmail_trash",
+		`gate gmail_trash gmail_trash {"ids":["1"]}`, `runs gmail_trash {"ids":["1"]}`, "ended gmail_trash",
 	}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("seen (-want +got):\n%s", diff)

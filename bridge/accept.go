@@ -4,22 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/people"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/named"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
+
+// staleAfter is how old a message may be when it arrives, by the time of its platform,
+// before its answer says so.
+const staleAfter = time.Hour
 
 // acceptWrites bounds the jobs of one Accept that are written at the same time; the
 // engine joins them into few disk writes.
@@ -28,31 +30,24 @@ const acceptWrites = 128
 // intake takes what platforms deliver: it decides what becomes of each message, and puts
 // it on disk.
 type intake struct {
-	jobs      jobs.Store
-	lanes     *lanes.Lanes
-	kinds     *kinds
-	stops     *stops
-	keeper    *keeper
-	people    *people.Desk
-	desk      *cards.Desk
-	platforms map[string]chats.Platform
-	limits    Limits
-	measure   jobs.Meter
-	// hint tells somebody whose message waits for a decision.
-	hint func(context.Context, *lanes.Lane, *jobs.Job)
-	log  *slog.Logger
-	now  func() time.Time
-
-	mu   sync.Mutex
-	last int64 // the newest number
-	// late are the chats that were told that their messages waited, and when; full whom
-	// was told that too much waits.
+	*rooms
+	// accepting is held, by chat, while messages are numbered, written and queued.
+	accepting *named.Semaphores
+	mu        sync.Mutex
+	last      int64 // the newest number
+	// late are the chats that were told that their messages waited, and when; full the
+	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
 	full *cache.Cache[string, time.Time]
 }
 
-// accept takes messages that a platform delivers.
-func (in *intake) accept(ctx context.Context, messages ...chats.Message) error {
+// Accept implements [chats.Inbox]: it takes the messages of a chat in order, those of
+// different chats side by side. It waits until Run has found what a former run left open.
+func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
+	if err := b.ready(ctx); err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	in := b.intake
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {
@@ -69,7 +64,19 @@ func (in *intake) accept(ctx context.Context, messages ...chats.Message) error {
 	var group errgroup.Group
 	group.SetLimit(acceptWrites)
 	for _, chat := range places {
-		group.Go(func() error { return in.acceptChat(ctx, chat, byChat[chat]) })
+		group.Go(func() error {
+			release, err := in.accepting.Acquire(ctx, chat.String())
+			if err != nil {
+				return fmt.Errorf("accept messages in %s: %w", chat, err)
+			}
+			defer release()
+			for _, m := range byChat[chat] {
+				if err := in.admit(ctx, m); err != nil {
+					return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
+				}
+			}
+			return nil
+		})
 	}
 	return group.Wait()
 }
@@ -87,51 +94,63 @@ func (in *intake) check(m chats.Message) error {
 	return nil
 }
 
-// acceptChat takes messages of one chat, in order.
-func (in *intake) acceptChat(ctx context.Context, chat chats.Chat, messages []chats.Message) error {
-	l := in.lanes.Of(chat)
-	defer in.lanes.Leave(l)
-	l.Accepting.Lock()
-	defer l.Accepting.Unlock()
-	for _, m := range messages {
-		if err := in.acceptOne(ctx, l, m); err != nil {
-			return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
-		}
-	}
-	return nil
-}
-
-func (in *intake) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message) error {
+// admit takes a message. Whatever is special about it leaves the path here.
+func (in *intake) admit(ctx context.Context, m chats.Message) error {
 	if m.Kind == chats.KindEdit {
-		return in.amend(ctx, l, m)
+		return in.amend(ctx, m)
 	}
-	m = people.AsClaim(m) // a code is nothing for the model
+	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
+		m = people.AsClaim(m) // a code is nothing for the model
+	}
 	j := in.job(m)
-	if in.kinds.of(j).press {
-		beside := in.lanes.Of(in.kinds.place(j).Lane)
-		defer in.lanes.Leave(beside)
-		if !in.desk.Takes(m, beside.Deciding() >= in.limits.MaxWaiting) {
+	lane, sender := in.lanes.TakeRoom(j, in.cfg.Limits.MaxWaitingMember)
+	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
+	switch {
+	case m.Kind == chats.KindPress:
+		if !in.desk.Takes(m, busy) {
 			return nil
 		}
-		return in.enqueue(ctx, j)
-	}
-	if in.people.Role(m.By()) == toolgroups.RoleStranger {
-		heard, err := in.people.Hear(ctx, j)
-		if !heard || err != nil {
+	case in.people.Role(m.By()) == toolgroups.RoleStranger:
+		return in.hear(ctx, j)
+	case busy || sender.Waiting >= in.cfg.Limits.MaxWaitingMember:
+		if refused, err := in.refuse(ctx, j, lane, sender); refused || err != nil {
 			return err
 		}
-		if err = in.enqueue(ctx, j); err != nil {
-			in.people.Forget(m)
-		}
+	}
+	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
+		j.Waited = in.waited(m)
+	}
+	return in.enqueue(ctx, j)
+}
+
+// waited returns how long a message was on its way, if its answer has to say so: longer
+// than staleAfter, and nobody in its chat was told within that time. Nothing else is
+// different for such a message. Messages and commands that waited are carried out in the
+// order in which they were sent, so a /stop or /clear ends what came before it and
+// nothing else.
+func (in *intake) waited(m chats.Message) time.Duration {
+	if m.Time.IsZero() || m.Kind != chats.KindText {
+		return 0
+	}
+	now := in.cfg.Now()
+	late := now.Sub(m.Time)
+	if late <= staleAfter {
+		return 0
+	}
+	if told, _ := in.late.Get(m.Chat); now.Sub(told).Abs() < staleAfter {
+		return 0
+	}
+	return late
+}
+
+func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
+	in.lanes.GiveRoom(j)
+	heard, err := in.people.Hear(ctx, j)
+	if !heard || err != nil {
 		return err
 	}
-	if refused, err := in.refuses(ctx, l, j); refused || err != nil {
-		return err
-	}
-	j.Waited = in.waited(m)
-	err := in.enqueue(ctx, j)
-	if err == nil {
-		in.hint(ctx, l, j)
+	if err = in.enqueue(ctx, j); err != nil {
+		in.people.Forget(j.Message)
 	}
 	return err
 }
@@ -140,40 +159,65 @@ func (in *intake) acceptOne(ctx context.Context, l *lanes.Lane, m chats.Message)
 func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 	added, err := in.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
-		// Giving it again would not help: it is answered without what it says.
-		in.log.Error("message is too large", "job", j.Key(), "err", err)
-		j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
-		j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
-		added, err = in.jobs.Add(ctx, j)
+		added, err = in.shorten(ctx, j, err)
 	}
 	if !added {
 		in.lanes.GiveRoom(j)
 	}
-	if errors.Is(err, storage.ErrInvalid) {
+	switch {
+	case errors.Is(err, storage.ErrInvalid):
 		in.log.Error("message dropped", "err", err)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case !added:
+		return in.known(ctx, j)
 	}
-	if !added {
-		err := in.adopt(ctx, j.Key())
-		if d, is := errors.AsType[*jobs.DamagedError](err); is {
-			// The platform has given the message again.
-			if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
-				return err
-			}
-			return in.enqueue(ctx, j)
-		}
-		return err
-	}
-	in.measure.Count(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+	in.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
 	if j.Waited > 0 {
-		in.late.Put(j.Message.Chat, in.now(), cache.Forever)
+		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
 	}
-	in.stops.now(j)
-	in.lanes.Queue(j)
+	if in.kinds.of(j).stops {
+		in.stops.now(j)
+	}
+	if held := in.lanes.Queue(j); held != nil {
+		in.carrier.hint(ctx, held, j)
+	}
 	return nil
+}
+
+// shorten writes a job whose message is too large: giving it again would not help, so it is
+// answered without what it says.
+func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, error) {
+	in.log.Error("message is too large", "job", j.Key(), "err", err)
+	j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
+	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+	return in.jobs.Add(ctx, j)
+}
+
+// known looks after a message that the platform has given again.
+func (in *intake) known(ctx context.Context, j *jobs.Job) error {
+	err := in.adopt(ctx, j.Key())
+	if d, is := errors.AsType[*jobs.DamagedError](err); is {
+		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
+			return err
+		}
+		return in.enqueue(ctx, j)
+	}
+	return err
+}
+
+// put has a job worked on that nobody sees come: a new one, which is on disk then, or the
+// known one under its key.
+func (in *intake) put(ctx context.Context, j *jobs.Job) error {
+	added, err := in.jobs.Add(ctx, j)
+	if err == nil && !added {
+		return in.adopt(ctx, j.Key())
+	}
+	if added {
+		in.lanes.Queue(j)
+	}
+	return err
 }
 
 // adopt queues a known job that nobody works on: its first write reported an error and
@@ -184,31 +228,29 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 	}
 	j, err := in.jobs.Load(ctx, key)
 	if j != nil && j.Holder == in.jobs.Holder {
-		in.stops.now(j)
+		if in.kinds.of(j).stops {
+			in.stops.now(j)
+		}
 		in.lanes.Queue(j)
 	}
 	return err
 }
 
-// number numbers a job. Numbers grow across restarts, because they follow the clock where
-// they can.
-func (in *intake) number() int64 {
+// job makes the job of a message, and numbers it. Numbers grow across restarts, because they
+// follow the clock where they can.
+func (in *intake) job(m chats.Message) *jobs.Job {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.last = max(in.last+1, in.now().UnixNano())
-	return in.last
-}
-
-// job makes the job of a message.
-func (in *intake) job(m chats.Message) *jobs.Job {
-	return &jobs.Job{Message: m, Holder: in.jobs.Holder, Seq: in.number(), State: jobs.StateOpen, Accepted: in.now()}
+	now := in.cfg.Now()
+	in.last = max(in.last+1, now.UnixNano())
+	return &jobs.Job{Message: m, Holder: in.jobs.Holder, Seq: in.last, State: jobs.StateOpen, Accepted: now}
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
-func (in *intake) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) error {
-	j, edited := l.Waiting(func(j *jobs.Job) bool {
+func (in *intake) amend(ctx context.Context, edit chats.Message) error {
+	j, edited := in.lanes.Waiting(edit.Chat, func(j *jobs.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
@@ -239,6 +281,6 @@ func (in *intake) amend(ctx context.Context, l *lanes.Lane, edit chats.Message) 
 	} else if err != nil {
 		return err
 	}
-	l.Replace(j, &edited)
+	in.lanes.Replace(edit.Chat, j, &edited)
 	return nil
 }

@@ -114,10 +114,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 // guarded is a rig whose bridge asks before exec runs.
 func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *rig {
 	t.Helper()
-	a, err := agent.New(agent.Config{Model: obedient{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{Model: obedient{}})
 	reg := w.registry(t)
 	return newRig(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Limits.DrainTimeout = 20 * time.Second // so that what was sent is recorded as sent
@@ -567,10 +564,7 @@ func TestC17CardShowsAllOfTheArguments(t *testing.T) {
 			r := w.guarded(t)
 			w.ran = nil
 			line, _ := json.Marshal(tc.command)
-			a, err := agent.New(agent.Config{Model: caller(`{"command":` + string(line) + `}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := agent.New(agent.Config{Model: caller(`{"command":` + string(line) + `}`)})
 			r.stop()
 			r.cfg.Turns.Agent = a
 			r.start()
@@ -612,10 +606,7 @@ func (c caller) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 // Arguments that the tool would refuse trouble nobody.
 func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 	w := &workshop{}
-	a, err := agent.New(agent.Config{Model: caller(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{Model: caller(`{}`)})
 	r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 	r.accept(direct("1", "go"))
 	if answer := r.platform.wait(t, 1)[0].text; answer != "done" || len(w.commands()) != 0 {

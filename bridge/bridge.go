@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
@@ -23,32 +21,37 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/named"
 	"oneclaw/storage"
 )
 
 // Bridge carries messages from platforms to the agent and answers back. It has one
-// goroutine for each chat with messages to answer, one for each chat with commands to
-// answer, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
+// goroutine for each chat whose message is being answered, one for each whose command is
+// answered, one for each platform, one that prunes, and one that ends cards; [Bridge.Run] waits for all.
 type Bridge struct {
+	*rooms
+	begun   time.Time
+	resumed chan struct{} // closed when the jobs of a former run are queued
+}
+
+// rooms are what those who work between the rooms share: these, and each other.
+type rooms struct {
 	cfg       Config
 	log       *slog.Logger
 	store     storage.Store
 	jobs      jobs.Store
 	asides    jobs.Asides
-	desk      *cards.Desk
-	gate      *approval.Gate
 	platforms map[string]chats.Platform
-	sender    *delivery.Sender
 	commands  *commands
+	kinds     *kinds
+	lanes     *lanes.Lanes
+	sender    *delivery.Sender
+	desk      *cards.Desk
+	people    *people.Desk
+	gate      *approval.Gate
 	turns     *turns.Runner
 	panel     panel.Panel
-	begun     time.Time
-	resumed   chan struct{} // closed when the jobs of a former run are queued
 
-	lanes *lanes.Lanes
-	kinds *kinds
-
-	people  *people.Desk
 	intake  *intake
 	stops   *stops
 	carrier *carrier
@@ -67,15 +70,11 @@ func New(cfg Config) (*Bridge, error) {
 		return nil, errors.New("bridge: a data directory is needed")
 	}
 	cfg = cfg.complete()
-	b := &Bridge{
-		cfg:       cfg,
-		log:       cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		store:     cfg.Store,
-		jobs:      jobs.Store{Store: cfg.Store, Holder: rand.Text()},
-		begun:     cfg.Now(),
-		platforms: make(map[string]chats.Platform),
-		resumed:   make(chan struct{}),
+	r := &rooms{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: cfg.Store, platforms: make(map[string]chats.Platform),
+		jobs: jobs.Store{Store: cfg.Store, Holder: rand.Text()},
 	}
+	b := &Bridge{rooms: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
 		if _, twice := b.platforms[p.Name()]; twice {
 			return nil, fmt.Errorf("bridge: two platforms are named %s", p.Name())
@@ -86,30 +85,38 @@ func New(cfg Config) (*Bridge, error) {
 	return b, nil
 }
 
-// furnish makes the rooms, each of those below it.
+// furnish makes the rooms, each of those below it, and those who work between them.
 func (b *Bridge) furnish() {
-	cfg := b.cfg
+	cfg, r := b.cfg, b.rooms
+	b.intake = &intake{
+		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
+	}
+	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.commands = &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
-	b.carrier = &carrier{} // the lanes have to know it, and it them
+	shared := jobs.Shared{Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
-		Platforms: b.platforms, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir, Redact: cfg.Redact,
-		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Measure: cfg.Measure, Log: b.log, Now: cfg.Now,
+		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
+		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,
 	})
 	handlers := make(map[string]cards.Handler)
-	b.desk = b.newDesk(handlers)
+	b.desk = cards.New(cards.Config{
+		Shared: shared, Store: b.store, Handlers: handlers, Jobs: deskJobs{r}, Sender: b.sender, RedactCards: cfg.RedactCards,
+		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
+	})
 	b.people = people.New(people.Config{
-		Store: cfg.Store, Access: cfg.Access, Platforms: b.platforms, Cards: b.desk, Log: b.log, Now: cfg.Now,
+		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
-	b.gate = b.newGate()
+	b.gate = approval.New(approval.Config{
+		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
+	})
 	b.turns = turns.New(turns.Config{
-		Settings: cfg.Turns,
-		Store:    cfg.Store, Jobs: b.jobs, Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Log: b.log, Now: cfg.Now,
+		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
-			Scope: b.scope, Gate: b.gate.Of, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},
@@ -121,43 +128,8 @@ func (b *Bridge) furnish() {
 	maps.Copy(handlers, cfg.Cards)
 	maps.Copy(handlers, b.people.Handlers())
 	handlers[approval.Kind], handlers[panel.Kind] = approval.Handler(cfg.Now), b.panel.Pressed
-	b.staff()
-}
-
-// staff makes those who work between the rooms.
-func (b *Bridge) staff() {
-	cfg := b.cfg
-	b.keeper = &keeper{
-		store: b.store, jobs: b.jobs, asides: b.asides, desk: b.desk, people: b.people, lanes: b.lanes,
-		platforms: b.platforms, log: b.log, now: cfg.Now,
-	}
-	*b.carrier = carrier{
-		store: b.store, jobs: b.jobs, lanes: b.lanes, kinds: b.kinds, sender: b.sender, desk: b.desk, people: b.people, gate: b.gate,
-		turns: b.turns, keeper: b.keeper, commands: b.commands, redact: cfg.Redact, measure: cfg.Measure, log: b.log, now: cfg.Now,
-	}
-	b.stops = &stops{
-		store: b.store, lanes: b.lanes, kinds: b.kinds, platforms: b.platforms, admin: b.isAdmin,
-		settle: b.carrier.settle, later: b.carrier.closeLater, log: b.log,
-	}
-	b.intake = &intake{
-		jobs: b.jobs, lanes: b.lanes, kinds: b.kinds, stops: b.stops, keeper: b.keeper, people: b.people, desk: b.desk,
-		platforms: b.platforms, limits: cfg.Limits, measure: cfg.Measure, hint: b.carrier.hint, log: b.log, now: cfg.Now,
-		late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
-	}
-	b.mover = &mover{
-		store: b.store, jobs: b.jobs, lanes: b.lanes, desk: b.desk, intake: b.intake, keeper: b.keeper,
-		settle: b.carrier.settle, moved: cfg.Hooks.Moved, log: b.log,
-	}
 	b.fillKinds()
 	b.commands.add(b.commandTable())
-}
-
-// Accept implements [chats.Inbox]. It waits until Run has found what a former run left open.
-func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
-	if err := b.ready(ctx); err != nil {
-		return fmt.Errorf("accept: %w", err)
-	}
-	return b.intake.accept(ctx, messages...)
 }
 
 // Moved implements [chats.Inbox]. It waits as Accept does.
@@ -168,7 +140,6 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	return b.mover.accept(ctx, from, to)
 }
 
-// ready waits until what a former run left open is queued.
 func (b *Bridge) ready(ctx context.Context) error {
 	select {
 	case <-b.resumed:
@@ -190,21 +161,13 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	err := b.people.Load(ctx)
-	if err == nil {
-		err = b.mover.load(ctx)
-	}
-	if err == nil {
-		err = b.desk.Load(ctx, b.keeper.mendQuietly)
-	}
-	if err == nil {
-		err = b.resume(ctx)
-	}
-	if err != nil {
-		if ctx.Err() != nil {
+	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
+	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.resume} {
+		if err := load(ctx); ctx.Err() != nil {
 			return nil
+		} else if err != nil {
+			return err
 		}
-		return err
 	}
 	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
@@ -215,7 +178,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, p := range b.platforms {
 		background.Go(func() { b.announce(receiving, p) })
 	}
-	err = b.receive(receiving)
+	err := b.receive(receiving)
 	stopReceiving()
 	background.Wait()
 	b.log.Info(NoMoreReceived)
@@ -227,19 +190,17 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // receive runs the platforms until ctx ends or none is left.
 func (b *Bridge) receive(ctx context.Context) error {
-	var group errgroup.Group
+	var group sync.WaitGroup
 	errs := make(chan error, len(b.platforms))
 	for name, p := range b.platforms {
-		group.Go(func() error {
-			err := p.Run(ctx, b)
-			if err != nil && ctx.Err() == nil {
+		group.Go(func() {
+			if err := p.Run(ctx, b); err != nil && ctx.Err() == nil {
 				b.log.Error("platform has given up", "platform", name, "err", err)
 				errs <- fmt.Errorf("%s: %w", name, err)
 			}
-			return nil
 		})
 	}
-	_ = group.Wait()
+	group.Wait()
 	close(errs)
 	if ctx.Err() != nil {
 		return nil
@@ -259,6 +220,21 @@ func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
 	if err := announcer.Announce(ctx, b.commands.infos()); err != nil && ctx.Err() == nil {
 		b.log.Warn("commands could not be announced", "platform", p.Name(), "err", err)
 	}
+}
+
+// Load counts the open jobs.
+func (b *Bridge) Load() lanes.Load { return b.lanes.Load() }
+
+// Ready returns for each platform nil where it receives, or what is wrong.
+func (b *Bridge) Ready() map[string]error {
+	ready := make(map[string]error, len(b.platforms))
+	for name, p := range b.platforms {
+		ready[name] = nil
+		if m, ok := p.(chats.Monitor); ok {
+			ready[name] = m.Health()
+		}
+	}
+	return ready
 }
 
 // Health returns nil when every platform receives, or what is wrong with which.

@@ -53,10 +53,7 @@ func FuzzC17CardShowsWhatIsApproved(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := agent.New(agent.Config{Model: caller(arguments)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := agent.New(agent.Config{Model: caller(arguments)})
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 		r.accept(direct("1", "go"))
@@ -110,10 +107,7 @@ func FuzzAttack03CardHidesKnownSecretsAlone(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := agent.New(agent.Config{Model: caller(arguments)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := agent.New(agent.Config{Model: caller(arguments)})
 		w := &workshop{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.Turns.Agent, c.RedactCards = a, hide

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -12,12 +11,9 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
-	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/turns"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -31,28 +27,12 @@ const (
 )
 
 // carrier brings jobs to their ends, as their kinds say.
-type carrier struct {
-	store    storage.Store
-	jobs     jobs.Store
-	lanes    *lanes.Lanes
-	kinds    *kinds
-	sender   *delivery.Sender
-	desk     *cards.Desk
-	people   *people.Desk
-	gate     *approval.Gate
-	turns    *turns.Runner
-	keeper   *keeper
-	commands *commands
-	redact   func(string) string
-	measure  jobs.Meter
-	log      *slog.Logger
-	now      func() time.Time
-}
+type carrier struct{ *rooms }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
-func (c *carrier) carry(ctx context.Context, j *jobs.Job) {
+func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 	for pauses := retry.New(minRetry, maxRetry); ; {
-		err := c.attempt(ctx, j)
+		err := c.attempt(work, ctx, j)
 		if err == nil {
 			return
 		}
@@ -113,31 +93,27 @@ func (c *carrier) cutOff(j *jobs.Job, state jobs.State) error {
 // rest waits before the next try. A /stop or /clear that comes meanwhile ends the wait,
 // the end of the bridge is an error.
 func (c *carrier) rest(ctx context.Context, d time.Duration) error {
-	interrupted := ctx.Done()
 	if ctx.Err() != nil {
-		interrupted = nil
+		ctx = c.lanes.Work()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-interrupted:
-	case <-c.lanes.Work().Done():
-	}
+	_ = retry.Wait(ctx, d)
 	return c.lanes.Work().Err()
 }
 
-// attempt carries a job on as its kind says. Whatever panics on the way to an answer
-// becomes an answer that says so, with the incident in the log.
-func (c *carrier) attempt(ctx context.Context, j *jobs.Job) error {
+// attempt carries a job on as its kind says.
+func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	k := c.kinds.of(j)
-	if err := c.overtaken(ctx, k, j); err != nil {
-		return err
+	if j.Found && !k.lasting { // a command may have ended it in a former run
+		if _, err := sessions.Of(ctx, c.store, j); err != nil {
+			return err
+		}
 	}
-	if j.Parts == nil && !k.open && c.barred(j) {
+	// What its user may do counts now, not when it was accepted.
+	if j.Parts == nil && !k.open && c.people.Role(j.Message.By()) == toolgroups.RoleStranger {
+		c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.Message.By())
 		return errBarred
 	}
 	if k.run != nil {
@@ -149,101 +125,48 @@ func (c *carrier) attempt(ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	c.lanes.EndTurn(j)
-	if err := c.deliverAny(ctx, j); err != nil {
-		return err
+	err := c.deliver(work, ctx, j)
+	if errors.Is(err, storage.ErrInvalid) {
+		// The job with its answer is larger than a value can be: none of it was sent.
+		c.sender.Prepare(j, c.turns.Failed(j, err), false)
+		err = c.deliver(work, ctx, j)
 	}
-	c.turns.Afterwards(ctx, j)
-	return nil
-}
-
-// overtaken returns why a job of a former run is not to be answered any more.
-func (c *carrier) overtaken(ctx context.Context, k *kind, j *jobs.Job) error {
-	if !j.Found || k.lasting {
-		return nil
+	if err == nil && j.After != nil {
+		c.turns.Afterwards(ctx, j)
 	}
-	session, err := sessions.Of(ctx, c.store, j)
-	if err != nil {
-		return err
-	}
-	return session.Overtaken(j)
-}
-
-// deliverAny delivers an answer, or a sentence where the job with it is larger than a value
-// can be: then none of it was sent.
-func (c *carrier) deliverAny(ctx context.Context, j *jobs.Job) error {
-	err := c.deliver(ctx, j)
-	if !errors.Is(err, storage.ErrInvalid) {
-		return err
-	}
-	j.Parts = c.sender.Render(j, c.redact(headed(j, c.turns.Failed(j, err))))
-	return c.deliver(ctx, j)
-}
-
-// deliver sends what has not been sent, and closes the job. An error means that it has to
-// go on later; the job then says where.
-func (c *carrier) deliver(ctx context.Context, j *jobs.Job) error {
-	if err := c.sender.Deliver(c.lanes.Work(), ctx, j); err != nil {
-		return err
-	}
-	if j.Card != "" {
-		if err := c.desk.Sent(ctx, j); err != nil {
-			return err
-		}
-	}
-	state := jobs.StateDone
-	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
-		state = jobs.StateFailed
-	}
-	c.measureAnswer(j.Message.Chat.Platform, state)
-	c.closeLater(j, state)
-	return nil
-}
-
-// closeLater writes the receipt while the next message of the chat is already being
-// answered: nobody waits for it. Until it is written, a crash lets the last part look
-// cut off, and it is sent again with its mark.
-func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
-	c.lanes.Go(func() {
-		for pauses := retry.New(minRetry, maxRetry); c.settle(j, state) != nil; {
-			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
-				return
-			}
-		}
-	})
-}
-
-// compose makes the parts of an answer: a text with its files, or a card.
-func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) error {
-	if k.answer != nil {
-		j.Card = "" // of an earlier try
-		stop := c.sender.ShowTyping(ctx, j.Address())
-		answer, err := c.respond(ctx, k, j)
-		stop()
-		if err != nil {
-			return err
-		}
-		if j.Card == "" && j.Parts == nil {
-			j.Parts = c.sender.Parts(j, headed(j, answer))
-		}
-	}
-	if j.Parts != nil {
-		return nil
-	}
-	parts, err := c.desk.Parts(ctx, j)
-	j.Parts = parts
 	return err
 }
 
-func (c *carrier) respond(ctx context.Context, k *kind, j *jobs.Job) (answer string, err error) {
+// compose makes the parts of an answer: a text with its files, or a card. Whatever panics on
+// the way becomes an answer that says so, with the incident in the log.
+func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error) {
+	if k.answer == nil {
+		j.Parts, err = c.desk.Parts(ctx, j)
+		return err
+	}
 	defer func() {
 		if r := recover(); r != nil {
-			answer, err = c.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())), nil
+			err = nil
+			if text := c.turns.Failed(j, fmt.Errorf("panic: %v\n%s", r, debug.Stack())); j.Parts == nil {
+				c.sender.Prepare(j, text, false)
+			}
 		}
 	}()
-	if j.Notice != "" {
-		return c.notice(ctx, j)
+	defer c.sender.ShowTyping(ctx, j.Address())()
+	j.Card = "" // of an earlier try
+	answer := c.notice
+	if j.Notice == "" {
+		answer = k.answer
 	}
-	return k.answer(ctx, j)
+	text, err := answer(ctx, j)
+	switch {
+	case err != nil || j.Parts != nil:
+	case j.Card != "":
+		j.Parts, err = c.desk.Parts(ctx, j)
+	default:
+		c.sender.Prepare(j, text, false)
+	}
+	return err
 }
 
 // notice is an answer that was known when the message came; a stranger's message is asked
@@ -255,11 +178,43 @@ func (c *carrier) notice(ctx context.Context, j *jobs.Job) (string, error) {
 	return c.commands.spelled(j.Message.Chat.Platform, j.Notice), nil
 }
 
-// settle closes a job without an answer.
+// deliver sends what has not been sent, and closes the job. An error means that it has to
+// go on later; the job then says where.
+func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
+	if err := c.sender.Deliver(work, ctx, j); err != nil {
+		return err
+	}
+	if j.Card != "" {
+		if err := c.desk.Sent(ctx, j); err != nil {
+			return err
+		}
+	}
+	state, counted := jobs.StateDone, jobs.MeasuredDelivered
+	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
+		state, counted = jobs.StateFailed, jobs.MeasuredFailed
+	}
+	c.cfg.Measure(j.Message.Chat.Platform, counted)
+	c.closeLater(j, state)
+	return nil
+}
+
+// closeLater writes the receipt while the next message of the chat is already being
+// answered: nobody waits for it. Until it is written, a crash lets the last part look
+// cut off, and it is sent again with its mark.
+func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
+	c.lanes.Running.Go(func() {
+		for pauses := retry.New(minRetry, maxRetry); c.settle(j, state) != nil; {
+			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
+				return
+			}
+		}
+	})
+}
+
 func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
-	j.State, j.Closed = state, c.now()
+	j.State, j.Closed = state, c.cfg.Now()
 	var err error
 	if closing := c.kinds.of(j).closing; closing != nil {
 		if err = c.jobs.Check(ctx, j); err == nil {
@@ -304,21 +259,48 @@ func (c *carrier) mended(j *jobs.Job, err error) bool {
 // errBarred cancels the turn of a removed user.
 var errBarred = errors.New("bridge: its user was removed")
 
-// barred reports whether a job must not run because of whose it is: what its user may do
-// counts now, not when it was accepted.
-func (c *carrier) barred(j *jobs.Job) bool {
-	if c.people.Role(j.By()) > toolgroups.RoleStranger {
-		return false
+// suspend puts on disk that a job waits for a decision. Its lane is held for it, without
+// a goroutine.
+func (c *carrier) suspend(j *jobs.Job) error {
+	j.State = jobs.StateWaiting
+	err := c.jobs.SaveAlways(c.lanes.Work(), j)
+	j.Suspended = err == nil
+	if err != nil {
+		j.State = jobs.StateOpen
+		c.log.Error("a turn that waits for an approval cannot be stored, trying again", "job", j.Key(), "err", err)
 	}
-	c.log.Warn("not answered: its user may not talk to the bot any more", "job", j.Key(), "user", j.By())
-	return true
+	return err
 }
 
-// measureAnswer counts an answer that is closed with a state.
-func (c *carrier) measureAnswer(platform string, state jobs.State) {
-	what := jobs.MeasuredDelivered
-	if state == jobs.StateFailed {
-		what = jobs.MeasuredFailed
+// holds looks after a job that waits for a decision from now on: that may have come
+// meanwhile. Whoever waits next is told.
+func (c *carrier) holds(h *lanes.Held, next *jobs.Job) {
+	ctx, cancel := context.WithTimeout(c.lanes.Work(), jobs.WriteTimeout)
+	defer cancel()
+	if moved, err := c.gate.Decided(ctx, h.Cards); moved || err != nil {
+		c.lanes.Free(h.Lane, h.Key())
+	} else if next != nil {
+		c.hint(ctx, h, next)
 	}
-	c.measure.Count(platform, what)
+}
+
+func (c *carrier) release(kept *cards.Kept) {
+	if job, lane, ok := approval.TurnOf(kept); ok {
+		c.lanes.Free(lane, job)
+	}
+}
+
+// hint tells somebody who writes while a decision is due that their message waits, once
+// for each wait.
+func (c *carrier) hint(ctx context.Context, held *lanes.Held, j *jobs.Job) {
+	if k := c.kinds.of(j); len(held.Cards) == 0 || !k.Turn || k.Lane != "" {
+		return
+	}
+	_, err := c.desk.Post(ctx, "wait/"+held.Cards[0], j.Message.Chat, cards.Card{
+		ReplyTo: j.Message.ID,
+		Text:    "I am waiting for the decision above. Your message is next after that; /stop ends what waits.",
+	})
+	if err != nil {
+		c.log.Warn("nobody could be told that a message waits for an approval", "job", j.Key(), "err", err)
+	}
 }

@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,10 +91,8 @@ func (b *Bridge) commandTable() []jobs.Command {
 	return table
 }
 
-// isAdmin reports whether a message is of an administrator.
-func (b *Bridge) isAdmin(m chats.Message) bool { return b.role(m) >= toolgroups.RoleAdmin }
+func (r *rooms) isAdmin(m chats.Message) bool { return r.role(m) >= toolgroups.RoleAdmin }
 
-// status says what is going on in a chat.
 func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, error) {
 	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
 	if err != nil {
@@ -106,17 +106,15 @@ func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, err
 	if err != nil {
 		return "", err
 	}
-	l := b.lanes.Of(j.Message.Chat)
-	defer b.lanes.Leave(l)
-	waiting, running := l.Load()
+	lane := b.lanes.Status(j.Message.Chat)
 	state := "I am idle here."
-	if held := l.Held(); held != nil {
+	if lane.Held != nil {
 		state = fmt.Sprintf("I wait for a decision about %s%s: see the buttons above. /stop ends that.",
-			wording.ListOr(held.Tools, "a tool"), behind(waiting))
-	} else if running {
-		state = "I am working on an answer" + behind(waiting) + "."
-	} else if l.Queues() {
-		state = "I am busy in other chats: " + wording.Count(waiting, "message waits here for its turn", "messages wait here for their turn") + "."
+			wording.ListOr(lane.Held.Tools, "a tool"), behind(lane.Waiting))
+	} else if lane.Running {
+		state = "I am working on an answer" + behind(lane.Waiting) + "."
+	} else if lane.Queues {
+		state = "I am busy in other chats: " + wording.Count(lane.Waiting, "message waits here for its turn", "messages wait here for their turn") + "."
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
@@ -153,4 +151,79 @@ func behind(waiting int) string {
 		return ""
 	}
 	return ", and " + wording.Count(waiting, "more message waits", "more messages wait")
+}
+
+// commands are what people ask of the bot itself.
+type commands struct {
+	platforms map[string]chats.Platform
+	list      []jobs.Command
+	names     *regexp.Regexp // of the commands, as texts of ours name them
+}
+
+// add takes the commands that all rooms bring.
+func (c *commands) add(list []jobs.Command) {
+	c.list = list
+	var names []string
+	for _, one := range list {
+		names = append(names, regexp.QuoteMeta(one.Name))
+	}
+	c.names = regexp.MustCompile(`(^|[\s(` + "`" + `])/(` + strings.Join(names, "|") + `)\b`)
+}
+
+func (c *commands) infos() []chats.CommandInfo {
+	var infos []chats.CommandInfo
+	for _, one := range c.list {
+		if !one.Hidden {
+			infos = append(infos, one.CommandInfo)
+		}
+	}
+	return infos
+}
+
+var commandPattern = regexp.MustCompile(`^/([a-z_]{1,32})(?:\s+([\s\S]*))?$`)
+
+// of returns the command of a job. A job with a notice has none, and neither has a text
+// that only looks like one.
+func (c *commands) of(j *jobs.Job) (jobs.Command, string, bool) {
+	if j.Notice != "" || j.Message.Kind != chats.KindText {
+		return jobs.Command{}, "", false
+	}
+	match := commandPattern.FindStringSubmatch(strings.TrimSpace(j.Message.Text))
+	if match == nil {
+		return jobs.Command{}, "", false
+	}
+	i := slices.IndexFunc(c.list, func(one jobs.Command) bool { return one.Name == match[1] })
+	if i < 0 {
+		return jobs.Command{}, "", false
+	}
+	return c.list[i], match[2], true
+}
+
+func (c *commands) run(ctx context.Context, j *jobs.Job) (string, error) {
+	one, args, _ := c.of(j)
+	text, err := one.Run(ctx, j, args)
+	return c.spelled(j.Message.Chat.Platform, text), err
+}
+
+// spelled is a text of ours, in which commands have a slash, with the commands as people
+// write them on a platform.
+func (c *commands) spelled(platform, text string) string {
+	s, ok := c.platforms[platform].(chats.Speller)
+	if !ok {
+		return text
+	}
+	return c.names.ReplaceAllString(text, "${1}"+strings.ReplaceAll(s.CommandSign(), "$", "$$")+"${2}")
+}
+
+func (c *commands) help(_ context.Context, j *jobs.Job, _ string) (string, error) {
+	var text strings.Builder
+	text.WriteString("I answer what you write to me, and I have tools to get things done. " +
+		"I load the ones I need as we go.\n\n")
+	if !j.Message.Direct {
+		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
+	}
+	for _, info := range c.infos() {
+		fmt.Fprintf(&text, "- /%s – %s\n", info.Name, info.Description)
+	}
+	return text.String(), nil
 }

@@ -113,10 +113,7 @@ func (w *witness) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 // newLong is a rig for conversations that outgrow a small window.
 func newLong(t *testing.T, s *scribe, change ...func(*bridge.Config)) (*rig, *witness) {
 	t.Helper()
-	a, err := agent.New(agent.Config{Model: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{Model: s})
 	w := &witness{Agent: a}
 	change = append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Turns.Agent, c.Turns.WindowTokens, c.Limits.DrainTimeout = w, 3000, 20*time.Second

@@ -94,10 +94,6 @@ type Limits struct {
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
 	// [approval.DefaultTimeout].
 	ApprovalTimeout time.Duration
-	// StaleAfter is how old a message may be when it arrives, by the time of its
-	// platform, before its answer begins with a line that says how long it waited: once
-	// for each chat. 0 means [DefaultStaleAfter], a negative value that none does.
-	StaleAfter time.Duration
 	// DrainTimeout is how long running turns may go on when the bridge is stopped.
 	// What is not finished then goes on after the next start. 0 means
 	// [DefaultDrainTimeout], a negative value no time at all.
@@ -113,19 +109,16 @@ const (
 	DefaultDrainTimeout     = 10 * time.Second
 )
 
-// complete fills in the defaults.
 func (l Limits) complete() Limits {
 	l.MaxWaiting = cmp.Or(l.MaxWaiting, DefaultMaxWaiting)
 	l.MaxWaitingMember = cmp.Or(l.MaxWaitingMember, DefaultMaxWaitingMember)
 	l.MaxTurns = cmp.Or(l.MaxTurns, DefaultMaxTurns)
 	l.MaxParts = cmp.Or(l.MaxParts, DefaultMaxParts)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, approval.DefaultTimeout)
-	l.StaleAfter = cmp.Or(l.StaleAfter, DefaultStaleAfter)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l
 }
 
-// complete fills in the defaults.
 func (cfg Config) complete() Config {
 	cfg.Limits = cfg.Limits.complete()
 	if cfg.Now == nil {
@@ -133,6 +126,9 @@ func (cfg Config) complete() Config {
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.Measure == nil {
+		cfg.Measure = func(string, jobs.Measured) {}
 	}
 	if cfg.RedactCards == nil {
 		cfg.RedactCards = cfg.Redact

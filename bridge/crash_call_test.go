@@ -41,10 +41,7 @@ func TestAttack04ACallThatEndsTheProcessRunsTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{Model: lookOnce{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := agent.New(agent.Config{Model: lookOnce{}})
 	r := newRig(t, nil, func(c *bridge.Config) {
 		c.Turns.Agent, c.Turns.Tools = a, func() *toolgroups.Registry { return reg }
 	})

@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
-	"oneclaw/bridge/people"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -23,16 +19,7 @@ const damagedNotice = "Something that I had stored for this chat cannot be read 
 
 // keeper keeps the store in order: it sets damaged records aside and removes old ones.
 type keeper struct {
-	store     storage.Store
-	jobs      jobs.Store
-	asides    jobs.Asides
-	desk      *cards.Desk
-	people    *people.Desk
-	lanes     *lanes.Lanes
-	platforms map[string]chats.Platform
-	log       *slog.Logger
-	now       func() time.Time
-
+	*rooms
 	mending sync.Mutex // held while a damaged record is set aside
 }
 
@@ -86,7 +73,7 @@ func (k *keeper) stillThere(ctx context.Context, d *jobs.DamagedError) (storage.
 // cleared.
 func (k *keeper) replace(ctx context.Context, key string, rev storage.Revision) error {
 	if m, ok := jobs.MessageOf(key, jobs.ReceiptPrefix); ok {
-		return k.jobs.Refuse(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: k.now()}, rev)
+		return k.jobs.Refuse(ctx, &jobs.Job{Message: m, State: jobs.StateFailed, Closed: k.cfg.Now()}, rev)
 	}
 	if name, ok := strings.CutPrefix(key, sessions.SessionPrefix); ok {
 		if chat, err := chats.ParseChat(name); err == nil {

@@ -4,30 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"oneclaw/bridge/approval"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
-
-// newDesk makes the desk of the cards. The handlers are filled in by those who have them.
-func (b *Bridge) newDesk(handlers map[string]cards.Handler) *cards.Desk {
-	return cards.New(cards.Config{
-		Store: b.store, Platforms: b.platforms, Handlers: handlers, Jobs: deskJobs{b}, Sender: b.sender,
-		Check: func(m chats.Message) error { return b.intake.check(m) },
-		Role:  b.role, Scope: b.scopeOf, Over: b.carrier.release,
-		Redact: b.cfg.Redact, RedactCards: b.cfg.RedactCards, Spell: b.commands.spelled, Log: b.log, Now: b.cfg.Now,
-	})
-}
-
-// newGate makes the gate of the calls, which asks with cards.
-func (b *Bridge) newGate() *approval.Gate {
-	return approval.New(approval.Config{
-		Policy: b.cfg.Approve, Timeout: b.cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role,
-		Lane:    func(j *jobs.Job) chats.Chat { return b.kinds.place(j).Lane },
-		Measure: b.cfg.Measure, Log: b.log, Now: b.cfg.Now,
-	})
-}
 
 // Post sends a card to a chat. When it returns nil, the card is on disk and is delivered
 // like an answer; it waits for no turn. The key identifies it in its chat: a second card
@@ -58,12 +38,14 @@ func (b *Bridge) cardStep(step func(context.Context, *jobs.Job) error) func(cont
 }
 
 // deskJobs carries the jobs of cards.
-type deskJobs struct{ b *Bridge }
+type deskJobs struct{ *rooms }
 
-func (d deskJobs) New(m chats.Message) *jobs.Job { return d.b.intake.job(m) }
+func (d deskJobs) New(m chats.Message) *jobs.Job { return d.intake.job(m) }
 
-func (d deskJobs) Queue(j *jobs.Job) { d.b.lanes.Queue(j) }
+func (d deskJobs) Queue(j *jobs.Job) { _ = d.lanes.Queue(j) }
 
-func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.b.intake.adopt(ctx, key) }
+func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
 
-func (d deskJobs) Go(f func(ctx context.Context)) { d.b.lanes.Go(func() { f(d.b.lanes.Work()) }) }
+func (d deskJobs) Go(f func(ctx context.Context)) {
+	d.lanes.Running.Go(func() { f(d.lanes.Work()) })
+}

@@ -15,58 +15,14 @@ import (
 const (
 	// fullInterval is how long nobody is told again that too much waits, while it does.
 	fullInterval = 10 * time.Minute
-	// maxTold bounds the chats and members remembered as told.
+	// maxTold bounds the chats and bursts remembered as told.
 	maxTold = 10_000
 )
 
-// limit is a bound of what waits, and how much does.
-type limit struct {
-	// whose names the chat or the member, and what is counted.
-	whose          string
-	waiting, bound int
-	notice         string
-}
-
-// bounds returns the bounds that hold for a message: those of its chat, and in a shared
-// chat those of its sender, over all shared chats. Commands wait in a queue of their own.
-func (in *intake) bounds(l *lanes.Lane, j *jobs.Job) []limit {
-	waiting, _ := l.Load()
-	what := "messages"
-	if in.kinds.of(j).beside {
-		waiting, what = l.Deciding(), "commands"
-	}
-	all := []limit{{
-		whose: l.Chat.String() + " " + what, waiting: waiting, bound: in.limits.MaxWaiting,
-		notice: fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
-			"Please send yours again later, or send /stop to drop the waiting messages.", waiting, what),
-	}}
-	if j.Message.Direct {
-		return all
-	}
-	waiting = in.lanes.TakeRoom(j, in.limits.MaxWaitingMember)
-	return append(all, limit{
-		whose: j.By(), waiting: waiting, bound: in.limits.MaxWaitingMember,
-		notice: fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
-			"Please send this one again when they are answered.", waiting),
-	})
-}
-
-// refuses reports whether too much waits for a message to be taken. Then there is a
-// notice, one for a burst, in the lane of the cards, and the message has a receipt: it is
-// refused again however often it is delivered.
-func (in *intake) refuses(ctx context.Context, l *lanes.Lane, j *jobs.Job) (bool, error) {
-	var over *limit
-	for _, limit := range in.bounds(l, j) {
-		if over == nil && limit.waiting >= limit.bound {
-			over = &limit
-		}
-		if limit.waiting == 0 {
-			in.burstOver(limit.whose)
-		}
-	}
-	if over == nil {
-		return false, nil
-	}
+// refuse reports whether a message is not taken, because too much waits in its chat or of its
+// sender. Then there is a notice, one for a burst, in the lane of the cards, and the message
+// has a receipt: it is refused again however often it is delivered.
+func (in *intake) refuse(ctx context.Context, j *jobs.Job, lane, sender lanes.Room) (bool, error) {
 	in.lanes.GiveRoom(j)
 	if in.lanes.Has(j.Key()) {
 		return false, nil
@@ -74,18 +30,29 @@ func (in *intake) refuses(ctx context.Context, l *lanes.Lane, j *jobs.Job) (bool
 	if known, err := in.jobs.Closed(ctx, j.Key()); known || err != nil {
 		return known, err
 	}
-	if in.stops.is(j) {
+	k := in.kinds.of(j)
+	if k.stops {
 		return true, in.stopUnanswered(ctx, j)
 	}
-	j.Notice = over.notice
-	if in.tellFull(over.whose) {
-		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: over.notice}); err != nil {
-			in.burstOver(over.whose)
+	whose, full, what := j.Message.By(), sender, ""
+	j.Notice = fmt.Sprintf("%d of your messages are waiting already, so I take no more of yours for now. "+
+		"Please send this one again when they are answered.", sender.Waiting)
+	if lane.Waiting >= in.cfg.Limits.MaxWaiting {
+		whose, full, what = j.Message.Chat.String(), lane, "messages"
+		if k.Beside {
+			what = "commands"
+		}
+		j.Notice = fmt.Sprintf("%d %s are waiting here already, so I take no more for now. "+
+			"Please send yours again later, or send /stop to drop the waiting messages.", lane.Waiting, what)
+	}
+	if burst := fmt.Sprint(whose, " ", what, full.Burst); in.tellFull(burst) {
+		if _, err := in.desk.Post(ctx, "full/"+j.Key(), j.Message.Chat, cards.Card{ReplyTo: j.Message.ID, Text: j.Notice}); err != nil {
+			in.full.Put(burst, time.Time{}, cache.Forever)
 			return true, err
 		}
-		in.log.Warn("messages are refused: too many wait", "chat", l.Chat.String(), "whose", over.whose)
+		in.log.Warn("messages are refused: too many wait", "chat", j.Message.Chat.String(), "whose", whose)
 	}
-	j.State, j.Closed = jobs.StateRefused, in.now()
+	j.State, j.Closed = jobs.StateRefused, in.cfg.Now()
 	return true, in.jobs.Refuse(ctx, j, storage.Absent)
 }
 
@@ -96,23 +63,18 @@ func (in *intake) stopUnanswered(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	in.stops.now(j)
-	j.State, j.Closed = jobs.StateDone, in.now()
+	j.State, j.Closed = jobs.StateDone, in.cfg.Now()
 	return in.jobs.Close(ctx, j)
 }
 
-// tellFull reports whether somebody is to be told that too much waits, and notes that they
-// are.
-func (in *intake) tellFull(whose string) bool {
+// tellFull reports whether a burst is to be told of, and notes that it is.
+func (in *intake) tellFull(burst string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now := in.now()
-	if at, _ := in.full.Get(whose); now.Sub(at).Abs() < fullInterval {
+	now := in.cfg.Now()
+	if at, _ := in.full.Get(burst); now.Sub(at).Abs() < fullInterval {
 		return false
 	}
-	in.full.Put(whose, now, cache.Forever)
+	in.full.Put(burst, now, cache.Forever)
 	return true
 }
-
-// burstOver forgets that somebody was told: all that waited is answered, or the notice
-// could not be kept.
-func (in *intake) burstOver(whose string) { in.full.Put(whose, time.Time{}, cache.Forever) }

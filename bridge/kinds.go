@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -11,14 +12,9 @@ import (
 // kind is what differs between jobs. The table of kinds is the one place that knows it:
 // nobody else asks what kind a job is of.
 type kind struct {
-	// lane is a lane of its own beside that of the chat; empty where there is none.
-	lane string
-	// beside: it waits for no message, and messages wait for it.
-	beside bool
-	// turn: the agent answers it. press: who pressed waits.
-	turn, press bool
-	// fixed: it stays where it is when its chat moves.
-	fixed bool
+	lanes.Place
+	// stops: it takes effect before it is queued.
+	stops bool
 	// lasting: no /clear and no /stop ends it.
 	lasting bool
 	// open: it is carried out whoever asked for it.
@@ -35,24 +31,24 @@ type kind struct {
 // kinds is the table, by the kind of the message. A text is a message, a command or, where
 // its answer is known already, a notice.
 type kinds struct {
-	commands                       *commands
-	message, command, open, notice kind
-	others                         map[chats.Kind]*kind
+	commands                             *commands
+	message, command, stop, open, notice kind
+	others                               map[chats.Kind]*kind
 }
 
-// fillKinds makes the rows.
 func (b *Bridge) fillKinds() {
-	turn := kind{turn: true, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
+	turn := kind{Place: lanes.Place{Turn: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
-	task.lane, task.closing = "/task", b.closeTask
-	command := kind{beside: true, lasting: true, answer: b.commands.run}
-	open := command
-	open.open = true
-	card := kind{lane: "/card", lasting: true, open: true}
+	task.Lane, task.closing = "/task", b.closeTask
+	command := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
+	stop, open := command, command
+	stop.stops, open.open = true, true
+	card := kind{Place: lanes.Place{Lane: "/card"}, lasting: true, open: true}
 	refresh, press := card, card
 	refresh.run = b.cardStep(b.desk.Refresh)
-	press.beside, press.press, press.run = true, true, b.cardStep(b.desk.Press)
-	move := kind{lane: "/move", beside: true, fixed: true, lasting: true, open: true, run: b.mover.run}
+	press.Beside, press.run = true, b.cardStep(b.desk.Press)
+	move := kind{Place: lanes.Place{Lane: "/move", Beside: true, Fixed: true}, lasting: true, open: true, run: b.mover.run}
+	b.kinds.stop = stop
 	b.kinds.message, b.kinds.command, b.kinds.open = turn, command, open
 	b.kinds.notice = kind{open: true, explained: true, answer: b.carrier.notice, closing: b.gate.Void}
 	b.kinds.others = map[chats.Kind]*kind{
@@ -66,7 +62,6 @@ func (b *Bridge) fillKinds() {
 	}
 }
 
-// of returns the row of a job.
 func (t *kinds) of(j *jobs.Job) *kind {
 	if k, ok := t.others[j.Message.Kind]; ok {
 		return k
@@ -74,23 +69,28 @@ func (t *kinds) of(j *jobs.Job) *kind {
 	if j.Notice != "" {
 		return &t.notice
 	}
+	if strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/") {
+		return t.slash(j)
+	}
+	return &t.message
+}
+
+// slash returns the row of a text that looks like a command.
+func (t *kinds) slash(j *jobs.Job) *kind {
 	c, _, ok := t.commands.of(j)
 	switch {
 	case !ok:
 		return &t.message
 	case c.Open:
 		return &t.open
+	case c.Name == stopName:
+		return &t.stop
 	}
 	return &t.command
 }
 
-// place says where a job waits.
 func (t *kinds) place(j *jobs.Job) lanes.Place {
-	k, m := t.of(j), j.Message
-	m.Chat.Thread += k.lane
-	return lanes.Place{
-		Lane: m.Chat, Beside: k.beside, Fixed: k.fixed,
-		Turn:   k.turn && j.Parts == nil && j.Notice == "",
-		Member: m.Kind == chats.KindText && !m.Direct,
-	}
+	place := t.of(j).Place
+	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""
+	return place
 }

@@ -21,10 +21,8 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 	case press.Role < group.Role:
 		return cards.Result{Toast: "Sorry, this tool group is for administrators."}, nil
 	}
-	l := b.lanes.Of(press.Place)
-	defer b.lanes.Leave(l)
-	waiting, running := l.Load()
-	if waiting >= b.cfg.Limits.MaxWaiting {
+	status := b.lanes.Status(press.Place)
+	if status.Waiting >= b.cfg.Limits.MaxWaiting {
 		return cards.Result{Toast: cards.ToastBusy}, nil
 	}
 	m := chats.Message{
@@ -40,18 +38,14 @@ func (b *Bridge) loadLater(ctx context.Context, press cards.Press, name string) 
 		return cards.Result{}, err
 	}
 	toast := "Loading " + panel.Label(group) + "."
-	if running {
+	if status.Running {
 		toast = "I load " + panel.Label(group) + " when I am done with the present answer."
 	}
 	return cards.Result{Toast: toast}, nil
 }
 
-// attemptLoad loads a group and has the card show it.
 func (b *Bridge) attemptLoad(ctx context.Context, j *jobs.Job) error {
-	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
-	if err == nil {
-		err = session.Overtaken(j)
-	}
+	session, err := sessions.Of(ctx, b.store, j)
 	if err != nil {
 		return err
 	}

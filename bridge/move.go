@@ -2,16 +2,12 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
-	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -20,18 +16,7 @@ import (
 const movedPrefix = "moved/"
 
 // mover carries out the moves of chats.
-type mover struct {
-	store  storage.Store
-	jobs   jobs.Store
-	lanes  *lanes.Lanes
-	desk   *cards.Desk
-	intake *intake
-	keeper *keeper
-	settle func(*jobs.Job, jobs.State) error
-	// moved, if not nil, is told: see [Hooks].
-	moved func(ctx context.Context, from, to chats.Chat) error
-	log   *slog.Logger
-}
+type mover struct{ *rooms }
 
 // accept lets the session of a chat go on under its new id. The move is on
 // disk when it returns, and is carried out when no turn runs there.
@@ -39,29 +24,16 @@ func (m *mover) accept(ctx context.Context, from, to chats.Chat) error {
 	if from.Platform != to.Platform || from.ID == to.ID {
 		return errors.New("bridge: moved: want two chats of one platform")
 	}
-	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: jobs.Hash("moved", from.ID), Kind: jobs.KindMove, User: "bot", Text: from.ID, Time: m.intake.now()})
-	added, err := m.jobs.Add(ctx, j)
-	if err != nil {
-		return fmt.Errorf("move %s to %s: %w", from, to, err)
+	j := m.intake.job(chats.Message{Chat: to.Whole(), ID: jobs.Hash("moved", from.ID), Kind: jobs.KindMove, User: "bot", Text: from.ID, Time: m.cfg.Now()})
+	m.lanes.Bar(endsOf(j))
+	err := m.intake.put(ctx, j)
+	if !m.lanes.Has(j.Key()) { // it was carried out before, or is not on disk
+		m.lanes.Unbar(endsOf(j))
 	}
-	if added {
-		m.lanes.Bar(endsOf(j))
-		m.lanes.Queue(j)
-		return nil
-	}
-	if m.lanes.Has(j.Key()) {
-		return nil
-	}
-	known, err := m.jobs.Load(ctx, j.Key())
-	if known == nil || err != nil || known.Holder != m.jobs.Holder {
-		return err
-	}
-	m.lanes.Bar(endsOf(known))
-	m.lanes.Queue(known)
-	return nil
+	return err
 }
 
-// ends are the chats that a move leads from and to.
+// endsOf are the chats that a move leads from and to.
 func endsOf(j *jobs.Job) (from, to chats.Chat) {
 	to = j.Message.Chat
 	return chats.Chat{Platform: to.Platform, ID: j.Message.Text}, to
@@ -79,16 +51,12 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 	if err := m.desk.Move(ctx, from, to); err != nil {
 		return err
 	}
-	data, err := json.Marshal(to)
-	if err != nil {
-		return fmt.Errorf("encode chat: %w", err)
-	}
 	// From here on a start finds the jobs of the old chat in the new one.
-	if _, err := m.store.Put(ctx, movedPrefix+from.String(), data, storage.Any); err != nil {
-		return fmt.Errorf("record that %s is %s now: %w", from, to, err)
+	if _, err := jobs.Write(ctx, m.store, movedPrefix+from.String(), to, storage.Any); err != nil {
+		return err
 	}
 	m.lanes.MoveOn(from, to)
-	if err := m.settle(j, jobs.StateDone); err != nil {
+	if err := m.carrier.settle(j, jobs.StateDone); err != nil {
 		return err
 	}
 	m.lanes.Unbar(from, to)
@@ -96,7 +64,6 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 	return nil
 }
 
-// load reads which chats have moved.
 func (m *mover) load(ctx context.Context) error {
 	over := make(map[chats.Chat]chats.Chat)
 	for entry, err := range m.store.List(ctx, storage.Range{Prefix: movedPrefix}) {
@@ -121,8 +88,8 @@ func (m *mover) load(ctx context.Context) error {
 // move lets the conversation of a chat that got a new id go on there: the new chat's
 // session points to the old log. The receipts stay where they are.
 func (m *mover) move(ctx context.Context, from, to chats.Chat) error {
-	if m.moved != nil {
-		if err := m.moved(ctx, from, to); err != nil {
+	if m.cfg.Hooks.Moved != nil {
+		if err := m.cfg.Hooks.Moved(ctx, from, to); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ const pruneInterval = time.Hour
 func (k *keeper) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	seen, jumped := k.now().Round(0), false
+	seen, jumped := k.cfg.Now().Round(0), false
 	for {
 		if jumped {
 			k.log.Warn("the clock has jumped: nothing is pruned until the next time", "now", seen)
@@ -54,7 +54,7 @@ func (k *keeper) prune(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		now := k.now().Round(0)
+		now := k.cfg.Now().Round(0)
 		jumped = (now.Sub(seen) - pruneInterval).Abs() > pruneInterval
 		seen = now
 	}
@@ -62,7 +62,7 @@ func (k *keeper) prune(ctx context.Context) {
 
 // pruneOnce goes on with the rest where one kind fails.
 func (k *keeper) pruneOnce(ctx context.Context) error {
-	now := k.now()
+	now := k.cfg.Now()
 	receipts, err := k.jobs.Prune(ctx, now, func(d *jobs.DamagedError) error { return k.mendQuietly(ctx, d) })
 	tasks, tasksErr := k.pruneTasks(ctx, now.Add(-TaskAge))
 	if receipts+tasks > 0 {

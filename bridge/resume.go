@@ -14,7 +14,6 @@ import (
 	"oneclaw/storage"
 )
 
-// resume queues the jobs that a former run left open.
 func (b *Bridge) resume(ctx context.Context) error {
 	open, broken, err := b.jobs.Open(ctx)
 	if err != nil {

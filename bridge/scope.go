@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/workspace"
@@ -13,51 +14,41 @@ import (
 )
 
 // scope says on whose behalf the tools of a turn run, and makes the workspace.
-func (b *Bridge) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, error) {
+func (r *rooms) scope(j *jobs.Job, session sessions.Session) (toolgroups.Scope, error) {
 	m := j.Message
 	owner := m.Owner()
-	folder := workspace.Folder(b.cfg.DataDir, owner)
+	folder := workspace.Folder(r.cfg.DataDir, owner)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
 	return toolgroups.Scope{
-		User: m.By(), Role: b.role(m), Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: jobs.IsTask(j),
-		Quota: b.cfg.Limits.WorkspaceQuota, Reserve: b.cfg.Limits.DiskReserve,
+		User: m.By(), Role: r.people.Role(m.By()), Chat: m.Chat.String(), Direct: m.Direct,
+		Owner: owner, Session: session.Log(), Workspace: folder, Scheduled: j.Message.Kind == jobs.KindTask,
+		Quota: r.cfg.Limits.WorkspaceQuota, Reserve: r.cfg.Limits.DiskReserve,
 	}, nil
 }
 
 // refused answers a turn for which there is no budget: with a card where [Hooks]
 // makes one, else with the notice.
-func (b *Bridge) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
-	if jobs.IsTask(j) || b.cfg.Hooks.Refused == nil {
+func (r *rooms) refused(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error) {
+	if j.Message.Kind == jobs.KindTask || r.cfg.Hooks.Refused == nil {
 		return notice, nil
 	}
-	card, err := b.cfg.Hooks.Refused(ctx, scope, failure)
+	card, err := r.cfg.Hooks.Refused(ctx, scope, failure)
 	if err != nil {
-		b.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
+		r.log.Warn("nobody can be asked for more budget", "job", j.Key(), "err", err)
 		return notice, nil
 	}
-	card.Text = headed(j, card.Text)
-	return b.desk.Answer(ctx, j, card)
+	card.Text = delivery.Headed(j, card.Text)
+	return r.desk.Answer(ctx, j, card)
 }
 
-// prepare makes the parts of an answer and of its files. The first one is on record as being
-// sent from now on, if the platform is in order: it is asked next.
-func (b *Bridge) prepare(j *jobs.Job, answer string, files []toolgroups.File) {
-	j.Files = files
-	j.Parts = b.sender.Parts(j, headed(j, answer))
-	b.sender.Begin(j)
-}
-
-// scopeOf is the scope of a job in the present conversation of its chat.
-func (b *Bridge) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
-	session, err := sessions.Current(ctx, b.store, j.Message.Chat)
+func (r *rooms) scopeOf(ctx context.Context, j *jobs.Job) (toolgroups.Scope, error) {
+	session, err := sessions.Current(ctx, r.store, j.Message.Chat)
 	if err != nil {
 		return toolgroups.Scope{}, err
 	}
-	return b.scope(j, session)
+	return r.scope(j, session)
 }
 
-// role returns what the sender of a message may do now.
-func (b *Bridge) role(m chats.Message) toolgroups.Role { return b.people.Role(m.By()) }
+func (r *rooms) role(m chats.Message) toolgroups.Role { return r.people.Role(m.By()) }

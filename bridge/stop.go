@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
-	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -17,18 +15,7 @@ import (
 const stopName = "stop"
 
 // stops ends what runs and what waits: /stop for good, /clear with its conversation.
-type stops struct {
-	store     storage.Store
-	lanes     *lanes.Lanes
-	kinds     *kinds
-	platforms map[string]chats.Platform
-	// admin reports whether a message is of an administrator.
-	admin func(chats.Message) bool
-	// settle closes a job, later in the background.
-	settle func(*jobs.Job, jobs.State) error
-	later  func(*jobs.Job, jobs.State)
-	log    *slog.Logger
-}
+type stops struct{ *rooms }
 
 // stop says what a /stop has ended. It ends what is older once more: the first time may
 // have failed, or been in a former life.
@@ -43,17 +30,9 @@ func (s *stops) stop(ctx context.Context, j *jobs.Job, _ string) (string, error)
 	return strings.TrimSpace("Stopped." + ended(false, j.Dropped)), nil
 }
 
-func (s *stops) is(j *jobs.Job) bool {
-	c, _, is := s.kinds.commands.of(j)
-	return is && c.Name == stopName
-}
-
 // now makes a /stop take effect that is on disk and not queued yet: its reply may have
 // to wait behind those to other commands.
 func (s *stops) now(j *jobs.Job) {
-	if !s.is(j) {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lanes.Work()), jobs.WriteTimeout)
 	defer cancel()
 	if _, err := s.endOlder(ctx, j); err != nil {
@@ -63,51 +42,35 @@ func (s *stops) now(j *jobs.Job) {
 
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
-	l := s.lanes.Of(s.kinds.place(j).Lane)
-	defer s.lanes.Leave(l)
+	chat := j.Message.Chat
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
-	var session sessions.Session
-	for {
-		var err error
-		if session, err = sessions.Current(ctx, s.store, j.Message.Chat); err != nil {
-			return session, err
-		}
-		if !l.Busy(j.Seq) {
-			break
-		}
-		if session, err = session.Stop(ctx, s.store, j.Seq); err == nil {
-			break
-		}
-		// A /clear may have changed the session meanwhile.
-		if !errors.Is(err, storage.ErrConflict) {
-			return session, err
+	session, err := sessions.Current(ctx, s.store, chat)
+	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
+		if session, err = session.Stop(ctx, s.store, j.Seq); errors.Is(err, storage.ErrConflict) {
+			session, err = sessions.Current(ctx, s.store, chat) // a /clear may have changed it
 		}
 	}
-	running, waiting := s.lanes.Interrupt(l, j.Seq, sessions.ErrStopped)
+	if err != nil {
+		return session, err
+	}
+	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
 	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
-	s.settleSoon(l, waiting, jobs.StateStopped)
+	// The caller goes on meanwhile.
+	if settle := func() { s.settleAll(waiting, jobs.StateStopped) }; !s.lanes.TryGo(settle) {
+		settle()
+	}
 	return session, nil
-}
-
-// settleSoon closes jobs that were taken out of their queue, while the caller goes on.
-func (s *stops) settleSoon(l *lanes.Lane, jobs []*jobs.Job, state jobs.State) {
-	if len(jobs) == 0 {
-		return
-	}
-	if !s.lanes.GoIn(l, func() { s.settleAll(jobs, state) }) {
-		s.settleAll(jobs, state)
-	}
 }
 
 // found makes each /stop take effect that a former run left open, before anything
 // else runs: its job was on disk, and what it stops must not begin again.
 func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
-		if !s.is(j) {
+		if !s.kinds.of(j).stops {
 			continue
 		}
 		for _, older := range open {
-			if older.Seq >= j.Seq || s.kinds.place(older).Lane != s.kinds.place(j).Lane || s.kinds.of(older).lasting {
+			if older.Seq >= j.Seq || s.lanes.Lane(older) != s.lanes.Lane(j) || s.kinds.of(older).lasting {
 				continue
 			}
 			session, err := sessions.Current(ctx, s.store, j.Message.Chat)
@@ -134,11 +97,9 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	if err != nil {
 		return "", err
 	}
-	l := s.lanes.Of(s.kinds.place(j).Lane)
-	defer s.lanes.Leave(l)
 	// A message that waits or is being answered may write its question to the log between
 	// the look below and its end.
-	empty := !l.Pending(session.ClearedAt, j.Seq)
+	empty := !s.lanes.Pending(j.Message.Chat, session.ClearedAt, j.Seq)
 	// A record that cannot be read is one more reason to begin anew.
 	for _, err := range sessions.Read(ctx, s.store, session.Log(), storage.Query{Limit: 1}) {
 		if err != nil {
@@ -151,7 +112,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	if _, err := session.Clear(ctx, s.store, j.Seq, empty); err != nil {
 		return "", err
 	}
-	interrupted, waiting := s.lanes.Interrupt(l, j.Seq, sessions.ErrCleared)
+	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
 	return clearedText + ended(interrupted, len(waiting)), nil
 }
@@ -160,7 +121,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 // chat its user; in a shared one configured admins, whoever began the thread, and
 // those the platform calls administrators.
 func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
-	if m.Direct || s.admin(m) || (m.Opener != "" && m.Opener == m.User) {
+	if m.Direct || s.isAdmin(m) || (m.Opener != "" && m.Opener == m.User) {
 		return true
 	}
 	admins, ok := s.platforms[m.Chat.Platform].(chats.Administrators)
@@ -177,8 +138,8 @@ func (s *stops) mayClear(ctx context.Context, m chats.Message) bool {
 // settleAll closes jobs that were taken out of their queue, later where that fails now.
 func (s *stops) settleAll(jobs []*jobs.Job, state jobs.State) {
 	for _, j := range jobs {
-		if s.settle(j, state) != nil {
-			s.later(j, state)
+		if s.carrier.settle(j, state) != nil {
+			s.carrier.closeLater(j, state)
 		}
 	}
 }

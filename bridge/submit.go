@@ -9,7 +9,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
-	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 )
 
@@ -70,37 +69,20 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	}
 	j := b.intake.job(m)
 	j.Title = s.Title
-	l := b.lanes.Of(b.kinds.place(j).Lane)
-	defer b.lanes.Leave(l)
-	l.Accepting.Lock()
-	defer l.Accepting.Unlock()
-	if waiting, _ := l.Load(); waiting >= b.cfg.Limits.MaxWaiting {
-		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
-	}
-	added, err := b.jobs.Add(ctx, j)
-	if errors.Is(err, storage.ErrInvalid) {
-		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
-	}
+	release, err := b.intake.accepting.Acquire(ctx, b.lanes.Lane(j).String())
 	if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
-	if !added {
-		return b.intake.adopt(ctx, j.Key())
+	defer release()
+	if lane, _ := b.lanes.TakeRoom(j, 0); lane.Waiting >= b.cfg.Limits.MaxWaiting {
+		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, ErrBusy)
 	}
-	b.lanes.Queue(j)
+	if err := b.intake.put(ctx, j); errors.Is(err, storage.ErrInvalid) {
+		return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
+	} else if err != nil {
+		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
+	}
 	return nil
-}
-
-// headed puts above an answer what belongs there: the title of a task, or that the
-// message waited.
-func headed(j *jobs.Job, answer string) string {
-	switch {
-	case j.Waited > 0:
-		return lateNotice(j.Waited) + answer
-	case !jobs.IsTask(j):
-		return answer
-	}
-	return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 }
 
 // closeTask tells what became of a task that is about to be closed. After a crash it may

@@ -64,8 +64,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 	}
 }
 
-// backfill gives the inbox what was said since a time. After an error it can be done
-// again from the beginning.
+// backfill gives the inbox what was said since a time. It may be done again.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
 	if cut := r.reach.clock.now().Add(-maxGap); from.Before(cut) {
@@ -101,8 +100,7 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// conversations lists what to search: direct chats, then where the bot takes part in a
-// thread, then the rest.
+// conversations lists what to search, in the order in which messages are missed most.
 func (r *receiver) conversations(ctx context.Context, live map[string][]string) ([]conversation, error) {
 	var list []conversation
 	for _, kind := range []struct{ event, list string }{
@@ -257,7 +255,6 @@ func messageOf(m slack.Msg) message {
 	return out
 }
 
-// give hands a message to the inbox.
 func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
 	err := r.in.Accept(ctx, *msg)
 	if ctx.Err() == nil {

@@ -22,28 +22,35 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
+	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
 
 // notes keep the marks of one platform after another.
 type notes struct {
+	storage.KV
+
 	mu    sync.Mutex
 	state []byte
 	err   error
 }
 
-func (n *notes) Load(context.Context) ([]byte, error) {
+func (n *notes) Get(_ context.Context, key string) (storage.Entry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.state, n.err
+	if n.state == nil && n.err == nil {
+		return storage.Entry{}, storage.ErrNotFound
+	}
+	return storage.Entry{Key: key, Value: n.state}, n.err
 }
 
-func (n *notes) Save(_ context.Context, state []byte) error {
+func (n *notes) Put(_ context.Context, _ string, state []byte, _ storage.Revision) (storage.Revision, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.state = slices.Clone(state)
-	return n.err
+	return 1, n.err
 }
 
 // deaf is a workspace that delivers nothing while it is, and never again.
@@ -131,7 +138,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
 	kept := &notes{}
 	back.Store(int64(2 * time.Hour))
-	f := start(t, cfg, func(c *Config) { c.Marks = kept })
+	f := start(t, cfg, func(c *Config) { c.KV = kept })
 	root := f.say(f.channel, "<@U0BOT> an old thread", nil)
 	quiet := f.say(f.channel, "a thread without the bot", nil)
 	f.acked(root, quiet)
@@ -156,7 +163,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	want = append(want, "a reply", "what do you say?")
 
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
@@ -178,7 +185,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 }
 
 func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.Marks = &notes{} })
+	f := start(t, quick(), func(c *Config) { c.KV = &notes{} })
 	f.acked(f.say(f.dm, "the first start", nil))
 	f.Disconnect("refresh_requested")
 	f.wait(func(s emulator.State) bool { return s.Opened() >= 2 })
@@ -238,7 +245,7 @@ func TestBackfillSurvivesTrouble(t *testing.T) {
 
 func TestMarksThatCannotBeKept(t *testing.T) {
 	kept := &notes{err: errors.New("disk full")}
-	f := start(t, quick(), func(c *Config) { c.Marks = kept })
+	f := start(t, quick(), func(c *Config) { c.KV = kept })
 	f.acked(f.say(f.dm, "one", nil))
 	f.stop()
 	if log := f.log.String(); !strings.Contains(log, "not known since when") || !strings.Contains(log, "not saved up to when") {
@@ -247,7 +254,7 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 }
 
 func TestReachIsBounded(t *testing.T) {
-	r := reach{live: map[chats.Chat]time.Time{}}
+	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
 	for i := range maxLive + 50 {
 		r.touch(chatOf("C1", strconv.Itoa(i)))
 	}
@@ -262,7 +269,7 @@ func TestReachIsBounded(t *testing.T) {
 	if state, err := r.encode(); err != nil || state != nil {
 		t.Errorf("nothing has changed: %v %s", err, state)
 	}
-	again := reach{live: map[chats.Chat]time.Time{}}
+	again := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
 	if err := again.decode(state); err != nil || len(again.threads()["C1"]) != maxLive {
 		t.Errorf("%v, %d threads", err, len(again.threads()["C1"]))
 	}
@@ -273,7 +280,7 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		r := reach{live: map[chats.Chat]time.Time{}}
+		r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
 		if r.decode(state) != nil {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 // answering answers each message in its thread.
@@ -45,7 +46,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
-	p, err := New(Config{BotToken: s.BotToken(), AppToken: s.AppToken(), APIURL: address, HTTPClient: client})
+	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, HTTPClient: client})
 	if err != nil {
 		b.Fatal(err)
 	}

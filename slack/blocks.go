@@ -66,12 +66,7 @@ func elements(row []chats.Button, number int) ([]slack.BlockElement, error) {
 		label := runes.Clip(b.Label, maxLabel)
 		id := "row" + strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		button := slack.NewButtonBlockElement(id, b.Data, slack.NewTextBlockObject(slack.PlainTextType, label, true, false))
-		switch b.Style {
-		case chats.StylePrimary:
-			button.Style = slack.StylePrimary
-		case chats.StyleDanger:
-			button.Style = slack.StyleDanger
-		}
+		button.Style = slack.Style(b.Style) // of the same names
 		list = append(list, button)
 	}
 	return list, nil
@@ -100,8 +95,7 @@ func sections(body string, plain bool) []string {
 	return pieces
 }
 
-// lastBreak is behind the last line, or else the last word, of a text that is not at
-// its very beginning.
+// lastBreak is behind the last line or word of a text, not at its very beginning.
 func lastBreak(s string) int {
 	for _, sep := range []string{"\n\n", "\n", " "} {
 		if i := strings.LastIndex(s, sep); i >= len(s)/4 {

@@ -21,8 +21,7 @@ import (
 	"oneclaw/internal/pace"
 )
 
-// maxAnswer bounds the body of an answer. The largest honest one, a page of a
-// thread, is well below it.
+// maxAnswer bounds the body of an answer, well above the largest honest one.
 const maxAnswer = 16 << 20
 
 // tokenPattern finds what looks like a token or the ticket of a socket.
@@ -103,7 +102,6 @@ func wrongToken(err error) bool {
 	return refused(err, "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type")
 }
 
-// request is a call to make.
 type request struct {
 	method string
 	// place is the channel, where Slack counts the calls of each on their own.

@@ -8,15 +8,13 @@ import (
 
 // clock tells what time it is at Slack, whatever the clock of this machine says: what is
 // asked of Slack since some time has to be in Slack's time. It goes by the date of the last
-// answer and by the monotonic clock since then. The zero value, and nil, know only this
-// machine's.
+// answer and by the monotonic clock since then. The zero value knows only this machine's.
 type clock struct {
 	mu    sync.Mutex
 	at    time.Time // the date of the last answer
 	heard time.Time // when it came
 }
 
-// hear takes the date of an answer.
 func (c *clock) hear(h http.Header) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -28,9 +26,6 @@ func (c *clock) hear(h http.Header) {
 }
 
 func (c *clock) now() time.Time {
-	if c == nil {
-		return time.Now()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() {

@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/wire"
+	"oneclaw/internal/redact"
 	"oneclaw/slack/manifest"
 )
 
@@ -116,7 +117,7 @@ func (w *town) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
 	w.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
-	p, err := New(Config{BotToken: w.BotToken(), AppToken: w.AppToken(), APIURL: w.url, HTTPClient: w.client()})
+	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: w.client()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

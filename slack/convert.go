@@ -19,8 +19,7 @@ const (
 	kindInteractive = "interactive"
 )
 
-// intake is something that Slack sent, decoded: one of its fields, or none where it
-// is not for the bot.
+// intake is something that Slack sent: one of its fields, or none where not for the bot.
 type intake struct {
 	event   *event
 	command *command
@@ -96,7 +95,6 @@ func (in intake) lane() string {
 	return in.event.Channel + "/" + cmp.Or(m.ThreadTS, m.TS)
 }
 
-// subject is the message that an event is about.
 func (e *event) subject() *message {
 	if e.Message != nil {
 		return e.Message
@@ -189,9 +187,8 @@ func (r *receiver) name(e *event, m *message, msg *chats.Message, name names) {
 	msg.Text, msg.UserName = r.words(e, m, name).text, name(m.User)
 }
 
-// isForBot reports whether a message speaks to the bot: it is direct, mentions the
-// bot, or stands in a thread where the bot takes part. It fills in what finding that
-// out has shown.
+// isForBot reports whether a message is direct, mentions the bot, or stands in a thread
+// where the bot takes part. It fills in what finding that out has shown.
 func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, mentioned bool) (bool, error) {
 	m := e.subject()
 	inThread := m.ThreadTS != "" && m.ThreadTS != m.TS
@@ -259,10 +256,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 // convertCommand makes a message of a slash command, or a reply for who typed it.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
 	direct := isDirectID(c.ChannelID)
-	text := strings.TrimSpace(unescape(c.Text))
-	if text == "" {
-		text = "help"
-	}
+	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
 	switch {

@@ -20,7 +20,7 @@ var me = self{user: "U0BOT", bot: "B0BOT", name: "oneclaw", team: "T0ONECLAW"}
 // offline is a receiver that can look nothing up, so that names are ids.
 func offline(t testing.TB) *receiver {
 	t.Helper()
-	p, err := New(Config{BotToken: "xoxb-test-0123456789", AppToken: "xapp-test-0123456789", APIURL: "http://127.0.0.1:1/api/"})
+	p, err := New(Config{Settings: Settings{BotToken: "xoxb-test-0123456789", AppToken: "xapp-test-0123456789", APIURL: "http://127.0.0.1:1/api/"}})
 	if err != nil {
 		t.Fatal(err)
 	}

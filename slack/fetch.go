@@ -15,7 +15,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 )
 
 const (
@@ -60,8 +59,7 @@ func (p *Platform) Fetch(ctx context.Context, a chats.Attachment, w io.Writer) e
 	return p.api.download(ctx, address, strings.HasPrefix(a.Type, pageType), w)
 }
 
-// download writes a file to w. The token goes to Slack alone, wherever the address
-// leads.
+// download writes a file to w. The token goes to Slack alone.
 func (c *client) download(ctx context.Context, address string, page bool, w io.Writer) error {
 	for range maxRedirects {
 		u, err := url.Parse(address)
@@ -102,7 +100,6 @@ func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	return resp, nil
 }
 
-// save copies the body of an answer.
 func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("slack: file: http status %d", resp.StatusCode)
@@ -110,9 +107,7 @@ func (c *client) save(resp *http.Response, page bool, w io.Writer) error {
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == pageType && !page {
 		return errSignIn
 	}
-	if err := c.Save(w, resp, chats.MaxFile); errors.Is(err, caller.ErrTooLong) {
-		return chats.ErrTooLarge
-	} else if err != nil {
+	if err := c.Save(w, resp, chats.MaxFile, chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("slack: file: %w", err)
 	}
 	return nil

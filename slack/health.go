@@ -18,7 +18,6 @@ type health struct {
 	inbox   error     // the last Accept's
 }
 
-// change changes what is known.
 func (h *health) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +57,7 @@ func (h *health) missed(err error) {
 
 func (h *health) accepted(err error) { h.change(func() { h.inbox = err }) }
 
-// Health returns nil while events come and are kept, or what is wrong in words for
-// the operator.
+// Health returns nil while events come and are kept, or what is wrong for the operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()

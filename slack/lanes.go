@@ -37,16 +37,14 @@ func (l *lanes) do(ctx context.Context, lane string, work func()) bool {
 		return true
 	}
 	l.queues[lane] = nil
-	l.active.Go(func() { l.run(lane, work) })
+	l.active.Go(func() {
+		for work != nil {
+			work()
+			<-l.slots
+			work = l.next(lane)
+		}
+	})
 	return true
-}
-
-func (l *lanes) run(lane string, work func()) {
-	for work != nil {
-		work()
-		<-l.slots
-		work = l.next(lane)
-	}
 }
 
 // next takes the next work of a lane, or ends the lane.

@@ -21,7 +21,6 @@ var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 // NamesUser implements [bridge.UserNamer].
 func (p *Platform) NamesUser(id string) bool { return memberID.MatchString(id) }
 
-// checkChannels reads the channels that the bot is limited to.
 func checkChannels(list []string) ([]string, error) {
 	var ids []string
 	for _, id := range list {
@@ -56,8 +55,7 @@ func (s self) userID(user, team string, shared bool) string {
 	return user + elsewhere + cmp.Or(team, "unknown")
 }
 
-// slackID is the id that Slack knows a user by, and whether they are of another
-// workspace.
+// slackID is the id that Slack knows a user by, and whether they are an outsider.
 func slackID(user string) (id string, outsider bool) {
 	id, _, outsider = strings.Cut(user, elsewhere)
 	return id, outsider

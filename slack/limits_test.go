@@ -106,7 +106,7 @@ func TestLimitedToChannels(t *testing.T) {
 	if last := all[len(all)-1]; last.Ephemeral != f.user || !strings.HasPrefix(last.Text, "I do not work in this channel") {
 		t.Errorf("got %+v", last)
 	}
-	if _, err := New(Config{BotToken: "xoxb-1", AppToken: "xapp-1", Channels: []string{"#general"}}); err == nil || !strings.Contains(err.Error(), "SLACK_CHANNELS") {
+	if _, err := New(Config{Settings: Settings{BotToken: "xoxb-1", AppToken: "xapp-1", Channels: []string{"#general"}}}); err == nil || !strings.Contains(err.Error(), "SLACK_CHANNELS") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/storage"
 )
 
 // What was missed is handed on in its order, and of too much the newest.
@@ -70,7 +71,7 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			kept := &notes{}
 			cfg := quick()
 			cfg.Retry = []time.Duration{} // what is not acknowledged is lost
-			f := setup(t, cfg, func(c *Config) { c.Marks = kept })
+			f := setup(t, cfg, func(c *Config) { c.KV = kept })
 			// anew starts a process that knows what is kept.
 			anew := func(state []byte) {
 				if f.stop != nil {
@@ -78,7 +79,7 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 				}
 				f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
 				f.forget()
-				if err := kept.Save(t.Context(), state); err != nil {
+				if _, err := kept.Put(t.Context(), "", state, storage.Any); err != nil {
 					t.Fatal(err)
 				}
 				f.run()
@@ -95,12 +96,12 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			}
 			more := f.say(f.channel, "more of it", &emulator.SayOptions{Thread: root.TS})
 			f.acked(more)
-			state, _ := kept.Load(t.Context()) // as it is when the message is acknowledged
+			entry, _ := kept.Get(t.Context(), "") // as it is when the message is acknowledged
 			if got := f.in.all(); len(got) != before {
 				t.Errorf("accepted %+v", got[before:])
 			}
 			if killed {
-				anew(state)
+				anew(entry.Value)
 			}
 			f.Remove(id)
 			got := f.in.wait(t, before+1)
@@ -194,7 +195,7 @@ func mute(t *testing.T) string {
 func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + mute(t), HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -134,7 +135,7 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	f.client = client
 	config := Config{
-		BotToken: s.BotToken(), AppToken: s.AppToken(), APIURL: address, HTTPClient: client, PingTimeout: 10 * time.Second,
+		Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, HTTPClient: client, PingTimeout: 10 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
@@ -179,7 +180,7 @@ func (f *fixture) run() {
 // forget has the platform know no more than after a restart.
 func (f *fixture) forget() {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = reach{live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]debt{}, wake: make(chan struct{}, 1)}
+	f.p.reach = reach{live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]debt{}, clock: &f.p.api.clock, wake: make(chan struct{}, 1)}
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {

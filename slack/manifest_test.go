@@ -177,7 +177,7 @@ func TestLiveC06TheAgentViewIsFoundOut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		app, err := Check(t.Context(), Config{BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client})
+		app, err := Check(t.Context(), Config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client})
 		if err != nil || app.AgentView != want {
 			t.Errorf("agent view %t, %v, want %t", app.AgentView, err, want)
 		}

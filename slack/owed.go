@@ -26,7 +26,7 @@ const maxDebts = 200
 
 // owe notes on disk that a message is still to be looked at.
 func (r *receiver) owe(ctx context.Context, e *event) error {
-	if r.marks == nil {
+	if r.kv == nil {
 		return errors.New("slack: nothing is kept across restarts")
 	}
 	m := e.subject()

@@ -32,7 +32,6 @@ type person struct {
 	asked time.Time
 }
 
-// person looks a user up.
 func (p *Platform) person(ctx context.Context, id string) (person, error) {
 	u, err := ask(ctx, p.api, usersInfo, func(ctx context.Context, api *slack.Client) (*slack.User, error) {
 		return api.GetUserInfoContext(ctx, id)

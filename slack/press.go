@@ -14,12 +14,10 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// interaction is what people do with what stands in messages, as far as it concerns
-// the bot: the press of a button.
+// interaction is the press of a button, as far as it concerns the bot.
 type interaction struct {
-	Type       string `json:"type"`
-	Team       team   `json:"team"`
-	Enterprise team   `json:"enterprise"`
+	Team       team `json:"team"`
+	Enterprise team `json:"enterprise"`
 	User       struct {
 		ID     string `json:"id"`
 		TeamID string `json:"team_id"`
@@ -53,8 +51,7 @@ type action struct {
 // safeID is what may be an id in a key.
 var safeID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
 
-// decodePress reads an interaction. It returns none for what is no press of a button
-// in a message of the bot's workspace.
+// decodePress reads an interaction; none for what is no press in the bot's workspace.
 func (s self) decodePress(payload []byte) (intake, error) {
 	var kind kindOf
 	if err := json.Unmarshal(payload, &kind); err != nil {
@@ -178,14 +175,12 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 	})
 }
 
-// formatRefused reports whether Slack refused how a message is written, so that it may
-// take the plain text.
+// formatRefused reports whether Slack may take the plain text instead.
 func formatRefused(err error) bool {
 	return refused(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
 }
 
-// AnswerPress shows a text to whoever pressed. The press itself has ended with its
-// acknowledgement.
+// AnswerPress shows a text to whoever pressed.
 func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if text == "" {
 		return nil

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,16 +11,12 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/storage"
 )
 
-// Marks keep one value of the platform across restarts: up to when it has received,
-// and in which threads it takes part.
-type Marks interface {
-	// Load returns what was saved last, or nil.
-	Load(ctx context.Context) ([]byte, error)
-	// Save replaces it.
-	Save(ctx context.Context, state []byte) error
-}
+// marksKey is where the store keeps up to when the platform has received, and in which
+// threads it takes part.
+const marksKey = "slack/marks"
 
 const (
 	// saveInterval is how often the marks are saved while something changes.
@@ -44,15 +41,13 @@ type reach struct {
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
 
-// sign notes a sign of life.
 func (r *reach) sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive, r.changed = r.clock.now(), true
 }
 
-// connected notes a connection. Where it is new, nothing may have arrived since the
-// last sign of life.
+// connected notes a connection. A new one may have missed something.
 func (r *reach) connected(isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +111,6 @@ func (r *reach) all() map[chats.Chat]time.Time {
 	return maps.Clone(r.live)
 }
 
-// saved is a reach as it is kept.
 type saved struct {
 	Seen    time.Time            `json:"seen"`
 	Threads map[string]time.Time `json:"threads,omitempty"`
@@ -148,7 +142,6 @@ func (r *reach) encode() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// decode restores what was saved.
 func (r *reach) decode(state []byte) error {
 	var s saved
 	if err := json.Unmarshal(state, &s); err != nil {
@@ -173,15 +166,17 @@ func (r *reach) decode(state []byte) error {
 	return nil
 }
 
-// loadMarks takes up where the last Run ended. What cannot be loaded is no reason not
-// to receive.
+// loadMarks takes up where the last Run ended, if that can be read.
 func (p *Platform) loadMarks(ctx context.Context) {
-	if p.marks == nil {
+	if p.kv == nil {
 		return
 	}
-	state, err := p.marks.Load(ctx)
-	if err == nil && len(state) > 0 {
-		err = p.reach.decode(state)
+	marks, err := p.kv.Get(ctx, marksKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return
+	}
+	if err == nil {
+		err = p.reach.decode(marks.Value)
 	}
 	if err != nil {
 		p.log.Error("not known since when messages are missing: those of the time without a connection are not fetched", "err", err)
@@ -196,14 +191,14 @@ func (p *Platform) loadMarks(ctx context.Context) {
 }
 
 func (p *Platform) trySaveMarks(ctx context.Context) error {
-	if p.marks == nil {
+	if p.kv == nil {
 		return nil
 	}
 	p.reach.saving.Lock()
 	defer p.reach.saving.Unlock()
 	state, err := p.reach.encode()
 	if err == nil && state != nil {
-		err = p.marks.Save(ctx, state)
+		_, err = p.kv.Put(ctx, marksKey, state, storage.Any)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -28,11 +27,6 @@ type receiver struct {
 	lanes   *lanes
 	running sync.WaitGroup // sockets, and what keeps and fills the marks
 }
-
-// frame is what a socket brings.
-type frame struct{ socketmode.Request }
-
-func (f *frame) decode(data []byte) error { return json.Unmarshal(data, &f.Request) }
 
 // Run receives until ctx ends. It returns an error only where a token is refused or
 // the app lacks what it cannot work without; outages it waits out.
@@ -76,7 +70,6 @@ func (r *receiver) end(ctx context.Context) {
 	r.sweep(ctx, false)
 }
 
-// identify learns who the bot is and what it may do.
 func (p *Platform) identify(ctx context.Context) (self, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -117,7 +110,6 @@ func (p *Platform) checkScopes(lacks []Lack) error {
 	return nil
 }
 
-// asked is how long the server says to wait after an error.
 func asked(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
@@ -125,9 +117,8 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// enqueue has an envelope accepted in the order of its lane and then acknowledged
-// on the socket that brought it. What is not accepted is not acknowledged: Slack
-// delivers it again.
+// enqueue has an envelope accepted in the order of its lane and then acknowledged on the
+// socket that brought it. What is not acknowledged Slack delivers again.
 func (r *receiver) enqueue(ctx context.Context, s *socket, req socketmode.Request) {
 	in, err := r.self.decode(req.Type, req.Payload)
 	if err != nil {

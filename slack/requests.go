@@ -18,10 +18,9 @@ import (
 // maxRequest bounds the body of a request from Slack.
 const maxRequest = 1 << 20
 
-// Events serves what Slack posts to the request URLs of the app: events, slash
-// commands and interactions. It takes nothing that is not signed with the signing
-// secret, and answers 200 only once a message is accepted. While no Run is under
-// way it answers 503, and Slack tries again.
+// Events serves what Slack posts to the request URLs of the app. It takes nothing that is
+// not signed with the signing secret, and answers 200 only once a message is accepted.
+// While no Run is under way it answers 503, and Slack tries again.
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
@@ -53,7 +52,6 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		// Slack would send it again as it is.
 		p.log.Error("request skipped: it does not decode", "type", kind, "err", err)
-		w.WriteHeader(http.StatusOK)
 		return
 	}
 	reply, err := r.accept(req.Context(), in)
@@ -63,13 +61,10 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not accepted", http.StatusServiceUnavailable)
 	case reply != "":
 		writeJSON(w, ephemeral(reply))
-	default:
-		w.WriteHeader(http.StatusOK)
 	}
 }
 
-// refusedInterval is how often the log tells of requests that are not signed: anybody who
-// reaches the port can send them.
+// refusedInterval is how often the log tells of requests that are not signed.
 const refusedInterval = time.Minute
 
 // signatures takes requests that Slack has signed, and refuses all others.
@@ -150,13 +145,7 @@ func open(contentType string, body []byte) (kind string, payload []byte, ok bool
 	return kindCommand, payload, err == nil && form.Has("command")
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "not encoded", http.StatusInternalServerError)
-		return
-	}
+func writeJSON(w http.ResponseWriter, v map[string]string) {
 	w.Header().Set("Content-Type", "application/json")
-	// A client that has gone away is its own affair.
-	_, _ = w.Write(body)
+	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is its own affair
 }

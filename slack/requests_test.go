@@ -162,7 +162,7 @@ func TestForms(t *testing.T) {
 func TestAttack16UnsignedRequestsAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		p, err := New(Config{BotToken: "xoxb-1", SigningSecret: "secret", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		p, err := New(Config{Settings: Settings{BotToken: "xoxb-1", SigningSecret: "secret"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/runes"
 )
 
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
@@ -28,8 +29,7 @@ const postMessage = "chat.postMessage"
 
 // Send sends one part. Where Slack refuses the formatting, it sends the plain text
 // at once; where the bot is not in the channel of a slash command, it answers the
-// command instead. It retries nothing else: when to try again is for the caller to
-// say.
+// command instead. It retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
@@ -56,7 +56,6 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 	}
 }
 
-// checkAddress refuses what is not Slack's.
 func checkAddress(to chats.Address) error {
 	if to.Chat.Platform == Name && to.Chat.ID != "" {
 		return nil
@@ -64,7 +63,6 @@ func checkAddress(to chats.Address) error {
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
 }
 
-// post posts a part once.
 func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
 	options := []slack.MsgOption{
 		slack.MsgOptionText(text(part, plain), false),
@@ -105,10 +103,7 @@ func text(part chats.Part, plain bool) string {
 	if part.Repeat {
 		body += "\n\n" + notice
 	}
-	if runes := []rune(body); len(runes) > hardLimit {
-		body = string(runes[:hardLimit-1]) + "…"
-	}
-	return body
+	return runes.Clip(body, hardLimit)
 }
 
 // sendError says what became of a send that failed.
@@ -171,7 +166,6 @@ func (in *invitation) take() int { return maxResponses - int(in.used.Add(1)) }
 // none. It stands in the blocks with buttons, so that a press tells it.
 const responseID = "response-"
 
-// response answers a command or a press.
 type response struct {
 	Type    string        `json:"response_type"`
 	Text    string        `json:"text"`
@@ -179,9 +173,8 @@ type response struct {
 	Replace bool          `json:"replace_original"`
 }
 
-// respond answers a command or a press where it was made, for who made it alone. Slack
-// has refused the part as a message, so nothing has arrived yet. The message that id names
-// is made, or replaced.
+// respond answers a command or a press where it was made, for who made it alone. The
+// message that id names is made, or replaced.
 func (p *Platform) respond(ctx context.Context, in *invitation, id string, part chats.Part, replace bool) error {
 	u, err := url.Parse(in.address)
 	if err != nil || !p.api.mayHaveToken(u) {

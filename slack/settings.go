@@ -15,20 +15,18 @@ import (
 
 // Settings connect a Slack app, and are all that the program knows about Slack.
 type Settings struct {
-	BotToken      redact.Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
-	AppToken      redact.Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
+	// BotToken is the app's bot token, xoxb-…. It is required.
+	BotToken redact.Secret `yaml:"bot_token" env:"SLACK_BOT_TOKEN"`
+	// AppToken is the app-level token, xapp-…, for Socket Mode.
+	AppToken redact.Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
+	// SigningSecret proves that requests are from Slack. Where it is set, events come
+	// to [Platform.Events] and no socket is opened.
 	SigningSecret redact.Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
-	APIURL        string        `yaml:"api_url" env:"SLACK_API_URL"`
+	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
+	APIURL string `yaml:"api_url" env:"SLACK_API_URL"`
 	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None
 	// means every channel it is invited to; direct messages stay in any case.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
-}
-
-func (s *Settings) config(log *slog.Logger) Config {
-	return Config{
-		BotToken: string(s.BotToken), AppToken: string(s.AppToken),
-		SigningSecret: string(s.SigningSecret), APIURL: s.APIURL, Channels: s.Channels, Logger: log,
-	}
 }
 
 // Default sets what has a default.
@@ -55,14 +53,12 @@ func (s *Settings) Validate() error {
 
 // Open makes the platform. It keeps in kv up to when messages have arrived.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
-	cfg := s.config(log)
-	cfg.Marks = marks{kv}
-	return New(cfg)
+	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
 
 // Doctor asks Slack who the bot is, and compares its scopes with the manifest.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
-	app, err := Check(ctx, s.config(nil))
+	app, err := Check(ctx, Config{Settings: *s})
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
@@ -79,29 +75,4 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.Name, app.Team, broken[agentScope])
 	}
 	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
-}
-
-// marks keep in the store up to when Slack's messages have arrived.
-type marks struct{ kv storage.KV }
-
-const marksKey = "slack/marks"
-
-// Load implements [Marks].
-func (m marks) Load(ctx context.Context) ([]byte, error) {
-	entry, err := m.kv.Get(ctx, marksKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load the marks of slack: %w", err)
-	}
-	return entry.Value, nil
-}
-
-// Save implements [Marks].
-func (m marks) Save(ctx context.Context, state []byte) error {
-	if _, err := m.kv.Put(ctx, marksKey, state, storage.Any); err != nil {
-		return fmt.Errorf("save the marks of slack: %w", err)
-	}
-	return nil
 }

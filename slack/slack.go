@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/storage"
 )
 
 // Name is the Chat.Platform of Slack's chats.
@@ -27,21 +28,11 @@ const (
 
 // Config says which app to be, and where.
 type Config struct {
-	// BotToken is the app's bot token, xoxb-…. It is required.
-	BotToken string
-	// AppToken is the app-level token, xapp-…, for Socket Mode.
-	AppToken string
-	// SigningSecret proves that requests are from Slack. Where it is set, events come
-	// to [Platform.Events] and no socket is opened.
-	SigningSecret string
-	// APIURL is where the methods of the Web API are. Empty means [DefaultAPIURL].
-	APIURL string
-	// Channels are the ids of the channels that the bot works in; direct chats stay. Empty
-	// means every channel it is in.
-	Channels []string
-	// Marks keep up to when messages have arrived, so that those that came while the
+	Settings
+
+	// KV keeps up to when messages have arrived, so that those that came while the
 	// program did not run are fetched when it does. Nil means that they are not.
-	Marks Marks
+	KV storage.KV
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
@@ -54,7 +45,6 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
-// maxCached bounds each cache of the platform.
 const maxCached = 4096
 
 // Platform is Slack. Its methods may be called concurrently; Run at most once at a
@@ -69,7 +59,7 @@ type Platform struct {
 	threads     *cache.Cache[chats.Chat, thread]
 	responses   *cache.Cache[string, *invitation]
 	channels    []string
-	marks       Marks
+	kv          storage.KV
 	reach       reach
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
@@ -77,7 +67,6 @@ type Platform struct {
 }
 
 var (
-	_ chats.Platform       = (*Platform)(nil)
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
@@ -89,11 +78,10 @@ var (
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
-// New checks the configuration. It sends nothing: a wrong token shows in
-// [Platform.Run].
+// New checks the configuration. It sends nothing.
 func New(cfg Config) (*Platform, error) {
-	bot, app := strings.TrimSpace(cfg.BotToken), strings.TrimSpace(cfg.AppToken)
-	secret := strings.TrimSpace(cfg.SigningSecret)
+	bot, app := strings.TrimSpace(string(cfg.BotToken)), strings.TrimSpace(string(cfg.AppToken))
+	secret := strings.TrimSpace(string(cfg.SigningSecret))
 	switch {
 	case !strings.HasPrefix(bot, "xoxb-"):
 		return nil, errors.New("slack: SLACK_BOT_TOKEN is not a bot token: want xoxb-…, from OAuth & Permissions of the app")
@@ -116,7 +104,7 @@ func New(cfg Config) (*Platform, error) {
 		channels:    channels,
 		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		marks:       cfg.Marks,
+		kv:          cfg.KV,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		responses:   cache.New[string, *invitation](maxCached),

@@ -6,7 +6,7 @@ import (
 )
 
 func TestNewChecks(t *testing.T) {
-	good := Config{BotToken: "xoxb-1", AppToken: "xapp-1"}
+	good := Config{Settings: Settings{BotToken: "xoxb-1", AppToken: "xapp-1"}}
 	with := func(change func(*Config)) Config { c := good; change(&c); return c }
 	tests := []struct {
 		name string
@@ -14,10 +14,10 @@ func TestNewChecks(t *testing.T) {
 		want string
 	}{
 		{"good", good, ""},
-		{"signed", Config{BotToken: " xoxb-1\n", SigningSecret: "s"}, ""},
+		{"signed", Config{Settings: Settings{BotToken: " xoxb-1\n", SigningSecret: "s"}}, ""},
 		{"nothing", Config{}, "SLACK_BOT_TOKEN"},
-		{"tokens swapped", Config{BotToken: "xapp-1", AppToken: "xoxb-1"}, "SLACK_BOT_TOKEN"},
-		{"no way in", Config{BotToken: "xoxb-1"}, "SLACK_APP_TOKEN"},
+		{"tokens swapped", Config{Settings: Settings{BotToken: "xapp-1", AppToken: "xoxb-1"}}, "SLACK_BOT_TOKEN"},
+		{"no way in", Config{Settings: Settings{BotToken: "xoxb-1"}}, "SLACK_APP_TOKEN"},
 		{"bad app token", with(func(c *Config) { c.AppToken = "secret" }), "SLACK_APP_TOKEN"},
 		{"bad address", with(func(c *Config) { c.APIURL = "slack.com" }), "SLACK_API_URL"},
 		{"bad time", with(func(c *Config) { c.CallTimeout = -1 }), "negative"},

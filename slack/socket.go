@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -40,7 +41,6 @@ type socket struct {
 	retired time.Time  // when it is to end, where it was asked to go
 }
 
-// open connects one more socket.
 func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	address, err := r.api.socketAddress(ctx)
 	if err != nil {
@@ -69,7 +69,6 @@ func (r *receiver) open(ctx context.Context, replaces bool) (*socket, error) {
 	return s, nil
 }
 
-// socketAddress asks where to connect a socket.
 func (c *client) socketAddress(ctx context.Context) (string, error) {
 	return ask(ctx, c, "apps.connections.open", func(ctx context.Context, api *slack.Client) (string, error) {
 		_, address, err := api.StartSocketModeContext(ctx)
@@ -77,7 +76,6 @@ func (c *client) socketAddress(ctx context.Context) (string, error) {
 	})
 }
 
-// sign takes a sign of life of a socket.
 func (r *receiver) sign(s *socket) error {
 	if s.greeted {
 		r.reach.sign()
@@ -98,7 +96,6 @@ func (s *socket) extend() error {
 	return s.conn.SetReadDeadline(until)
 }
 
-// retire lets the socket end soon.
 func (s *socket) retire() {
 	s.mu.Lock()
 	s.retired = time.Now().Add(drainTime)
@@ -147,7 +144,6 @@ func (s *socket) ping(ctx context.Context) {
 	}
 }
 
-// listen takes what a socket brings until it ends.
 func (r *receiver) listen(ctx context.Context, s *socket) error {
 	left := false
 	for {
@@ -155,7 +151,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if err := s.extend(); err != nil {
 			return err
 		}
-		var raw frame
+		var raw socketmode.Request
 		_, data, err := s.conn.ReadMessage()
 		if err != nil {
 			return r.silence(s, err)
@@ -163,7 +159,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if s.greeted {
 			r.reach.sign()
 		}
-		if err := raw.decode(data); err != nil {
+		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
 			continue
 		}
@@ -179,7 +175,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 			}
 		default:
 			if raw.EnvelopeID != "" {
-				r.enqueue(ctx, s, raw.Request)
+				r.enqueue(ctx, s, raw)
 			}
 		}
 	}
@@ -199,7 +195,6 @@ func (r *receiver) greet(s *socket) {
 	r.reach.connected(alone || !s.replaces)
 }
 
-// silence says why a socket ended.
 func (r *receiver) silence(s *socket, err error) error {
 	var slow net.Error
 	if !errors.As(err, &slow) || !slow.Timeout() {
@@ -216,7 +211,6 @@ func (r *receiver) silence(s *socket, err error) error {
 	return fmt.Errorf("slack: no sign of life for %s", s.silent)
 }
 
-// write sends an acknowledgement.
 func (s *socket) write(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,13 +1,13 @@
 package slack
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 )
 
-// self is who the bot is.
 type self struct {
 	user, bot, name  string
 	team, enterprise string
@@ -46,9 +46,7 @@ func (s self) read(raw string, name func(user string) string) words {
 		}
 		text = strings.TrimSpace(text[:loc])
 	}
-	if text == "" {
-		text = strings.TrimSpace(raw) // nothing but a mention is still a message
-	}
+	text = cmp.Or(text, strings.TrimSpace(raw)) // nothing but a mention is still a message
 	var b strings.Builder
 	at := 0
 	for _, m := range tokenized.FindAllStringSubmatchIndex(text, -1) {
@@ -72,8 +70,7 @@ func (s self) is(token string) bool {
 	return ok && id != "" && id == s.user
 }
 
-// cutMention takes a mention of the bot off the beginning of a text, with the
-// punctuation behind it.
+// cutMention takes a mention of the bot off the beginning, with the punctuation behind it.
 func (s self) cutMention(text string) (string, bool) {
 	m := tokenized.FindStringSubmatchIndex(text)
 	if m == nil || m[0] != 0 || !s.is(text[m[2]:m[3]]) {
@@ -109,10 +106,7 @@ func (s self) show(token string, name func(user string) string) string {
 		}
 		return "@" + strings.TrimPrefix(label, "@")
 	case strings.HasPrefix(target, "#"):
-		if label == "" {
-			label = target[1:]
-		}
-		return "#" + label
+		return "#" + cmp.Or(label, target[1:])
 	case strings.HasPrefix(target, "!"):
 		return special(target[1:], label)
 	case label == "" || label == target:

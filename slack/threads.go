@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -41,11 +42,8 @@ func (p *Platform) join(chat chats.Chat, opener string) {
 		return
 	}
 	known, _ := p.threads.Get(chat)
-	if opener == "" {
-		opener = known.opener
-	}
 	p.reach.touch(chat)
-	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
+	p.threads.Put(chat, thread{opener: cmp.Or(opener, known.opener), joined: true, looked: known.looked}, joinedAge)
 }
 
 // thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
@@ -111,7 +109,6 @@ func replies(params *slack.GetConversationRepliesParameters) func(context.Contex
 	}
 }
 
-// wrote reports whether a message is the bot's own.
 func (s self) wrote(user, bot string) bool {
 	return user != "" && user == s.user || bot != "" && bot == s.bot
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 // TestTrialClockOfAnotherTimeThanSlacksMissesNothing stops and starts the platform, and
@@ -18,13 +19,13 @@ func TestTrialClockOfAnotherTimeThanSlacksMissesNothing(t *testing.T) {
 			cfg := deaf()
 			cfg.Now = func() time.Time { return time.Now().Add(off) }
 			kept := &notes{}
-			f := start(t, cfg, func(c *Config) { c.Marks = kept })
+			f := start(t, cfg, func(c *Config) { c.KV = kept })
 			f.acked(f.say(f.dm, "before", nil))
 			f.stop()
 			hear := f.lose()
 			f.say(f.dm, "while it was down", nil)
 			p, err := New(Config{
-				BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
+				Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 				Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 			})
 			if err != nil {

@@ -123,8 +123,7 @@ func (s *statuses) list(leftAlone bool) []chats.Chat {
 	return chats
 }
 
-// Typing shows in a thread that the bot is at work, or clears the sign. Outside of
-// threads Slack has none.
+// Typing shows in a thread that the bot is at work, or clears the sign.
 func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil

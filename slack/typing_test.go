@@ -10,6 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/internal/redact"
 )
 
 // worker works until it is told how to end.
@@ -67,7 +68,7 @@ func TestC12NoStatusOutlivesItsTurn(t *testing.T) {
 
 func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 	kept := &notes{}
-	f := start(t, quick(), func(c *Config) { c.Marks = kept })
+	f := start(t, quick(), func(c *Config) { c.KV = kept })
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	f.acked(root)
 	f.stop()
@@ -76,7 +77,7 @@ func TestC12StatusesOfAKilledProcessAreCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := New(Config{
-		BotToken: f.BotToken(), AppToken: f.AppToken(), APIURL: f.url, HTTPClient: f.client, Marks: kept,
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
 		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {

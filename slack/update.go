@@ -52,17 +52,14 @@ type file struct {
 	Size     int64  `json:"size"`
 	Mode     string `json:"mode"`
 	External bool   `json:"is_external"`
-	Access   string `json:"file_access"`
 	URL      string `json:"url_private"`
 	Download string `json:"url_private_download"`
 }
 
-// command is a slash command.
 type command struct {
 	TeamID      string `json:"team_id"`
 	ChannelID   string `json:"channel_id"`
 	UserID      string `json:"user_id"`
-	UserName    string `json:"user_name"`
 	Text        string `json:"text"`
 	ResponseURL string `json:"response_url"`
 	TriggerID   string `json:"trigger_id"`

@@ -49,7 +49,6 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	return id, nil
 }
 
-// upload gives a file to Slack and returns its id there.
 func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
 	place, err := ask(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
 		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
@@ -67,14 +66,12 @@ func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) 
 			UploadURL: place.UploadURL, Filename: f.Name, Reader: io.NewSectionReader(f.Content, 0, f.Size),
 		})
 	})
-	var ce *callError
-	if errors.As(err, &ce) && ce.status == http.StatusRequestEntityTooLarge {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.status == http.StatusRequestEntityTooLarge {
 		ce.code = "file_upload_size_restricted"
 	}
 	return place.FileID, err
 }
 
-// share makes an uploaded file a message.
 func (p *Platform) share(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,

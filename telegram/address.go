@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -79,12 +80,11 @@ func (e entity) span(length int) (span, bool) {
 	return span{e.Offset, e.Offset + e.Length}, true
 }
 
-// trimCalls cuts the mentions at both ends of a text. One in the middle is a word
-// of a sentence and stays.
+// trimCalls cuts the mentions at both ends of a text.
 func trimCalls(units []uint16, own []span) (from, to int) {
 	to = len(units)
 	for next := skip(units, 0, ""); ; {
-		i := indexSpan(own, func(s span) bool { return s.from == next })
+		i := slices.IndexFunc(own, func(s span) bool { return s.from == next })
 		if i < 0 {
 			break
 		}
@@ -92,7 +92,7 @@ func trimCalls(units []uint16, own []span) (from, to int) {
 		next = from
 	}
 	for last := skipBack(units, to); last > from; {
-		i := indexSpan(own, func(s span) bool { return s.to == last && s.from >= from })
+		i := slices.IndexFunc(own, func(s span) bool { return s.to == last && s.from >= from })
 		if i < 0 {
 			break
 		}
@@ -100,15 +100,6 @@ func trimCalls(units []uint16, own []span) (from, to int) {
 		last = skipBack(units, to)
 	}
 	return from, to
-}
-
-func indexSpan(spans []span, fits func(span) bool) int {
-	for i, s := range spans {
-		if fits(s) {
-			return i
-		}
-	}
-	return -1
 }
 
 // skip passes over white space and the punctuation given.

@@ -23,15 +23,13 @@ const (
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-// botCommand is a command as Telegram lists it.
 type botCommand struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 }
 
-// Announce shows the commands in Telegram's menu, where they are not shown
-// already. From now on they count as the bot's in groups, also without its name
-// behind them and also where the menu cannot be changed.
+// Announce shows the commands in Telegram's menu. From now on they count as the bot's in
+// groups without its name behind them, also where the menu cannot be changed.
 func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) error {
 	names := map[string]bool{}
 	list := make([]botCommand, 0, len(commands))
@@ -40,7 +38,7 @@ func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) e
 			return fmt.Errorf("telegram: command %q: want 1 to 32 of a-z, 0-9 and _", c.Name)
 		}
 		names[c.Name] = true
-		list = append(list, botCommand{c.Name, describe(c)})
+		list = append(list, botCommand{c.Name, runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)})
 	}
 	if len(list) > maxCommands {
 		return fmt.Errorf("telegram: %d commands: telegram lists at most %d", len(list), maxCommands)
@@ -58,8 +56,4 @@ func (p *Platform) Announce(ctx context.Context, commands []chats.CommandInfo) e
 		return fmt.Errorf("telegram: list of commands: %w", err)
 	}
 	return p.api.call(ctx, "setMyCommands", tgbotapi.Params{"commands": string(body)}, nil)
-}
-
-func describe(c chats.CommandInfo) string {
-	return runes.Clip(cmp.Or(strings.TrimSpace(c.Description), c.Name), maxDescription)
 }

@@ -35,15 +35,13 @@ const (
 // deadButton is shown to who pressed a button that leads nowhere.
 const deadButton = "This button is of no use any more."
 
-// inlineButton is a button as Telegram has it.
 type inlineButton struct {
 	Text  string            `json:"text"`
 	Data  string            `json:"callback_data"`
 	Style chats.ButtonStyle `json:"style,omitempty"`
 }
 
-// keyboard is the reply_markup of buttons, or "" where there are none. What is wrong
-// with them Telegram says.
+// keyboard is the reply_markup of buttons, or "" where there are none.
 func keyboard(rows [][]chats.Button) string {
 	var markup struct {
 		Rows [][]inlineButton `json:"inline_keyboard"`

@@ -17,8 +17,7 @@ import (
 	"oneclaw/internal/caller"
 )
 
-// maxAnswer bounds the body of an answer. The largest honest one, a hundred
-// updates with long texts, is well below it.
+// maxAnswer bounds the body of an answer, well above the largest honest one.
 const maxAnswer = 32 << 20
 
 // minSecret is below any real secret's length, and above that of a word of prose.

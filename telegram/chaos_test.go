@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 )
 
 // TestC04C06FaultsEverywhere lets every few calls go wrong in one of all the ways, in
@@ -24,7 +25,7 @@ func TestC04C06FaultsEverywhere(t *testing.T) {
 				const each = 25
 				s := flooded(t, nil)
 				s.faultsEverywhere(t, seed)
-				p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
+				p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
 				if err != nil {
 					t.Fatal(err)
 				}

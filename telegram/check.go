@@ -17,12 +17,10 @@ type Bot struct {
 	Private bool
 }
 
-// Link returns the page that opens a chat with the bot in which one press sends /start
-// with this word.
+// Link returns the page in which one press sends the bot /start with this word.
 func (b Bot) Link(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
 
-// Check asks Telegram once who the bot is. The text of an error says what to do and holds
-// no secret.
+// Check asks Telegram once who the bot is. The text of an error says what to do.
 func Check(ctx context.Context, cfg Config) (Bot, error) {
 	p, err := New(cfg)
 	if err != nil {

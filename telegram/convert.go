@@ -14,8 +14,7 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// event is what an update comes to: one of its fields, or none where the update is
-// not for the bot.
+// event is what an update comes to: one of its fields, or none where not for the bot.
 type event struct {
 	message *chats.Message
 	moved   *move
@@ -84,9 +83,11 @@ func (d *decoder) batch(raws []json.RawMessage) (events []event, last int64, kno
 func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
 	u := &decoded{}
 	if err := json.Unmarshal(raw, &u.update); err != nil {
-		var id updateID
-		_ = json.Unmarshal(raw, &id) // 0 is the answer where this fails too
-		return nil, id.ID, err
+		var alone struct {
+			ID int64 `json:"update_id"`
+		}
+		_ = json.Unmarshal(raw, &alone) // 0 is the answer where this fails too
+		return nil, alone.ID, err
 	}
 	u.raw = u.Message
 	if present(u.Edited) {
@@ -202,7 +203,6 @@ func (m *message) sender() (id int64, name string, ok bool) {
 	return m.From.ID, m.From.name(), m.From.ID != 0
 }
 
-// name is a user's name to show.
 func (u user) name() string {
 	return tidy(cmp.Or(tidy(u.FirstName+" "+u.LastName), u.Username))
 }

@@ -12,8 +12,8 @@ import (
 const maxEditions = 4096
 
 // editions remembers what messages said, because Telegram calls it an edit as well when
-// the preview of a link appears or something else changes around an unchanged text. It
-// forgets: then an edit that changes nothing is handed on, which does no harm.
+// the preview of a link appears. Where it has forgotten, an edit that changes nothing is
+// handed on, which does no harm.
 type editions struct {
 	seed maphash.Seed
 	sums *cache.Cache[edition, uint64]

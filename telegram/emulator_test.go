@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/emulator/wire"
+	"oneclaw/internal/redact"
 )
 
 // stage is a platform against the emulator over HTTP.
@@ -83,7 +84,7 @@ func newStage(t *testing.T, cfg ...emulator.Config) *stage {
 func (s *stage) platform(t *testing.T, token string) *Platform {
 	t.Helper()
 	p, err := New(Config{
-		Token: token, APIURL: s.url, HTTPClient: &http.Client{Transport: s.transport(t)},
+		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, HTTPClient: &http.Client{Transport: s.transport(t)},
 		PollTimeout: time.Second, ConflictWait: 10 * time.Millisecond,
 	})
 	if err != nil {
@@ -215,7 +216,7 @@ func TestTwoPollers(t *testing.T) {
 func TestD13WrongTokenOverHTTP(t *testing.T) {
 	s := newStage(t)
 	// This one has the client of its own, which must be closed when Run ends.
-	p, err := New(Config{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url})
+	p, err := New(Config{Settings: Settings{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url}})
 	if err != nil {
 		t.Fatal(err)
 	}

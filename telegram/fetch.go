@@ -16,7 +16,6 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/caller"
 )
 
 // fetchTimeout bounds the download of a file.
@@ -69,8 +68,7 @@ func (c *client) copyLocal(path string, w io.Writer) (err error) {
 	return nil
 }
 
-// download writes a file of the server to w. Neither the address nor an error that
-// contains it leaves this function.
+// download writes a file of the server to w. Its address leaves this function in no error.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	for i, part := range parts {
@@ -94,9 +92,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}
-	if err := c.Save(w, resp, maxFile); errors.Is(err, caller.ErrTooLong) {
-		return chats.ErrTooLarge
-	} else if err != nil {
+	if err := c.Save(w, resp, maxFile, chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("telegram: file: %w", err)
 	}
 	return nil

@@ -11,8 +11,7 @@ import (
 // conflictPatience is how long another poller may be the crashed former self.
 const conflictPatience = 3 * time.Minute
 
-// stallMargin is how long past its timeout a poll may be late before somebody
-// should look.
+// stallMargin is how long past its timeout a poll may be late.
 const stallMargin = 90 * time.Second
 
 // health is what the last polls came to. The zero value has not polled.
@@ -30,7 +29,6 @@ type health struct {
 	handing     time.Time // since when an Accept runs
 }
 
-// change changes what is known.
 func (h *health) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +44,6 @@ func (h *health) start() {
 
 func (h *health) stop() { h.change(func() { h.started = time.Time{} }) }
 
-// polled records what a poll came to.
 func (h *health) polled(err error) {
 	h.change(func() {
 		if h.poll = err; err == nil {
@@ -76,7 +73,6 @@ func (h *health) blame(holder string) (news bool) {
 	return news
 }
 
-// hands records that an Accept begins.
 func (h *health) hands() { h.change(func() { h.handing = time.Now() }) }
 
 func (h *health) accepted(err error) {
@@ -87,8 +83,7 @@ func (h *health) accepted(err error) {
 // turns need for a round.
 func (p *Platform) calm() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
-// Health returns nil while polls succeed and what they bring is kept, or what is
-// wrong in words for the operator.
+// Health returns nil while polls succeed and are kept, or what is wrong for the operator.
 func (p *Platform) Health() error {
 	h := &p.health
 	h.mu.Lock()

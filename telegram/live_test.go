@@ -196,7 +196,7 @@ func mute(t *testing.T) string {
 func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Token: testToken, APIURL: "https://" + mute(t), HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

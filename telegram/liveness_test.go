@@ -18,6 +18,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 )
 
 // twin is a second bot with the same token, as another process with a data directory of
@@ -25,7 +26,7 @@ import (
 func (s *stage) twin(t *testing.T) (*Platform, *syncBuffer) {
 	t.Helper()
 	logged, log := newLog()
-	p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}, Logger: log})
+	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestC02SleptThrough(t *testing.T) {
 func TestC02HalfOpenConnection(t *testing.T) {
 	s := newStage(t)
 	link := newLink(t, s.url)
-	p, err := New(Config{Token: s.Token(), APIURL: link.url, PollTimeout: time.Second})
+	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, PollTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func newLog() (*syncBuffer, *slog.Logger) {
 func newFake(t *testing.T, over transport) (*Platform, *syncBuffer) {
 	t.Helper()
 	logged, log := newLog()
-	p, err := New(Config{Token: testToken, APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: over}, Logger: log})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: over}, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 )
 
 // FuzzC09Markup sends whatever a model may write to a strict server, which must take
@@ -27,7 +28,7 @@ func FuzzC09Markup(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
+	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
 	if err != nil {
 		f.Fatal(err)
 	}

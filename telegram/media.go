@@ -1,11 +1,10 @@
 package telegram
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -14,8 +13,7 @@ import (
 // maxFile is what getFile hands out (core.telegram.org/bots/api#getfile).
 const maxFile = 20 << 20
 
-// unreadable are the contents that the bot cannot read, by the field that holds
-// them, in the words for the user.
+// unreadable are the contents that the bot cannot read, by field, in words for the user.
 var unreadable = []struct{ field, what string }{
 	{"voice", "a voice message"},
 	{"video", "a video"},
@@ -66,15 +64,9 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		if f == nil || f.ID == "" {
 			return
 		}
-		a := chats.Attachment{Ref: f.ID, Name: f.Name, Size: max(f.Size, 0), Type: f.Type}
-		if a.Name == "" {
-			a.Name = name
-		}
-		if a.Type == "" {
-			a.Type = kind
-		}
+		a := chats.Attachment{Ref: f.ID, Name: cmp.Or(f.Name, name), Size: max(f.Size, 0), Type: cmp.Or(f.Type, kind)}
 		if a.Size > maxFile {
-			skipped = append(skipped, fmt.Sprintf("%s (%s): Telegram hands files of at most %d MB to a bot", a.Name, megabytes(a.Size), maxFile>>20))
+			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
 			return
 		}
 		files = append(files, a)
@@ -93,7 +85,6 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 	return files, skipped
 }
 
-// largest is the size of a photo with the most pixels.
 func largest(sizes []file) *file {
 	var best *file
 	for i := range sizes {
@@ -104,15 +95,14 @@ func largest(sizes []file) *file {
 	return best
 }
 
-// unread names what there is in a message besides text and files. A venue comes
-// with its location: one line is enough.
+// unread names what there is in a message besides text and files, in one line.
 func unread(raw json.RawMessage) []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
 	for _, u := range unreadable {
-		if v, ok := fields[u.field]; ok && !bytes.Equal(v, []byte("null")) {
+		if present(fields[u.field]) {
 			return []string{u.what + ": I can read text and files only"}
 		}
 	}
@@ -130,8 +120,4 @@ func isContent(field string, v json.RawMessage) bool {
 		return false
 	}
 	return !slices.ContainsFunc(silentPrefixes, func(prefix string) bool { return strings.HasPrefix(field, prefix) })
-}
-
-func megabytes(n int64) string {
-	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MB"
 }

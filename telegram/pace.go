@@ -36,8 +36,7 @@ const (
 // all is the key of the limit of all chats.
 const all = ""
 
-// pacer keeps to what Telegram's flood control asks for. What it asks in one chat never
-// delays another one.
+// pacer keeps to what flood control asks for. No chat delays another one.
 type pacer struct {
 	paces *pace.Paces
 
@@ -45,12 +44,7 @@ type pacer struct {
 	refused map[string]time.Time // the chats of the last refusals
 }
 
-func newPacer() *pacer {
-	return &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}}
-}
-
-// idle reports whether nothing to the chat has to wait, so that what can be left out
-// need not be.
+// idle reports whether nothing to the chat has to wait.
 func (p *pacer) idle(chat string) bool { return !p.paces.Busy(all, chat) }
 
 // refuse records that Telegram refused a call about a chat with 429.
@@ -78,8 +72,7 @@ func (p *pacer) refuse(chat string, wait time.Duration) {
 	}
 }
 
-// admit waits until a message may be sent to the chat. Where that takes long, it says
-// how long and does not wait.
+// admit waits until a message may be sent, or says how long that takes.
 func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 	wait := p.pacer.paces.Wait(ctx, all, chat.ID)
 	if wait <= 0 {
@@ -90,8 +83,7 @@ func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 
 // heed learns from an error of a call about a chat.
 func (p *Platform) heed(chat chats.Chat, err error) {
-	var ce *callError
-	if errors.As(err, &ce) && ce.code == http.StatusTooManyRequests {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
 		p.pacer.refuse(chat.ID, ce.retryAfter)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 	"oneclaw/internal/retry"
 )
 
@@ -60,7 +61,7 @@ func flooded(t *testing.T, limits *emulator.Limits) *stage {
 			t.Error(err)
 		}
 	})
-	p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(s)}})
+	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
 	if err != nil {
 		t.Fatal(err)
 	}

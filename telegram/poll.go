@@ -61,8 +61,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is, and removes a webhook, which would keep polls
-// from getting anything.
+// identify learns who the bot is, and removes a webhook, with which polls get nothing.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -104,7 +103,6 @@ func (p *Platform) dropWebhook(ctx context.Context) error {
 	return p.api.call(ctx, "deleteWebhook", tgbotapi.Params{"drop_pending_updates": "false"}, nil)
 }
 
-// asked is how long the server says to wait after an error.
 func asked(err error) time.Duration {
 	if ce, ok := errors.AsType[*callError](err); ok {
 		return ce.retryAfter
@@ -192,11 +190,9 @@ func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 // missed records a poll that came to nothing and returns how long to wait. Somebody else
-// who polls is waited for without end: it may be the former self of this bot, whose poll
-// holds the place for a while, or somebody's mistake, which only people can end.
+// who polls, such as the former self of this bot, is waited for without end.
 func (r *receiver) missed(ctx context.Context, err error) time.Duration {
-	var ce *callError
-	if errors.As(err, &ce) && ce.answered && ce.code == http.StatusConflict {
+	if ce, ok := errors.AsType[*callError](err); ok && ce.answered && ce.code == http.StatusConflict {
 		wait := jittered(r.conflictWait)
 		lasts, begins := r.health.conflicted(err, r.calm())
 		if begins {
@@ -217,7 +213,6 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 	return wait
 }
 
-// hand gives events to the inbox in their order.
 func (r *receiver) hand(ctx context.Context, events []event) error {
 	var messages []chats.Message
 	flush := func() error {

@@ -12,9 +12,8 @@ import (
 // maxText is the length of a message in UTF-16 units, markup not counted.
 const maxText = 4096
 
-// Render turns Markdown into parts in Telegram's HTML. Names like @someone are shown and
-// call nobody: what a model writes must not ring people's phones. Where
-// nothing but markup is left, it is shown as it is.
+// Render turns Markdown into parts in Telegram's HTML that call nobody. Where nothing but
+// markup is left, it is shown as it is.
 func (p *Platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {

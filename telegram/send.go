@@ -17,7 +17,6 @@ import (
 // topicNotice is shown with an answer whose topic takes none any more.
 const topicNotice = "↪ Posted here because its topic is gone or closed."
 
-// delivery is a part on its way.
 type delivery struct {
 	to    chats.Address
 	part  chats.Part
@@ -27,7 +26,7 @@ type delivery struct {
 
 // Send sends one part. Where Telegram refuses the HTML, it sends the plain text at
 // once; where the topic is gone, it sends to the chat with a line that says so. It
-// retries nothing else: when to try again is for the caller to say.
+// retries nothing else.
 func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
@@ -62,18 +61,13 @@ func (p *Platform) bring(d *delivery, request func() error) error {
 		case !d.plain && refused(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
-		case !d.moved && d.to.Chat.Thread != "" && topicGone(err):
+		case !d.moved && d.to.Chat.Thread != "" && (refused(err, "message thread not found") || refused(err, "topic_deleted") || refused(err, "topic_closed")):
 			p.log.Warn("topic gone: sending to the chat", "chat", d.to.Chat.String(), "err", err)
 			d.moved = true
 		default:
 			return err
 		}
 	}
-}
-
-func topicGone(err error) bool {
-	return refused(err, "message thread not found") ||
-		refused(err, "topic_deleted") || refused(err, "topic_closed")
 }
 
 func checkAddress(to chats.Address) error {
@@ -95,7 +89,6 @@ func (d delivery) params() tgbotapi.Params {
 	return params
 }
 
-// body adds what a message says and the buttons under it.
 func (d delivery) body(params tgbotapi.Params) {
 	params["link_preview_options"] = `{"is_disabled":true}`
 	if k := keyboard(d.part.Buttons); k != "" {
@@ -167,9 +160,8 @@ func outcome(ce *callError) chats.Outcome {
 	return chats.Unknown
 }
 
-// Typing shows that the bot is at work for about five seconds. Telegram clears the
-// sign by itself, so there is nothing to do to clear it. While messages to the chat wait
-// for flood control there is no sign: it would make the wait longer.
+// Typing shows that the bot is at work for about five seconds; Telegram clears the sign by
+// itself. While messages to the chat wait for flood control there is none.
 func (p *Platform) Typing(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil

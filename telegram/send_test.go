@@ -68,7 +68,7 @@ func TestSendBeforeAnythingIsOut(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Token: testToken, APIURL: "http://" + addr})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://" + addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,19 +232,19 @@ func TestFetchKeepsToItsFolder(t *testing.T) {
 func TestNewChecksItsConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no token":      {},
-		"no colon":      {Token: "SECRET"},
-		"a sentence":    {Token: "1:SECRET token"},
-		"no scheme":     {Token: testToken, APIURL: "api.telegram.org"},
-		"other scheme":  {Token: testToken, APIURL: "ftp://SECRET@x"},
-		"long poll":     {Token: testToken, PollTimeout: time.Minute},
-		"half a second": {Token: testToken, PollTimeout: 1500 * time.Millisecond},
-		"negative":      {Token: testToken, CallTimeout: -1},
+		"no colon":      {Settings: Settings{Token: "SECRET"}},
+		"a sentence":    {Settings: Settings{Token: "1:SECRET token"}},
+		"no scheme":     {Settings: Settings{Token: testToken, APIURL: "api.telegram.org"}},
+		"other scheme":  {Settings: Settings{Token: testToken, APIURL: "ftp://SECRET@x"}},
+		"long poll":     {Settings: Settings{Token: testToken}, PollTimeout: time.Minute},
+		"half a second": {Settings: Settings{Token: testToken}, PollTimeout: 1500 * time.Millisecond},
+		"negative":      {Settings: Settings{Token: testToken}, CallTimeout: -1},
 	} {
 		if p, err := New(cfg); err == nil || p != nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: New = %v, %v", name, p, err)
 		}
 	}
-	if _, err := New(Config{Token: testToken + "\n", APIURL: "https://proxy.test/telegram%20api/"}); err != nil {
+	if _, err := New(Config{Settings: Settings{Token: testToken + "\n", APIURL: "https://proxy.test/telegram%20api/"}}); err != nil {
 		t.Errorf("New = %v", err)
 	}
 }
@@ -258,7 +258,7 @@ func TestD19NoTokenByRedirect(t *testing.T) {
 	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer api.Close()
 	client := api.Client()
-	p, err := New(Config{Token: testToken, APIURL: api.URL, HTTPClient: client})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: api.URL}, HTTPClient: client})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,12 @@ import (
 
 // Settings connect a Telegram bot, and are all that the program knows about Telegram.
 type Settings struct {
-	Token  redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
-	APIURL string        `yaml:"api_url" env:"TELEGRAM_API_URL"`
-}
-
-func (s *Settings) config(log *slog.Logger) Config {
-	return Config{Token: string(s.Token), APIURL: s.APIURL, Logger: log}
+	// Token is the bot's token from BotFather. It is required.
+	Token redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
+	// APIURL is the address of the Bot API server: methods are at
+	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
+	// [DefaultAPIURL].
+	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
 }
 
 // Default sets what has a default.
@@ -36,12 +36,12 @@ func (s *Settings) Validate() error { return nil }
 
 // Open makes the platform. It keeps nothing.
 func (s *Settings) Open(_ storage.KV, log *slog.Logger) (chats.Platform, error) {
-	return New(s.config(log))
+	return New(Config{Settings: *s, Logger: log})
 }
 
 // Doctor asks Telegram who the bot is.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
-	self, err := Check(ctx, s.config(nil))
+	self, err := Check(ctx, Config{Settings: *s})
 	switch {
 	case err != nil:
 		return doctor.Fail("%v", err)
@@ -54,10 +54,9 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	return doctor.OK("@%s", self.Username)
 }
 
-// Link returns what makes links that claim the bot; nil where Telegram does not say who
-// the bot is.
+// Link returns what makes links that claim the bot; nil where nobody says who it is.
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
-	self, err := Check(ctx, s.config(log))
+	self, err := Check(ctx, Config{Settings: *s, Logger: log})
 	if err != nil {
 		return nil // the platform says so itself
 	}
@@ -72,6 +71,6 @@ func (s *Settings) Question() (explanation, what, key string) {
 // Answer takes a token that Telegram accepts, and says whose it is.
 func (s *Settings) Answer(ctx context.Context, token string) (string, error) {
 	s.Token = redact.Secret(token)
-	self, err := Check(ctx, s.config(nil))
+	self, err := Check(ctx, Config{Settings: *s})
 	return "This is @" + self.Username + ".", err
 }

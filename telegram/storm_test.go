@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	emulator "oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/redact"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
@@ -85,7 +86,7 @@ func runBridge(t *testing.T, p *Platform) (stop func()) {
 	b, err := bridge.New(bridge.Config{
 		Store: store, Turns: turns.Settings{Agent: echo{}, Tools: func() *toolgroups.Registry { return registry }}, Platforms: []chats.Platform{p}, DataDir: t.TempDir(),
 		Access: people.Access{Allow: []string{"telegram:*"}},
-		Limits: bridge.Limits{DrainTimeout: -1, StaleAfter: -1, MaxWaitingMember: 1000},
+		Limits: bridge.Limits{DrainTimeout: -1, MaxWaitingMember: 1000},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestC07StormThroughTheBridge(t *testing.T) {
 		const each = 45
 		s := flooded(t, &emulator.Limits{PerChat: 1, Burst: 5, PerGroup: 20})
 		count := &refusals{Handler: s.Server, by: map[string]int{}}
-		p, err := New(Config{Token: s.Token(), APIURL: "http://telegram.test", HTTPClient: &http.Client{Transport: inMemory(count)}})
+		p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(count)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/internal/pace"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -34,15 +35,10 @@ var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
 // Config says which bot to be, and where.
 type Config struct {
-	// Token is the bot's token from BotFather. It is required.
-	Token string
-	// APIURL is the address of the Bot API server: methods are at
-	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
-	// [DefaultAPIURL].
-	APIURL string
+	Settings
+
 	// HTTPClient carries the requests. It should set no timeout of its own that is
-	// shorter than PollTimeout. Redirects are not followed in any case, because the
-	// address that they would tell the next server contains the token. Nil means a
+	// shorter than PollTimeout. Redirects are not followed in any case. Nil means a
 	// client of its own, which Run closes when it ends.
 	HTTPClient *http.Client
 	// Logger is where the platform reports. Nil means no log.
@@ -82,7 +78,6 @@ type Platform struct {
 }
 
 var (
-	_ chats.Platform       = (*Platform)(nil)
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
@@ -94,10 +89,9 @@ var (
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
-// New checks the configuration. It sends nothing: a wrong token shows in
-// [Platform.Run].
+// New checks the configuration. It sends nothing.
 func New(cfg Config) (*Platform, error) {
-	token := strings.TrimSpace(cfg.Token)
+	token := strings.TrimSpace(string(cfg.Token))
 	if token == "" {
 		return nil, errors.New("telegram: no token: set TELEGRAM_BOT_TOKEN to the one from BotFather")
 	}
@@ -117,19 +111,16 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p := &Platform{
 		api:          newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:          cfg.Logger,
+		log:          cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		pollTimeout:  poll,
 		pollMargin:   defaultPollMargin,
 		clocks:       newClocks(),
 		conflictWait: cmp.Or(cfg.ConflictWait, DefaultConflictWait),
-		pacer:        newPacer(),
+		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
 	}
 	p.commands.Store(&map[string]bool{})
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
 	return p, nil
 }
 

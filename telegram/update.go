@@ -14,11 +14,6 @@ type update struct {
 	Member   *memberUpdate   `json:"my_chat_member"`
 }
 
-// updateID is decoded alone where the rest does not decode.
-type updateID struct {
-	ID int64 `json:"update_id"`
-}
-
 type user struct {
 	ID        int64  `json:"id"`
 	IsBot     bool   `json:"is_bot"`

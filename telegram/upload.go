@@ -31,8 +31,7 @@ const uploadTimeout = 5 * time.Minute
 func (p *Platform) MaxFile() int64 { return maxUpload }
 
 // SendFile sends a PNG or JPEG as a photo, where Telegram takes it as one, and all else
-// as a document. Where the topic is gone, it sends to the chat with a line that says
-// so. It retries nothing else.
+// as a document. It retries no more than [Platform.Send] does.
 func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.ready(ctx, to); err != nil {
 		return "", err
@@ -57,7 +56,6 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 	return id, nil
 }
 
-// upload sends a file once.
 func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, photo bool) (string, error) {
 	method, field := "sendDocument", "document"
 	if photo {
@@ -99,8 +97,7 @@ func isPhoto(f chats.OutFile) (bool, error) {
 	return kind == "image/png" || kind == "image/jpeg", nil
 }
 
-// noPhoto reports whether Telegram refuses a file as a photo: its sides are too long
-// or too different, it is too large, or it cannot be decoded.
+// noPhoto reports whether Telegram refuses a file as a photo.
 func noPhoto(err error) bool {
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -110,7 +107,6 @@ func noPhoto(err error) bool {
 		(strings.Contains(ce.text, "PHOTO_") || strings.Contains(ce.text, "IMAGE_") || strings.Contains(ce.text, "too big"))
 }
 
-// address is where a delivery goes.
 func (d delivery) address() tgbotapi.Params {
 	params := tgbotapi.Params{"chat_id": d.to.Chat.ID}
 	if d.to.Chat.Thread != "" && !d.moved {
@@ -126,8 +122,7 @@ func (d delivery) address() tgbotapi.Params {
 	return params
 }
 
-// caption is plain text of at most the length that a caption may have, the lines that
-// go with it included.
+// caption is plain text of at most the length of a caption, its further lines included.
 func (d delivery) caption(text string) string {
 	text = inert(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
 	room := maxCaption - markdown.Units(d.text("", plainLine))

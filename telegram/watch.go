@@ -58,7 +58,6 @@ func (r *receiver) watch(ctx context.Context) {
 	}
 }
 
-// interrupt ends the poll that runs.
 func (r *receiver) interrupt(why error) {
 	r.polling.Lock()
 	defer r.polling.Unlock()

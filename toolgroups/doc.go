@@ -5,6 +5,5 @@
 //
 // A [Registry] holds everything the bot has and never changes; a change of tools
 // builds a new one. A [Set] is what one conversation can use: the registry and the
-// groups it has loaded, in first-load order. Manifests (JSON) are how groups come
-// into being.
+// groups it has loaded, in first-load order. Groups come from manifests (JSON).
 package toolgroups

@@ -3,30 +3,40 @@ package toolgroups
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 )
 
-// GroupOf returns the group that the manifest base.json of a family describes, with
-// its functions. Any mistake in the manifest is an error: it comes with the program.
-func GroupOf(base string, manifest []byte, handlers map[string]Handler) (Group, error) {
-	m, errs := ParseManifest(base, manifest, handlers, ManifestOptions{})
-	if len(errs) == 0 && m.Group == nil {
-		errs = append(errs, fmt.Errorf("%s.json: it holds no group", base))
+// GroupOf returns the group that the manifest name.json of a family describes, with its
+// functions. Any mistake in the manifest is an error: it comes with the program.
+func GroupOf(files fs.FS, name string, handlers map[string]Handler) (Group, error) {
+	m, err := manifestOf(files, name, handlers)
+	if err == nil && m.Group == nil {
+		err = fmt.Errorf("%s.json: it holds no group", name)
 	}
-	if len(errs) > 0 {
-		return Group{}, errors.Join(errs...)
+	if err != nil {
+		return Group{}, err
 	}
 	return *m.Group, nil
 }
 
-// ToolOf returns the core tool that the manifest base.json of a family describes, with
-// its function.
-func ToolOf(base string, manifest []byte, run Handler) (Tool, error) {
-	m, errs := ParseManifest(base, manifest, map[string]Handler{base: run}, ManifestOptions{})
-	if len(errs) == 0 && m.Tool == nil {
-		errs = append(errs, fmt.Errorf("%s.json: it holds no tool", base))
+// ToolOf is [GroupOf] for the manifest of a core tool and its function.
+func ToolOf(files fs.FS, name string, run Handler) (Tool, error) {
+	m, err := manifestOf(files, name, map[string]Handler{name: run})
+	if err == nil && m.Tool == nil {
+		err = fmt.Errorf("%s.json: it holds no tool", name)
 	}
-	if len(errs) > 0 {
-		return Tool{}, errors.Join(errs...)
+	if err != nil {
+		return Tool{}, err
 	}
 	return *m.Tool, nil
+}
+
+func manifestOf(files fs.FS, name string, handlers map[string]Handler) (Manifest, error) {
+	data, err := fs.ReadFile(files, name+".json")
+	if err != nil {
+		return Manifest{}, err
+	}
+	m, errs := ParseManifest(path.Base(name), data, handlers, SourceBuiltin)
+	return m, errors.Join(errs...)
 }

@@ -68,9 +68,14 @@ func description(name string, tools []Tool) string {
 	if len(tools) == 0 {
 		return "Tools of the group " + name
 	}
+	return "Tools of the group " + name + ": " + strings.Join(Names(tools), ", ")
+}
+
+// Names returns the names of tools.
+func Names(tools []Tool) []string {
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	return "Tools of the group " + name + ": " + strings.Join(names, ", ")
+	return names
 }

@@ -21,9 +21,9 @@ const (
 // maxEcho is how much of a name that the model made up is repeated to it.
 const maxEcho = 64
 
-// loadTool is load_tool_group with the function that it runs. It reads its
-// arguments itself, because the answer to a missing one is fixed (S3).
-func loadTool(run Handler) Tool {
+// loadTool is load_tool_group, for which a [Set] has the function. It reads its arguments
+// itself, because the answer to a missing one is fixed (S3).
+func loadTool() Tool {
 	return Tool{
 		Name: LoadToolGroup,
 		Description: "Load a tool group. You must do this before you can call any of its tools; " +
@@ -33,7 +33,9 @@ func loadTool(run Handler) Tool {
 		Timeout:      5 * time.Second,
 		Effect:       ReadOnly,
 		OwnArguments: true,
-		Run:          run,
+		Run: func(context.Context, Call) (Result, error) {
+			return Result{}, Errorf(CodeNotAvailable, "Tool '%s' is not available for this agent", LoadToolGroup)
+		},
 	}
 }
 
@@ -89,9 +91,4 @@ func loadedText(display string, tools []Tool) string {
 		b.WriteString("\n- " + t.Name + ": " + oneLine(t.Description, MaxText))
 	}
 	return b.String()
-}
-
-// unbound stands in the registry where a [Set] puts its own function.
-func unbound(context.Context, Call) (Result, error) {
-	return Result{}, Errorf(CodeNotAvailable, "Tool '%s' is not available for this agent", LoadToolGroup)
 }

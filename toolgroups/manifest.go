@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	// MaxGroupTools is how many tools a group manifest may hold; a file with more
-	// is rejected as a whole.
+	// MaxGroupTools is how many tools a group may hold; a file with more is rejected.
 	MaxGroupTools = 50
 	// MaxManifest bounds a manifest in bytes.
 	MaxManifest = 1 << 20
@@ -27,12 +27,6 @@ var (
 	manifestName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	functionName = regexp.MustCompile(`^[a-zA-Z_$][a-zA-Z0-9_$]*$`)
 )
-
-// ManifestOptions are the facts about a manifest that do not stand in it.
-type ManifestOptions struct {
-	// Source becomes that of the group. Empty means [SourceBuiltin].
-	Source string
-}
 
 // Manifest is what a file holds: a core tool, or a group, or nothing of use.
 type Manifest struct {
@@ -48,13 +42,13 @@ type Manifest struct {
 //	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
 //
 // and whose others are tools: name, description, parameters, function (a key of
-// handlers; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
-// changes, consequential) and role (user, admin, owner). Each error is one line
-// that names the file and the entry; an entry with an error is left out and the
-// rest is used.
-func ParseManifest(base string, data []byte, handlers map[string]Handler, opts ManifestOptions) (Manifest, []error) {
-	p := parser{base: base, handlers: handlers}
-	m, err := p.file(data, opts)
+// handlers, which may be nil; the name if absent), timeout_s or timeoutSeconds, effect (read_only,
+// changes, consequential) and role (user, admin, owner). source becomes that of the
+// group. Each error is one line that names the file and the entry; an entry with an
+// error is left out and the rest is used.
+func ParseManifest(base string, data []byte, handlers map[string]Handler, source string) (Manifest, []error) {
+	p := parser{base: base, source: source, handlers: handlers}
+	m, err := p.file(data)
 	if err != nil {
 		p.fail("", err)
 	}
@@ -64,6 +58,7 @@ func ParseManifest(base string, data []byte, handlers map[string]Handler, opts M
 // parser collects the errors of one file.
 type parser struct {
 	base     string
+	source   string
 	handlers map[string]Handler
 	errs     []error
 }
@@ -75,7 +70,7 @@ func (p *parser) fail(entry string, err error) {
 	p.errs = append(p.errs, fmt.Errorf("%s.json: %s%w", p.base, entry, err))
 }
 
-func (p *parser) file(data []byte, opts ManifestOptions) (Manifest, error) {
+func (p *parser) file(data []byte) (Manifest, error) {
 	if len(data) > MaxManifest {
 		return Manifest{}, fmt.Errorf("the file is larger than %d bytes", MaxManifest)
 	}
@@ -91,7 +86,7 @@ func (p *parser) file(data []byte, opts ManifestOptions) (Manifest, error) {
 	case '{':
 		return p.single(data)
 	case '[':
-		return p.list(data, opts)
+		return p.list(data)
 	}
 	return Manifest{}, errors.New("the file must hold an object (one tool) or a list (a group)")
 }
@@ -117,7 +112,7 @@ func (p *parser) single(data []byte) (Manifest, error) {
 	return Manifest{Tool: &tool}, nil
 }
 
-func (p *parser) list(data []byte, opts ManifestOptions) (Manifest, error) {
+func (p *parser) list(data []byte) (Manifest, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return Manifest{}, err
@@ -125,11 +120,12 @@ func (p *parser) list(data []byte, opts ManifestOptions) (Manifest, error) {
 	if len(entries) == 0 {
 		return Manifest{}, errors.New("the list is empty, so there is no group")
 	}
-	group := Group{Name: p.base, Source: cmp.Or(opts.Source, SourceBuiltin)}
+	group := Group{Name: p.base, Source: p.source}
 	first := 0
-	if isMeta(entries[0]) {
+	var head map[string]json.RawMessage
+	if json.Unmarshal(entries[0], &head) == nil && string(head["_meta"]) == "true" {
 		first = 1
-		if err := meta(entries[0], &group); err != nil {
+		if err := meta(head, &group); err != nil {
 			return Manifest{}, fmt.Errorf("_meta: %w", err)
 		}
 	}
@@ -167,23 +163,12 @@ func label(i int, name string) string {
 	return fmt.Sprintf("entry %d (%s)", i+1, oneLine(name, maxEcho))
 }
 
-// isMeta reports whether an entry has "_meta": true.
-func isMeta(raw json.RawMessage) bool {
-	var e map[string]json.RawMessage
-	return json.Unmarshal(raw, &e) == nil && string(e["_meta"]) == "true"
-}
-
 // meta reads the _meta entry. What it lacks or has in another type is left empty,
 // but a role that cannot be read is an error: it was meant to keep people out.
-func meta(raw json.RawMessage, group *Group) error {
-	var e map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return err
-	}
+func meta(e map[string]json.RawMessage, group *Group) (err error) {
 	group.DisplayName = text(e["display_name"])
 	group.Description = text(e["description"])
-	role, err := parseRole(e["role"])
-	group.Role = role
+	group.Role, err = parseRole(e["role"])
 	return err
 }
 
@@ -196,8 +181,7 @@ func text(raw json.RawMessage) string {
 	return strings.TrimSpace(s)
 }
 
-// tool reads one entry. The tool has its name as far as that could be read, also
-// where there is an error.
+// tool reads one entry. Also with an error it has its name where that could be read.
 func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	var e map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &e); err != nil || e == nil {
@@ -214,7 +198,7 @@ func (p *parser) tool(raw json.RawMessage) (Tool, error) {
 	if f, ok := e["function"]; ok && !functionName.MatchString(text(f)) {
 		return t, fmt.Errorf("function must match %s", functionName)
 	}
-	if t.Run = p.handlers[function]; t.Run == nil {
+	if t.Run = p.handlers[function]; t.Run == nil && p.handlers != nil {
 		return t, fmt.Errorf("there is no function %q", function)
 	}
 	var err error
@@ -259,31 +243,27 @@ func parseTimeout(e map[string]json.RawMessage) (time.Duration, error) {
 }
 
 func parseEffect(raw json.RawMessage) (Effect, error) {
-	if raw == nil {
-		return Changes, nil
+	effects := map[string]Effect{"read_only": ReadOnly, "changes": Changes, "consequential": Consequential}
+	effect, ok := effects[text(raw)]
+	if raw != nil && !ok {
+		return Changes, errors.New("effect must be read_only, changes or consequential")
 	}
-	switch text(raw) {
-	case "read_only":
-		return ReadOnly, nil
-	case "changes":
-		return Changes, nil
-	case "consequential":
-		return Consequential, nil
-	}
-	return Changes, errors.New("effect must be read_only, changes or consequential")
+	return effect, nil
 }
 
 func parseRole(raw json.RawMessage) (Role, error) {
 	if raw == nil {
 		return RoleStranger, nil
 	}
-	switch text(raw) {
-	case "user":
-		return RoleUser, nil
-	case "admin":
-		return RoleAdmin, nil
-	case "owner":
-		return RoleOwner, nil
+	role, ok := ParseRole(text(raw))
+	if !ok {
+		return RoleOwner, errors.New("role must be user, admin or owner")
 	}
-	return RoleOwner, errors.New("role must be user, admin or owner")
+	return role, nil
+}
+
+// ParseRole returns the role that is named user, admin or owner; false for any other name.
+func ParseRole(name string) (Role, bool) {
+	i := slices.Index([]string{"user", "admin", "owner"}, name)
+	return RoleUser + Role(i), i >= 0
 }

@@ -25,7 +25,7 @@ func handlers() map[string]toolgroups.Handler {
 
 // parse returns the manifest and its errors, one a line.
 func parse(base, data string) (toolgroups.Manifest, string) {
-	m, errs := toolgroups.ParseManifest(base, []byte(data), handlers(), toolgroups.ManifestOptions{Source: "user"})
+	m, errs := toolgroups.ParseManifest(base, []byte(data), handlers(), "user")
 	lines := make([]string, len(errs))
 	for i, err := range errs {
 		lines[i] = err.Error()
@@ -179,7 +179,7 @@ func TestManifestFacts(t *testing.T) {
 		fifty[i] = fmt.Sprintf(`{"name":%q,"description":"D","requiredPermissions":[]}`, name)
 		fns[name] = handlers()["a"]
 	}
-	m, errs := toolgroups.ParseManifest("g", []byte(`[{"_meta":true},`+strings.Join(fifty, ",")+`]`), fns, toolgroups.ManifestOptions{})
+	m, errs := toolgroups.ParseManifest("g", []byte(`[{"_meta":true},`+strings.Join(fifty, ",")+`]`), fns, toolgroups.SourceBuiltin)
 	if len(errs) > 0 || len(m.Group.Tools) != 50 || m.Group.Source != toolgroups.SourceBuiltin {
 		t.Fatalf("got %+v, %v", m.Group, errs)
 	}
@@ -217,7 +217,7 @@ func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte(`{"name":"g","description":"G","function":"a","timeout_s":1e-12}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, errs := toolgroups.ParseManifest("g", data, handlers(), toolgroups.ManifestOptions{})
+		m, errs := toolgroups.ParseManifest("g", data, handlers(), toolgroups.SourceBuiltin)
 		for _, err := range errs {
 			if !strings.HasPrefix(err.Error(), "g.json: ") {
 				t.Errorf("%v does not name the file", err)

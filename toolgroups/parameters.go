@@ -177,12 +177,9 @@ func empty(raw json.RawMessage) bool {
 // names reports whether the value of "type" is or contains a name.
 func names(raw json.RawMessage, name string) bool {
 	var one string
+	var many []string
 	if json.Unmarshal(raw, &one) == nil {
 		return one == name
 	}
-	var many []string
-	if json.Unmarshal(raw, &many) != nil {
-		return false
-	}
-	return slices.Contains(many, name)
+	return json.Unmarshal(raw, &many) == nil && slices.Contains(many, name)
 }

@@ -23,8 +23,7 @@ type Group struct {
 	Description string
 	// Tools in the order in which the model sees them. A group may have none.
 	Tools []Tool
-	// Source says where the group comes from: "builtin", "mcp:github", "user".
-	// Empty means [SourceBuiltin].
+	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
 	// Role is the least role that may load the group and use its tools.
 	// The zero value asks for nothing.
@@ -65,14 +64,6 @@ type place struct{ group, index int }
 // wireName is what providers accept as the name of a function.
 var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// coreOrder is the order of the core tools in every request.
-func coreOrder() []string {
-	return []string{
-		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
-		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
-	}
-}
-
 // NewRegistry checks and orders what it is given. The error names every clash:
 // two sources with one group name, two tools with one name or one with a reserved
 // name, a tool without a function or with parameters that are no object schema.
@@ -110,8 +101,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// merge applies the rule for groups of one name: the same source replaces, two
-// sources are an error.
+// merge replaces groups of one name and source; two sources are an error.
 func merge(groups []Group) ([]Group, []error) {
 	var out []Group
 	var errs []error
@@ -134,7 +124,7 @@ func merge(groups []Group) ([]Group, []error) {
 
 func (r *Registry) addCore(core []Tool) []error {
 	var errs []error
-	all := []Tool{loadTool(unbound)}
+	all := []Tool{loadTool()}
 	for _, t := range core {
 		if t.Name == LoadToolGroup {
 			errs = append(errs, fmt.Errorf("tool %q is made by the registry and cannot be given", LoadToolGroup))
@@ -142,7 +132,11 @@ func (r *Registry) addCore(core []Tool) []error {
 		}
 		all = append(all, t)
 	}
-	order := coreOrder()
+	// The order of the core tools in every request.
+	order := []string{
+		"load_skill", LoadToolGroup, "save_memory", "search_history", "exec", "js_eval", "webfetch",
+		"browser", "create_agent", "read_file", "write_file", "get_current_time", "http_request",
+	}
 	rank := func(t Tool) int {
 		if i := slices.Index(order, t.Name); i >= 0 {
 			return i
@@ -308,8 +302,7 @@ func (r *Registry) enabled(to, tools []Tool) []Tool {
 	return to
 }
 
-// groupTools returns the tools of a group that are switched on; none for an
-// unknown group.
+// groupTools returns the tools of a group that are switched on.
 func (r *Registry) groupTools(name string) []Tool {
 	i, ok := r.byGroup[name]
 	if !ok {

@@ -50,17 +50,15 @@ func repair(raw []byte, inner bool) (json.RawMessage, error) {
 
 // unfence removes a Markdown code fence around everything.
 func unfence(raw []byte) []byte {
-	fence := []byte("```")
-	if len(raw) < 6 || !bytes.HasPrefix(raw, fence) || !bytes.HasSuffix(raw, fence) {
+	body, opened := bytes.CutPrefix(raw, []byte("```"))
+	body, closed := bytes.CutSuffix(body, []byte("```"))
+	if !opened || !closed {
 		return raw
 	}
-	body := bytes.TrimSpace(raw[3 : len(raw)-3])
-	body = bytes.TrimPrefix(body, []byte("json"))
-	return bytes.TrimSpace(body)
+	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("json")))
 }
 
-// balance drops commas before closing brackets and adds the closing brackets that
-// are missing at the end.
+// balance drops commas before closing brackets and adds those missing at the end.
 func balance(raw []byte) ([]byte, bool) {
 	b := balancer{out: make([]byte, 0, len(raw)+8)}
 	for _, c := range raw {

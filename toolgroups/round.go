@@ -14,9 +14,8 @@ type Round struct {
 	route    Route
 }
 
-// Tools returns the tools of the request. Without a [Router] these are the core in
-// its fixed order, then the groups in first-load order, without those that are
-// switched off.
+// Tools returns the tools of the request: without a [Router], those that are switched on
+// of the core in its fixed order, then of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
 // Tokens estimates what the tools of the request cost.
@@ -74,8 +73,7 @@ func (r *Round) Through(name string, scope Scope) (Tool, *Error) {
 	return r.admit(now, tool, scope)
 }
 
-// admit makes the checks that hold for every tool, and binds load_tool_group to
-// its place in the order of loads.
+// admit makes the checks of every tool, and gives load_tool_group its place among loads.
 func (r *Round) admit(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)

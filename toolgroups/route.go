@@ -64,8 +64,7 @@ type PastCall struct {
 type Route struct {
 	// Mode names the way the tools go, for logs and measurements.
 	Mode string
-	// Record, if not empty, has to be kept with the conversation and given back as
-	// [Facts].Recorded.
+	// Record, if not empty, is kept with the conversation and given back as [Facts].Recorded.
 	Record string
 	// Tools is the tools array. It may hold tools that the registry does not have.
 	Tools []Tool

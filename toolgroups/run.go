@@ -105,6 +105,29 @@ func Typed[In any](fn func(ctx context.Context, call Call, in In) (Result, error
 	}
 }
 
+// Clock writes a time in the zone of an IANA name, if there is one, as human_readable or in
+// ISO 8601; false where no zone has the name.
+func Clock(at time.Time, zone, format string) (string, bool) {
+	if zone != "" {
+		location, err := time.LoadLocation(zone)
+		if err != nil {
+			return "", false
+		}
+		at = at.In(location)
+	}
+	if format == "human_readable" {
+		return at.Format("Monday, January 2, 2006 at 3:04:05 PM MST"), true
+	}
+	return at.Format("2006-01-02T15:04:05.000-07:00"), true
+}
+
+// Assign sets a field to a value that arguments may leave out: nil changes nothing.
+func Assign[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
 func undecodable(name string, err error) *Error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {

@@ -14,8 +14,7 @@ type Effect int
 
 // The effects, the careful one first: a tool that says nothing has effects.
 const (
-	// Changes is a tool that changes something the user can mend: a file of the
-	// workspace, a setting, a label.
+	// Changes is a tool that changes something the user can mend: a file, a setting.
 	Changes Effect = iota
 	// ReadOnly is a tool that can be run again after a crash without harm.
 	ReadOnly
@@ -35,26 +34,22 @@ const (
 	RoleOwner
 )
 
-// Tool is a function that the model can call: the facts it is told about it and
-// the function that runs.
+// Tool is a function that the model can call, with what it is told about it.
 type Tool struct {
 	// Name is unique in a registry and matches ^[a-z][a-z0-9_]*$ (built-in tools).
 	Name string
 	// Description is one or two sentences for the model.
 	Description string
-	// Parameters is a JSON Schema of type object, compact and byte-stable: it goes
-	// over the wire as it stands.
+	// Parameters is a JSON Schema of type object, which goes over the wire as it stands.
 	Parameters json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Wait is how much longer a run may take because it waits until it may begin. The
-	// tool bounds what comes then.
+	// Wait is how much longer a run may take because it waits until it may begin.
 	Wait time.Duration
 	// Effect says what a run may change.
 	Effect Effect
-	// Asks says of the arguments of a call whether a person approves it first, where no
-	// rule of the operator says. Nil asks for each call of a Consequential tool. A ReadOnly
-	// tool does not ask.
+	// Asks says of the arguments of a call whether a person approves it first, where no rule
+	// does. Nil asks for each call of a Consequential tool; a ReadOnly tool does not ask.
 	Asks func(arguments json.RawMessage) bool
 	// Personal says that the tool acts in the name of an account of whoever asks for it:
 	// nobody else approves its calls, where no rule of the operator says who does.

@@ -96,7 +96,7 @@ func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, 
 	for key, v := range obj {
 		prop, known := s.Properties[key]
 		switch {
-		case known && v == nil && !accepts(prop, "null"):
+		case known && v == nil && prop != nil && len(types(prop)) > 0 && !slices.Contains(types(prop), "null"):
 			delete(obj, key)
 		case !known && shadows(s, key):
 			// encoding/json would take it for the parameter that was checked.
@@ -144,14 +144,6 @@ func types(s *jsonschema.Schema) []string {
 		return []string{s.Type}
 	}
 	return s.Types
-}
-
-func accepts(s *jsonschema.Schema, name string) bool {
-	if s == nil {
-		return true
-	}
-	ts := types(s)
-	return len(ts) == 0 || slices.Contains(ts, name)
 }
 
 // coerce returns the value in the first of the types that it can be read as.
@@ -228,8 +220,7 @@ func mend(t string, v any) (any, bool) {
 	return nil, false
 }
 
-// integer accepts whole numbers however they are written, up to where a float is
-// exact.
+// integer accepts whole numbers in any form, up to where a float is exact.
 func integer(n json.Number) (any, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return json.Number(strconv.FormatInt(i, 10)), true

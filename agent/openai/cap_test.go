@@ -56,10 +56,7 @@ func TestAcceptance030AllGroupsAtAServerWithACap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := agent.New(agent.Config{Model: c})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := agent.New(agent.Config{Model: c})
 			router, err := search.NewRouter(search.RouterConfig{Routing: routing})
 			if err != nil {
 				t.Fatal(err)

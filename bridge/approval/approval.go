@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +58,7 @@ const (
 
 // Config is what a [Gate] is made of.
 type Config struct {
+	jobs.Shared
 	// Policy says whether a call needs approval, with the arguments that the tool would be
 	// given. Nil means that none does.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
@@ -68,10 +68,7 @@ type Config struct {
 	// Role is what a user, platform:id, may do now.
 	Role func(user string) toolgroups.Role
 	// Lane is where a job waits for its turn.
-	Lane    func(j *jobs.Job) chats.Chat
-	Measure jobs.Meter
-	Log     *slog.Logger
-	Now     func() time.Time
+	Lane func(j *jobs.Job) chats.Chat
 }
 
 // Gate decides about the calls of turns. It remembers nothing: the decisions stand in the
@@ -81,19 +78,17 @@ type Gate struct{ cfg Config }
 // New returns a gate.
 func New(cfg Config) *Gate { return &Gate{cfg} }
 
-// Of returns what decides about the calls of a turn: first whether its user may make them
-// now, whatever they could do when the turn began, then whether somebody has to approve them.
-func (g *Gate) Of(j *jobs.Job, h *sessions.History) agent.Gate {
-	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-		role := g.cfg.Role(j.By())
-		switch {
-		case role == toolgroups.RoleStranger || role < tool.Role:
-			return deny("the user may not use this tool any more")
-		case g.cfg.Policy == nil:
-			return agent.Decision{}, nil
-		}
-		return g.decide(ctx, j, h, call, tool)
+// Decide says whether a call of a turn may run: first whether its user may make it now,
+// whatever they could do when the turn began, then whether somebody has to approve it.
+func (g *Gate) Decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	role := g.cfg.Role(j.Message.By())
+	switch {
+	case role == toolgroups.RoleStranger || role < tool.Role:
+		return deny("the user may not use this tool any more")
+	case g.cfg.Policy == nil:
+		return agent.Decision{}, nil
 	}
+	return g.decide(ctx, j, h, call, tool)
 }
 
 func deny(format string, args ...any) (agent.Decision, error) {
@@ -132,7 +127,6 @@ func (g *Gate) decide(ctx context.Context, j *jobs.Job, h *sessions.History, cal
 	return g.decided(ctx, j, &j.Approvals[i], policy)
 }
 
-// ask posts the card of a call.
 func (g *Gate) ask(ctx context.Context, j *jobs.Job, h *sessions.History, asked *jobs.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Lane: g.cfg.Lane(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
@@ -160,7 +154,7 @@ func (g *Gate) ask(ctx context.Context, j *jobs.Job, h *sessions.History, asked 
 		return agent.Decision{}, err
 	}
 	g.cfg.Log.Info("approval asked for", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
-	g.cfg.Measure.Count(j.Message.Chat.Platform, jobs.MeasuredAsked)
+	g.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredAsked)
 	j.Approvals = append(j.Approvals, *asked)
 	// A card that was posted before a crash may be decided already.
 	return g.decided(ctx, j, &j.Approvals[len(j.Approvals)-1], policy)
@@ -196,7 +190,7 @@ func (g *Gate) decided(ctx context.Context, j *jobs.Job, a *jobs.Approval, polic
 		decision := cmp.Or(r.Decision, &jobs.Decision{Choice: string(kept.How)})
 		g.cfg.Log.Info("approval decided", "tool", a.Tool, "hash", a.Hash, "job", j.Key(), "decision", decision.Choice, "by", decision.By)
 		if what, counted := measured[decision.Choice]; counted {
-			g.cfg.Measure.Count(j.Message.Chat.Platform, what)
+			g.cfg.Measure(j.Message.Chat.Platform, what)
 		}
 	}
 	switch {

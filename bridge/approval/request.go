@@ -30,7 +30,6 @@ type request struct {
 	Decision  *jobs.Decision `json:"decision,omitempty"`
 }
 
-// mayAllow reports whether a user may approve it.
 func (r *request) mayAllow(user string, role toolgroups.Role) bool {
 	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
 	switch {
@@ -44,7 +43,6 @@ func (r *request) mayAllow(user string, role toolgroups.Role) bool {
 	return own || admin
 }
 
-// requestOf reads what a card asks for.
 func requestOf(card cards.Card) (request, error) {
 	var r request
 	if err := json.Unmarshal(card.Data, &r); err != nil {

@@ -36,12 +36,12 @@ func question(j *jobs.Job, r *request, tool toolgroups.Tool, arguments string, t
 		{Label: "Allow once", Value: jobs.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: jobs.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
-	if jobs.IsTask(j) || r.Direct {
+	if j.Message.Kind == jobs.KindTask || r.Direct {
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "**May I run %s?**", wording.Code(r.Tool))
-	if jobs.IsTask(j) {
+	if j.Message.Kind == jobs.KindTask {
 		fmt.Fprintf(&text, " It is for the scheduled task %s.", wording.Shown(runes.Clip(j.Title, maxName)))
 	}
 	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.Shown(firstSentence(tool.Description)))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -39,10 +38,9 @@ type Sender interface {
 
 // Config is what a [Desk] is made of. All of it is needed.
 type Config struct {
+	jobs.Shared
 	// Store keeps the cards.
 	Store storage.Store
-	// Platforms show cards; those that are a [chats.Editor] show buttons.
-	Platforms map[string]chats.Platform
 	// Handlers decide what presses do, by [Card.Kind].
 	Handlers map[string]Handler
 	Jobs     Jobs
@@ -55,12 +53,8 @@ type Config struct {
 	Scope func(ctx context.Context, press *jobs.Job) (toolgroups.Scope, error)
 	// Over is told that a card is over, maybe more than once.
 	Over func(kept *Kept)
-	// Redact masks secrets in what a presser is told, RedactCards in what cards show.
-	Redact, RedactCards func(text string) string
-	// Spell writes the commands in a text as people write them on a platform.
-	Spell func(platform, text string) string
-	Log   *slog.Logger
-	Now   func() time.Time
+	// RedactCards masks secrets in what cards show.
+	RedactCards func(text string) string
 }
 
 // Desk posts cards, takes presses and ends cards. The store has all that it knows; what is
@@ -124,7 +118,6 @@ func (d *Desk) Answer(ctx context.Context, j *jobs.Job, card Card) (string, erro
 	return "", err
 }
 
-// keep makes the record of a card.
 func (d *Desk) keep(chat chats.Chat, card Card) (*Kept, error) {
 	now := d.cfg.Now()
 	if card.Expires.IsZero() {

@@ -89,7 +89,6 @@ func (d *Desk) overdue(now time.Time) (over []string, any bool) {
 	return over, len(d.due) > 0
 }
 
-// expire closes a card whose time is over.
 func (d *Desk) expire(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()

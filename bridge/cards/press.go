@@ -138,7 +138,6 @@ func (d *Desk) press(ctx context.Context, j *jobs.Job) (string, error) {
 	return toastChanged, d.settled(ctx, kept)
 }
 
-// choose has the handler decide.
 func (d *Desk) choose(ctx context.Context, j *jobs.Job, kept *Kept, choice string) (string, error) {
 	scope, err := d.cfg.Scope(ctx, j)
 	if err != nil {

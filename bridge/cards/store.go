@@ -59,7 +59,6 @@ const (
 // Open reports whether the card can still be decided.
 func (c *Kept) Open() bool { return c.Ended.IsZero() }
 
-// end closes the card.
 func (c *Kept) end(now time.Time, how End) { c.Ended, c.How, c.Choices = now, how, nil }
 
 // take changes what the card says, and reports whether it did.
@@ -76,10 +75,8 @@ func (c *Kept) take(result Result) bool {
 	return result.Text != "" || result.Choices != nil
 }
 
-// data is what the nth button carries.
 func (c *Kept) data(n int) string { return fmt.Sprintf("%s-%d-%d", c.Token, c.Version, n) }
 
-// buttons are those of the choices, as a platform shows them.
 func (c *Kept) buttons() [][]chats.Button {
 	var rows [][]chats.Button
 	n := 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -30,6 +31,8 @@ type breaker struct {
 	// ping asks the platform; nil where it has nothing to be asked by.
 	ping func(context.Context) error
 	log  *slog.Logger
+	// out says that it is tripped: a send would have to wait.
+	out atomic.Bool
 
 	mu      sync.Mutex
 	tripped time.Time // since when it is out of order; zero where it is not
@@ -45,13 +48,6 @@ func newBreaker(p chats.Platform, log *slog.Logger) *breaker {
 		k.ping = pinger.Ping
 	}
 	return k
-}
-
-// down reports whether a send would have to wait.
-func (k *breaker) down() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.tripped.IsZero()
 }
 
 // pass waits until a send may be made, or returns why ctx ended. What became of the send
@@ -117,6 +113,7 @@ func (k *breaker) report(probe bool, err error) {
 	switch out := isOutage(failure); {
 	case out && k.tripped.IsZero():
 		k.tripped = now
+		k.out.Store(true)
 		k.pauses.Reset()
 		k.delay()
 		k.log.Warn("platform is out of order: what is to be sent waits", "platform", k.name, "err", err)
@@ -125,6 +122,7 @@ func (k *breaker) report(probe bool, err error) {
 	case sent && probe:
 		k.log.Info("platform is in order again", "platform", k.name, "after", now.Sub(k.tripped).Round(time.Millisecond))
 		k.tripped = time.Time{}
+		k.out.Store(false)
 	}
 	if probe {
 		k.release()

@@ -38,7 +38,6 @@ var (
 	errNoUploader = errors.New("delivery: the platform takes no files")
 )
 
-// names lists files for people.
 func names(files []toolgroups.File) string {
 	var list []string
 	for _, f := range files[:min(len(files), maxOutFiles)] {
@@ -54,13 +53,8 @@ func shownName(f toolgroups.File) string {
 	return runes.Clip(wording.FileName(f.Path, 0), maxShownName)
 }
 
-// send sends a part of an answer: a text as it is, a file out of the workspace.
-func (s *Sender) send(ctx context.Context, j *jobs.Job, to chats.Address, p chats.Part) (id string, err error) {
-	platform := s.cfg.Platforms[to.Chat.Platform]
-	if p.File == nil {
-		return platform.Send(ctx, to, p)
-	}
-	uploader, ok := platform.(chats.Uploader)
+func (s *Sender) sendFile(ctx context.Context, j *jobs.Job, to chats.Address, p chats.Part) (id string, err error) {
+	uploader, ok := s.cfg.Platforms[to.Chat.Platform].(chats.Uploader)
 	if !ok {
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}

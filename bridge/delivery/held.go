@@ -31,29 +31,22 @@ func (s *Sender) Resume(j *jobs.Job) {
 	}
 }
 
-// inOrder makes a request of a job when its platform is in order, and tells the breaker
-// what became of it.
-func (s *Sender) inOrder(ctx context.Context, j *jobs.Job, request func() error) error {
-	k := s.breakers[j.Message.Chat.Platform]
-	if k.down() {
+// waitInOrder waits until the platform of a job is in order, and returns what the breaker is
+// to be told with what becomes of the request.
+func (s *Sender) waitInOrder(ctx context.Context, j *jobs.Job, k *breaker) (probe bool, err error) {
+	if k.out.Load() {
 		for i := range j.Parts {
 			if p := &j.Parts[i]; p.Ready {
 				p.State, p.Ready = jobs.PartPending, false
 			}
 		}
 		if err := s.noteHeld(ctx, j); err != nil {
-			return err
+			return false, err
 		}
 	}
 	bounded, cancel := s.bounded(ctx, j)
 	defer cancel()
-	probe, err := k.pass(bounded)
-	if err != nil {
-		return err
-	}
-	err = request()
-	k.report(probe, err)
-	return err
+	return k.pass(bounded)
 }
 
 // noteHeld notes that the platform has not taken what is to be sent. It is on disk, so that a
@@ -109,7 +102,6 @@ func (s *Sender) giveUp(ctx context.Context, j *jobs.Job, from int) error {
 	return s.cfg.Jobs.SaveAlways(ctx, j)
 }
 
-// setAside sets aside what a job was to send.
 func (s *Sender) setAside(ctx context.Context, j *jobs.Job, incident string) error {
 	data, err := json.Marshal(j)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
 )
@@ -24,10 +25,8 @@ const (
 	captionAnswer = "My answer is too long for this chat. This file holds all of it."
 )
 
-func pending(p chats.Part) jobs.SentPart { return jobs.SentPart{Part: p, State: jobs.PartPending} }
-
 func notice(format string, args ...any) jobs.SentPart {
-	return pending(chats.Part{Plain: fmt.Sprintf(format, args...)})
+	return jobs.SentPart{Part: chats.Part{Plain: fmt.Sprintf(format, args...)}, State: jobs.PartPending}
 }
 
 // Render makes the parts of a text that is masked already. Where the platform's renderer
@@ -36,39 +35,61 @@ func (s *Sender) Render(j *jobs.Job, masked string) (parts []jobs.SentPart) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.cfg.Log.Error("answer cannot be rendered and goes out plain", "job", j.Key(), "panic", r)
-			parts = []jobs.SentPart{pending(chats.Part{Plain: masked})}
+			parts = []jobs.SentPart{notice("%s", masked)}
 		}
 	}()
 	parts = []jobs.SentPart{}
 	for _, p := range s.cfg.Platforms[j.Message.Chat.Platform].Render(masked) {
-		parts = append(parts, pending(p))
+		parts = append(parts, jobs.SentPart{Part: p, State: jobs.PartPending})
 	}
 	return parts
 }
 
-// Parts makes the parts of an answer in words and of the job's files, with secrets masked.
-func (s *Sender) Parts(j *jobs.Job, answer string) []jobs.SentPart {
-	return append(s.textParts(j, answer), s.fileParts(j)...)
+// Prepare makes the parts of an answer in words and of the job's files, with secrets masked.
+// Where the caller writes the job next, the record says that the first part is being sent, if
+// its platform is in order: [Sender.Deliver] then begins with the request.
+func (s *Sender) Prepare(j *jobs.Job, answer string, recorded bool) {
+	if j.Waited > 0 || j.Message.Kind == jobs.KindTask {
+		answer = Headed(j, answer)
+	}
+	var parts []jobs.SentPart
+	if len(answer) <= s.cfg.MaxParts*partBytes {
+		parts = s.Render(j, s.cfg.Redact(answer))
+	}
+	if parts == nil || len(parts) > s.cfg.MaxParts {
+		parts = s.longParts(j, answer)
+	}
+	if len(j.Files) > 0 {
+		parts = append(parts, s.fileParts(j)...)
+	}
+	if recorded && len(parts) > 0 && !s.breakers[j.Message.Chat.Platform].out.Load() {
+		parts[0].State, parts[0].Ready = jobs.PartSending, true
+	}
+	j.Parts = parts
 }
 
-// textParts are the messages of an answer. Of one with more than [Config.MaxParts] the
-// first are sent, and a file that holds all of it.
-func (s *Sender) textParts(j *jobs.Job, answer string) []jobs.SentPart {
-	most := s.cfg.MaxParts
-	if most < 0 {
-		return s.Render(j, s.cfg.Redact(answer))
+// Headed puts above an answer what belongs there: the title of a task, or that the
+// message waited.
+func Headed(j *jobs.Job, answer string) string {
+	switch {
+	case j.Waited > 0:
+		return "_I was away: this waited for " + wording.Roughly(j.Waited) + "._\n\n" + answer
+	case j.Message.Kind == jobs.KindTask:
+		return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 	}
-	shown := beginning(answer, most*partBytes)
-	parts := s.Render(j, s.cfg.Redact(shown))
-	if len(shown) == len(answer) && len(parts) <= most {
-		return parts
-	}
+	return answer
+}
+
+// longParts are the messages of an answer with more than [Config.MaxParts]: the first of
+// them, and a file that holds all of it.
+func (s *Sender) longParts(j *jobs.Job, answer string) []jobs.SentPart {
 	file, err := s.keepAnswer(j, answer)
 	if err != nil {
 		s.cfg.Log.Warn("a long answer cannot go as a file and is sent in messages", "job", j.Key(), "err", err)
 		return s.Render(j, s.cfg.Redact(answer))
 	}
-	return append(parts[:min(len(parts), most)], pending(chats.Part{File: &file}))
+	parts := s.Render(j, s.cfg.Redact(beginning(answer, s.cfg.MaxParts*partBytes)))
+	return append(parts[:min(len(parts), s.cfg.MaxParts)], jobs.SentPart{Part: chats.Part{File: &file}, State: jobs.PartPending})
 }
 
 // beginning returns at most so many bytes of a text, up to the end of a line where there is
@@ -122,15 +143,12 @@ func (s *Sender) keepAnswer(j *jobs.Job, answer string) (file toolgroups.File, e
 // those that are not sent.
 func (s *Sender) fileParts(j *jobs.Job) []jobs.SentPart {
 	files := j.Files
-	if len(files) == 0 {
-		return nil
-	}
 	if _, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.Uploader); !ok {
 		return []jobs.SentPart{notice("I cannot send files here. They are in my workspace: %s", s.cfg.Redact(names(files)))}
 	}
 	var parts []jobs.SentPart
 	for _, f := range files[:min(len(files), maxOutFiles)] {
-		parts = append(parts, pending(chats.Part{File: &f}))
+		parts = append(parts, jobs.SentPart{Part: chats.Part{File: &f}, State: jobs.PartPending})
 	}
 	if len(files) > maxOutFiles {
 		parts = append(parts, notice("I send at most %d files at once. These are in my workspace: %s", maxOutFiles, s.cfg.Redact(names(files[maxOutFiles:]))))

@@ -6,7 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -28,29 +29,22 @@ const (
 
 // Config is what a [Sender] is made of. All of it is needed.
 type Config struct {
-	// Platforms take the answers, by their names.
-	Platforms map[string]chats.Platform
+	jobs.Shared
 	// Jobs keeps how far each delivery is.
 	Jobs jobs.Store
 	// Asides keeps what no platform took.
 	Asides jobs.Asides
 	// DataDir holds the folder of workspaces.
 	DataDir string
-	// Redact masks secrets.
-	Redact func(text string) string
 	// MaxParts bounds the messages of one answer. What is longer is sent as a file besides,
 	// where the platform takes files. A negative value is no bound.
 	MaxParts int
 	// MaxSends bounds the sends that are made at the same time.
 	MaxSends int
-	// Home returns the chat as which a chat goes on that moves or has moved.
-	Home func(chat chats.Chat) chats.Chat
-	// Measure counts.
-	Measure jobs.Meter
-	// Log is for the operator.
-	Log *slog.Logger
-	// Now is the clock.
-	Now func() time.Time
+	// Home returns the chat as which a chat goes on that moves or has moved; Moves says
+	// whether there is such a chat.
+	Home  func(chat chats.Chat) chats.Chat
+	Moves *atomic.Bool
 }
 
 // Sender delivers answers. It has no goroutine of its own.
@@ -62,19 +56,14 @@ type Sender struct {
 
 // New returns a sender.
 func New(cfg Config) *Sender {
+	if cfg.MaxParts < 0 {
+		cfg.MaxParts = math.MaxInt / partBytes
+	}
 	s := &Sender{cfg: cfg, breakers: make(map[string]*breaker), sends: make(chan struct{}, cfg.MaxSends)}
 	for name, p := range cfg.Platforms {
 		s.breakers[name] = newBreaker(p, cfg.Log)
 	}
 	return s
-}
-
-// Begin marks the first part of a job as being sent, where its platform is in order. The
-// caller writes the job, and [Sender.Deliver] begins with the request.
-func (s *Sender) Begin(j *jobs.Job) {
-	if len(j.Parts) > 0 && !s.breakers[j.Message.Chat.Platform].down() {
-		j.Parts[0].State, j.Parts[0].Ready = jobs.PartSending, true
-	}
 }
 
 // Deliver sends the parts that have not been sent, in order. When it returns nil, each is
@@ -83,65 +72,53 @@ func (s *Sender) Begin(j *jobs.Job) {
 // the requests as well.
 func (s *Sender) Deliver(ctx, patience context.Context, j *jobs.Job) error {
 	for i := 0; i < len(j.Parts); i++ {
-		err := s.deliverPart(ctx, patience, j, &j.Parts[i])
-		if errors.Is(err, errOverdue) {
-			if err = s.giveUp(ctx, j, i); err == nil {
-				err = s.deliverPart(ctx, patience, j, &j.Parts[i])
+		var tries *attempts
+		for p := &j.Parts[i]; p.State != jobs.PartSent && p.State != jobs.PartFailed; p = &j.Parts[i] {
+			err := s.try(ctx, patience, j, p)
+			if err == nil {
+				continue
 			}
-		}
-		if err != nil {
-			return err
+			if tries == nil {
+				tries = &attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, maxRetry)}
+			}
+			if err = s.inVain(patience, j, p, tries, err); errors.Is(err, errOverdue) {
+				err = s.giveUp(ctx, j, i)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		j.Held = time.Time{}
 	}
 	return nil
 }
 
-// deliverPart tries until the part is sent or refused. While the platform is out of order
-// it waits, and ends with [errOverdue] after a day.
-func (s *Sender) deliverPart(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPart) error {
-	tries := newAttempts()
-	for p.State != jobs.PartSent && p.State != jobs.PartFailed {
-		err := s.inOrder(patience, j, func() error {
-			if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
-				j.MovedTo = home.ID
-			}
-			return s.tryInTurn(ctx, patience, j, p)
-		})
-		if err == nil {
-			continue
-		}
-		failure, is := errors.AsType[*chats.SendError](err)
-		if !is {
-			return err
-		}
-		wait := tries.note(failure)
-		switch {
-		case failure.Outcome == chats.Refused:
-			s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
-			continue
-		case p.File != nil && tries.hopeless():
-			s.noticeInstead(j, p, err)
-			continue
-		case failure.MovedTo != "":
-			j.MovedTo = failure.MovedTo
-		}
-		s.cfg.Log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
-		if err := s.waitAgain(patience, j, failure, wait); err != nil {
-			return err
-		}
+// inVain decides what follows a try in vain: it returns nil after a wait, or where there is
+// nothing to try any more, and [errOverdue] where the platform has been out of order for a day.
+func (s *Sender) inVain(patience context.Context, j *jobs.Job, p *jobs.SentPart, tries *attempts, err error) error {
+	failure, is := errors.AsType[*chats.SendError](err)
+	if !is {
+		return err
 	}
-	return nil
+	wait := tries.note(failure)
+	switch {
+	case failure.Outcome == chats.Refused:
+		s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
+		return nil
+	case p.File != nil && tries.hopeless():
+		s.noticeInstead(j, p, err)
+		return nil
+	case failure.MovedTo != "":
+		j.MovedTo = failure.MovedTo
+	}
+	s.cfg.Log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
+	return s.waitAgain(patience, j, failure, wait)
 }
 
 // attempts counts the tries to send one part.
 type attempts struct {
 	unknown, other  int
 	repeats, pauses *retry.Pauses
-}
-
-func newAttempts() attempts {
-	return attempts{repeats: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, maxRetry)}
 }
 
 // note counts a try in vain and returns how long to wait before the next.
@@ -159,50 +136,88 @@ func (a *attempts) note(failure *chats.SendError) time.Duration {
 // hopeless reports whether a file that was tried so often is not tried again.
 func (a *attempts) hopeless() bool { return a.unknown >= maxFileUnknown || a.other >= maxFileTries }
 
-// tryInTurn sends a part once, when there are not too many sends.
-func (s *Sender) tryInTurn(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPart) error {
+// try sends a part once, when the platform is in order and there are not too many sends. The
+// record says sending before the request, and pending again where the platform did not take
+// it.
+func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPart) (err error) {
+	if err := context.Cause(patience); err != nil {
+		return err
+	}
+	k, probe := s.breakers[j.Message.Chat.Platform], false
+	if k.out.Load() {
+		if probe, err = s.waitInOrder(patience, j, k); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if probe || err != nil {
+			k.report(probe, err)
+		}
+	}()
+	if s.cfg.Moves.Load() {
+		s.follow(j)
+	}
 	select {
 	case s.sends <- struct{}{}:
 	case <-patience.Done():
 		return context.Cause(patience)
 	}
 	defer func() { <-s.sends }()
-	return s.try(ctx, j, p)
-}
-
-// try sends a part once and keeps its state on disk: sending before the request, pending
-// again where the platform did not take it.
-func (s *Sender) try(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
 	timeout := sendTimeout
 	if p.File != nil {
 		timeout = fileTimeout
 	}
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := s.recordSending(call, j, p); err != nil {
-		return err
+	if !p.Ready {
+		if err := s.recordSending(call, j, p); err != nil {
+			return err
+		}
 	}
-	to := j.Address()
-	id, err := s.send(call, j, to, p.Part)
-	failure := failureOf(err)
-	s.measure(to.Chat.Platform, p.Repeat, failure)
-	if failure == nil {
-		p.State, p.ID, p.Error = jobs.PartSent, id, ""
-		return nil
+	p.Ready = false
+	to, id := j.Address(), ""
+	if p.File != nil {
+		id, err = s.sendFile(call, j, to, p.Part)
+	} else {
+		id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
 	}
-	p.Error = s.cfg.Redact(err.Error())
+	if err != nil {
+		return s.notSent(ctx, j, p, failureOf(err))
+	}
+	if p.Repeat {
+		s.cfg.Measure(to.Chat.Platform, jobs.MeasuredRepeat)
+	}
+	p.State, p.ID, p.Error = jobs.PartSent, id, ""
+	return nil
+}
+
+// follow has a job go to where its chat is now.
+func (s *Sender) follow(j *jobs.Job) {
+	if home := s.cfg.Home(j.Message.Chat); home.ID != j.Message.Chat.ID {
+		j.MovedTo = home.ID
+	}
+}
+
+// notSent keeps on disk what became of a part that the platform did not take.
+func (s *Sender) notSent(ctx context.Context, j *jobs.Job, p *jobs.SentPart, failure *chats.SendError) error {
+	p.Error = s.cfg.Redact(failure.Error())
+	what := jobs.MeasuredUnknown
 	switch failure.Outcome {
 	case chats.Refused:
-		p.State = jobs.PartFailed
+		what, p.State = jobs.MeasuredRefused, jobs.PartFailed
 		if p.File != nil {
 			s.noticeInstead(j, p, failure)
 		}
 	case chats.Later:
 		// Not arrived this time; a former try that may have is remembered by Repeat.
-		p.State = jobs.PartPending
+		what, p.State = jobs.MeasuredPutOff, jobs.PartPending
+		if failure.RetryAfter > 0 {
+			what = jobs.MeasuredDelayed
+		}
 	case chats.Unknown:
 		p.State = jobs.PartUnknown
 	}
+	s.cfg.Measure(j.Message.Chat.Platform, what)
 	// Of what the end of ctx broke off, the record says sending already.
 	if failure.Outcome != chats.Unknown || ctx.Err() == nil {
 		if err := s.cfg.Jobs.SaveAlways(ctx, j); err != nil {
@@ -221,12 +236,8 @@ func failureOf(err error) *chats.SendError {
 	return failure
 }
 
-// recordSending has the record say that a part is being sent, unless it does already.
+// recordSending has the record say that a part is being sent.
 func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
-	if p.Ready {
-		p.Ready = false
-		return nil
-	}
 	// The state on disk may be of a former life: what was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == jobs.PartSending || p.State == jobs.PartUnknown
 	before := p.State
@@ -236,24 +247,6 @@ func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 		return fmt.Errorf("record that a part is being sent: %w", err)
 	}
 	return nil
-}
-
-// measure counts what became of a try to send a part.
-func (s *Sender) measure(platform string, repeat bool, failure *chats.SendError) {
-	switch {
-	case failure == nil:
-		if repeat {
-			s.cfg.Measure.Count(platform, jobs.MeasuredRepeat)
-		}
-	case failure.Outcome == chats.Unknown:
-		s.cfg.Measure.Count(platform, jobs.MeasuredUnknown)
-	case failure.Outcome == chats.Refused:
-		s.cfg.Measure.Count(platform, jobs.MeasuredRefused)
-	case failure.RetryAfter > 0:
-		s.cfg.Measure.Count(platform, jobs.MeasuredDelayed)
-	default:
-		s.cfg.Measure.Count(platform, jobs.MeasuredPutOff)
-	}
 }
 
 // Edit has messages of a chat show other parts, each in place of its own. It tries until they do or
@@ -280,21 +273,22 @@ func (s *Sender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []s
 }
 
 func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
+	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, maxRetry); ; {
-		err := s.inOrder(ctx, j, func() error {
-			call, cancel := context.WithTimeout(ctx, sendTimeout)
-			defer cancel()
-			if failure := failureOf(editor.Edit(call, chats.Address{Chat: chat}, id, part)); failure != nil {
-				return failure
-			}
-			return nil
-		})
-		failure, is := errors.AsType[*chats.SendError](err)
-		if !is {
+		probe, err := s.waitInOrder(ctx, j, k)
+		if err != nil {
 			return err
 		}
+		call, cancel := context.WithTimeout(ctx, sendTimeout)
+		failure := failureOf(editor.Edit(call, chats.Address{Chat: chat}, id, part))
+		cancel()
+		if failure == nil {
+			k.report(probe, nil)
+			return nil
+		}
+		k.report(probe, failure)
 		if failure.Outcome == chats.Refused {
-			s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", err)
+			s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", failure)
 			return nil
 		}
 		if err := s.waitAgain(ctx, j, failure, pauses.Next(failure.RetryAfter)); err != nil {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -26,7 +27,7 @@ func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		keepTyping(ctx, typer, s.breakers[to.Chat.Platform].down, to)
+		keepTyping(ctx, typer, &s.breakers[to.Chat.Platform].out, to)
 	}()
 	return func() { cancel(); <-done }
 }
@@ -34,14 +35,14 @@ func (s *Sender) ShowTyping(ctx context.Context, to chats.Address) (stop func())
 // keepTyping returns when ctx has ended and the sign, if it was shown, is cleared. A
 // sign that cannot be shown is no reason to do anything else differently. While the
 // platform is out of order there is none.
-func keepTyping(ctx context.Context, typer chats.Typer, down func() bool, to chats.Address) {
+func keepTyping(ctx context.Context, typer chats.Typer, out *atomic.Bool, to chats.Address) {
 	timer := time.NewTimer(typingDelay)
 	defer timer.Stop()
 	shown := false
 	for {
 		select {
 		case <-timer.C:
-			if !down() {
+			if !out.Load() {
 				call, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingInterval)
 				_ = typer.Typing(call, to, true)
 				cancel()

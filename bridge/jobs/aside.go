@@ -55,11 +55,7 @@ type Asides struct {
 func (s Asides) Add(ctx context.Context, a Aside) error {
 	a.Time = s.Now()
 	a.Data = a.Data[:min(len(a.Data), maxAsideData)]
-	data, err := json.Marshal(a)
-	if err != nil {
-		return fmt.Errorf("encode what is set aside of %s: %w", a.Key, err)
-	}
-	if _, err := s.KV.Put(ctx, AsideKey(a.Key), data, storage.Any); err != nil {
+	if _, err := Write(ctx, s.KV, AsideKey(a.Key), a, storage.Any); err != nil {
 		return fmt.Errorf("set %s aside: %w", a.Key, err)
 	}
 	s.Log.Error("set aside: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)

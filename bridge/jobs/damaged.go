@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,6 +51,18 @@ func Decode(entry storage.Entry, v any) error {
 		return &DamagedError{Key: entry.Key, Data: entry.Value, Err: err}
 	}
 	return nil
+}
+
+// Write writes a record of the KV over a revision.
+func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Revision) (storage.Revision, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("encode %s: %w", key, err)
+	}
+	if rev, err = kv.Put(ctx, key, data, rev); err != nil {
+		return 0, fmt.Errorf("store %s: %w", key, err)
+	}
+	return rev, nil
 }
 
 // MessageOf is what the key of a job says about its message.

@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,23 @@ const (
 	StateBarred State = "barred"
 	// StateRefused: too many messages waited when it came.
 	StateRefused State = "refused"
+)
+
+// The kinds of jobs that no platform delivers.
+const (
+	// KindTask is a task whose time has come; see Submit of the bridge.
+	KindTask chats.Kind = "task"
+	// KindLoad is a tool group that somebody loads with a button. It waits for its turn
+	// like a message, because it changes the conversation.
+	KindLoad chats.Kind = "load"
+	// KindMove is the move of a chat to a new id. Its job waits until no turn runs at
+	// either end; no message is answered there before it is done, and what waits goes along.
+	KindMove chats.Kind = "move"
+	// KindCard is a card to be sent, KindRefresh one whose message shows an older version.
+	KindCard    chats.Kind = "card"
+	KindRefresh chats.Kind = "card-refresh"
+	// KindExpire is what older programs left of a card whose time was over.
+	KindExpire chats.Kind = "card-expire"
 )
 
 // PartState is where a part of an answer stands.
@@ -165,26 +183,18 @@ const (
 // the two events that Slack sends for one mention meet, wherever they are found.
 func (j *Job) Key() string {
 	m := j.Message
-	m.Chat = j.Origin()
-	return KeyOf(m)
+	return m.Chat.Platform + ":" + cmp.Or(j.From, m.Chat.ID) + "/" + m.ID + "/" + string(m.Kind)
 }
+
+// KeyOf returns the key of the job that a message becomes.
+func KeyOf(m chats.Message) string { return (&Job{Message: m}).Key() }
 
 // Origin is the chat that the message was sent in.
 func (j *Job) Origin() chats.Chat {
 	chat := j.Message.Chat
-	if j.From != "" {
-		chat.ID = j.From
-	}
+	chat.ID = cmp.Or(j.From, chat.ID)
 	return chat
 }
-
-// KeyOf returns the key of the job that a message becomes.
-func KeyOf(m chats.Message) string {
-	return chats.Chat{Platform: m.Chat.Platform, ID: m.Chat.ID}.String() + "/" + m.ID + "/" + string(m.Kind)
-}
-
-// By is whose it is, as platform:id.
-func (j *Job) By() string { return j.Message.By() }
 
 // Address is where the answer goes.
 func (j *Job) Address() chats.Address {
@@ -197,7 +207,7 @@ func (j *Job) Address() chats.Address {
 	case j.From != "": // what it replies to is not there
 	case j.Message.Kind == KindCard:
 		to.ReplyTo = j.Message.On
-	case !j.Message.Direct && !IsTask(j):
+	case !j.Message.Direct && j.Message.Kind != KindTask:
 		to.ReplyTo = j.Message.ID
 	}
 	return to
@@ -211,9 +221,6 @@ func (j *Job) Record() (storage.Op, error) {
 	}
 	return storage.Put(OpenPrefix+j.Key(), data, j.Rev), nil
 }
-
-// IsTask reports whether a job is a task whose time has come.
-func IsTask(j *Job) bool { return j.Message.Kind == KindTask }
 
 // Undecided are the cards of a job that may still be open.
 func (j *Job) Undecided() []string {

@@ -1,5 +1,11 @@
 package jobs
 
+import (
+	"log/slog"
+	"oneclaw/bridge/chats"
+	"time"
+)
+
 // Measured is something that a bridge counts. The values are a closed set.
 type Measured string
 
@@ -32,9 +38,16 @@ const (
 // called from several goroutines and must not wait.
 type Meter func(platform string, what Measured)
 
-// Count tells the meter, if there is one.
-func (m Meter) Count(platform string, what Measured) {
-	if m != nil {
-		m(platform, what)
-	}
+// Shared is what all rooms know. All of it is needed.
+type Shared struct {
+	// Platforms are all there are, by name.
+	Platforms map[string]chats.Platform
+	// Redact masks secrets in what goes out.
+	Redact func(text string) string
+	// Spell writes the commands in a text as people do on a platform.
+	Spell func(platform, text string) string
+	// Measure counts, Log is for the operator, Now is the clock.
+	Measure Meter
+	Log     *slog.Logger
+	Now     func() time.Time
 }

@@ -181,16 +181,13 @@ func (s Store) receipt(j *Job, rev storage.Revision) (storage.Op, error) {
 	return storage.Put(ReceiptPrefix+j.Key(), data, rev), nil
 }
 
-// Closed reports whether there is a receipt under a key.
+// Closed reports whether there is a receipt under a key, whole or damaged.
 func (s Store) Closed(ctx context.Context, key string) (bool, error) {
-	_, err := s.Store.Get(ctx, ReceiptPrefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
+	j, err := s.read(ctx, ReceiptPrefix+key)
+	if IsDamaged(err) {
+		return true, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("look for receipt %s: %w", key, err)
-	}
-	return true, nil
+	return j != nil, err
 }
 
 // Open takes over the jobs that a former run of the program left open, and returns them
@@ -274,7 +271,8 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 			continue
 		}
 		if age < 0 {
-			if err := s.redate(ctx, j, now, entry); err != nil {
+			j.Closed = now
+			if _, err := Write(ctx, s.Store, entry.Key, j, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
 				return removed, err
 			}
 			continue
@@ -287,23 +285,9 @@ func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedEr
 	return removed, nil
 }
 
-// remove removes a record, unless it has changed meanwhile.
 func (s Store) remove(ctx context.Context, key string, rev storage.Revision) error {
 	if err := s.Store.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove %s: %w", key, err)
-	}
-	return nil
-}
-
-func (s Store) redate(ctx context.Context, j *Job, now time.Time, entry storage.Entry) error {
-	j.Closed = now
-	data, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("encode receipt: %w", err)
-	}
-	_, err = s.Store.Put(ctx, entry.Key, data, entry.Revision)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("store receipt: %w", err)
 	}
 	return nil
 }

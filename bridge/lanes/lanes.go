@@ -6,7 +6,9 @@ package lanes
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -15,15 +17,13 @@ import (
 
 // Place says where a job waits, and for what.
 type Place struct {
-	// Lane is its chat, or a lane of its own beside that: no thread of a platform has a
-	// slash.
-	Lane chats.Chat
+	// Lane stands for a lane of its own beside that of the chat; empty where there is none.
+	// It begins with a slash: no thread of a platform has one.
+	Lane string
 	// Beside says that it waits for no message: those wait for it.
 	Beside bool
 	// Turn says that the agent runs for it.
 	Turn bool
-	// Member says that it counts among what its sender has waiting in shared chats.
-	Member bool
 	// Fixed says that it stays where it is when its chat moves.
 	Fixed bool
 }
@@ -32,11 +32,12 @@ type Place struct {
 type Config struct {
 	// Place says where a job waits. It is asked each time.
 	Place func(*jobs.Job) Place
-	// Run brings a job to its end, or leaves it open where its context ends.
-	Run func(context.Context, *jobs.Job)
+	// Run brings a job to its end, or leaves it open where work ends. Its own context ends
+	// also where a command ends the job.
+	Run func(work, ctx context.Context, j *jobs.Job)
 	// Holds is told that a job waits for a decision from now on, and which message, if
 	// any, is next behind it. The decision may have come meanwhile: see [Lanes.Free].
-	Holds func(l *Lane, h *Held, next *jobs.Job)
+	Holds func(h *Held, next *jobs.Job)
 	// MaxTurns bounds the turns that run at the same time.
 	MaxTurns int
 }
@@ -45,31 +46,40 @@ type Config struct {
 // the next start.
 var ErrShutdown = errors.New("bridge: shutting down")
 
-// Lanes hold all jobs that are open. They have one goroutine for each chat with a message
-// that is being answered and one for each with commands; [Lanes.Close] waits for all.
+// Lanes hold all jobs that are open. They have one goroutine for each job that runs: at most
+// one message and one command of a chat; [Lanes.Close] waits for all.
 type Lanes struct {
 	cfg Config
 	// work is what jobs run under: it outlives the call that queues them.
-	work    context.Context //nolint:containedctx // Close ends it
-	end     context.CancelCauseFunc
-	running sync.WaitGroup
-	turns   turns
+	work context.Context //nolint:containedctx // Close ends it
+	end  context.CancelCauseFunc
+	// Running is what Close waits for. A job that runs may add to it.
+	Running sync.WaitGroup
+	// Moves says that a chat has moved or moves: see Forward.
+	Moves atomic.Bool
+
+	mu sync.Mutex // guards the rest and all lanes; nobody waits while they hold it
 	// open holds the keys of the jobs that are queued or worked on, and when they were
 	// accepted.
-	open sync.Map
-
-	mu      sync.Mutex
-	byChat  map[chats.Chat]*Lane
-	closing bool           // no lane begins another job
-	members map[string]int // what waits in shared chats, by who wrote it
-	moves   moves
+	open    map[string]time.Time
+	byChat  map[chats.Chat]*lane
+	closing bool             // no lane begins another job
+	members map[string]*Room // what waits in shared chats, by who wrote it
+	free    int              // how many more turns may run
+	line    []*place         // nobody stands here while one is free
+	// over are the moves that were carried out, pending both ends of those that were not,
+	// with where they lead. Hushed is closed, and replaced, when something ended in a chat
+	// that moves.
+	over, pending map[chats.Chat]chats.Chat
+	hushed        chan struct{}
 }
 
 // New returns lanes without jobs.
 func New(cfg Config) *Lanes {
 	s := &Lanes{
-		cfg: cfg, turns: turns{free: cfg.MaxTurns}, byChat: make(map[chats.Chat]*Lane), members: make(map[string]int),
-		moves: newMoves(),
+		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(map[string]*Room),
+		free: cfg.MaxTurns,
+		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), hushed: make(chan struct{}),
 	}
 	s.work, s.end = context.WithCancelCause(context.Background())
 	return s
@@ -85,7 +95,7 @@ func (s *Lanes) Close(drain time.Duration) bool {
 	s.closing = true
 	s.mu.Unlock()
 	done := make(chan struct{})
-	go func() { s.running.Wait(); close(done) }()
+	go func() { s.Running.Wait(); close(done) }()
 	inTime := true
 	if drain > 0 {
 		timer := time.NewTimer(drain)
@@ -101,110 +111,143 @@ func (s *Lanes) Close(drain time.Duration) bool {
 	return inTime
 }
 
-// Go runs a function that Close waits for.
-func (s *Lanes) Go(f func()) { s.running.Go(f) }
-
-// Of returns the lane of a chat, to be given back with Leave.
-func (s *Lanes) Of(chat chats.Chat) *Lane {
+// TryGo runs a function that Close waits for, for who may come when the lanes are closing:
+// then it reports false, and the caller does it.
+func (s *Lanes) TryGo(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.byChat[chat]
-	if l == nil {
-		l = &Lane{Chat: chat, moving: s.moves.barred(chat), gone: s.moves.gone(chat)}
-		s.byChat[chat] = l
+	if !s.closing {
+		s.Running.Go(f)
 	}
-	l.users++
-	return l
+	return !s.closing
 }
 
-// Leave gives a lane back.
-func (s *Lanes) Leave(l *Lane) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// What waits in a chat that moves has no worker that would need the lane.
-	if l.users--; l.users == 0 && !s.moves.barred(l.Chat) {
-		delete(s.byChat, l.Chat)
-	}
+// Lane is the chat or the lane beside it that a job waits in.
+func (s *Lanes) Lane(j *jobs.Job) chats.Chat {
+	chat := j.Message.Chat
+	chat.Thread += s.cfg.Place(j).Lane
+	return chat
 }
 
 // Has reports whether a job is queued or worked on.
 func (s *Lanes) Has(key string) bool {
-	_, has := s.open.Load(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, has := s.open[key]
 	return has
 }
 
 // Answers reports whether the message of a job is being answered in a chat.
 func (s *Lanes) Answers(chat chats.Chat, key string) bool {
-	l := s.Of(chat)
-	defer s.Leave(l)
-	return l.answers(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	return l != nil && l.messages.running != nil && l.messages.running.Key() == key
 }
 
 // Done forgets a job that is closed.
-func (s *Lanes) Done(key string) { s.open.Delete(key) }
-
-// Queue puts a job in its lane, once.
-func (s *Lanes) Queue(j *jobs.Job) {
-	if _, twice := s.open.LoadOrStore(j.Key(), j.Accepted); twice {
-		return
-	}
-	if s.cfg.Place(j).Member && !j.Waits {
-		s.mu.Lock()
-		s.members[j.By()]++
-		j.Waits = true
-		s.mu.Unlock()
-	}
-	s.line(j)
-}
-
-// line puts a job in the lane of its chat as it is called now.
-func (s *Lanes) line(j *jobs.Job) {
-	for lined := false; !lined; {
-		place := s.cfg.Place(j)
-		if !place.Fixed && s.relocate(j) {
-			place = s.cfg.Place(j)
-		}
-		l := s.Of(place.Lane)
-		l.mu.Lock()
-		lined = !l.gone // else its chat has just moved
-		switch {
-		case !lined:
-		case place.Beside:
-			l.commands.insert(j)
-		default:
-			l.messages.insert(j)
-		}
-		l.mu.Unlock()
-		if lined {
-			s.wake(l)
-		}
-		s.Leave(l)
-	}
-}
-
-// TakeRoom counts a job among what its sender has waiting, unless so much waits already. It
-// returns how much did: others of that sender may be on their way to other chats.
-func (s *Lanes) TakeRoom(j *jobs.Job, bound int) int {
+func (s *Lanes) Done(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := s.members[j.By()]
-	if waiting < bound {
-		s.members[j.By()]++
-		j.Waits = true
+	delete(s.open, key)
+}
+
+// Queue puts a job in the lane of its chat as that is called now, once. It returns what
+// stands in front of it and waits for a decision; nil where nothing does.
+func (s *Lanes) Queue(j *jobs.Job) *Held {
+	key := j.Key()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.open[key]; twice {
+		s.giveRoom(j)
+		return nil
 	}
-	return waiting
+	s.open[key] = j.Accepted
+	if len(s.over) > 0 {
+		s.relocate(j)
+	}
+	if j.Message.Kind == chats.KindText && !j.Message.Direct && !j.Waits {
+		s.takeRoom(j)
+	}
+	place, chat := s.cfg.Place(j), j.Message.Chat
+	chat.Thread += place.Lane
+	l := s.byChat[chat]
+	if l == nil {
+		_, moving := s.pending[chats.Chat{Platform: chat.Platform, ID: chat.ID}]
+		l = &lane{chat: chat, moving: moving}
+		s.byChat[chat] = l
+	}
+	q := &l.messages
+	if place.Beside {
+		q = &l.commands
+	}
+	if len(q.waiting) == 0 {
+		q.burst = j.Seq
+	}
+	at, _ := slices.BinarySearchFunc(q.waiting, j, bySeq)
+	q.waiting = slices.Insert(q.waiting, at, j)
+	s.wake(l)
+	if l.held != nil && !place.Beside && l.held.job.Seq < j.Seq {
+		return l.held
+	}
+	return nil
+}
+
+// Room is how much waits, since when none did: Burst is the Seq of the first.
+type Room struct {
+	Waiting int
+	Burst   int64
+}
+
+// TakeRoom returns how much waits where a job would wait, and what its sender has waiting in
+// all shared chats. It counts the job among that, unless so much waits already: others of
+// that sender may be on their way to other chats.
+func (s *Lanes) TakeRoom(j *jobs.Job, bound int) (lane, sender Room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place, chat := s.cfg.Place(j), j.Message.Chat
+	chat.Thread += place.Lane
+	if l := s.byChat[chat]; l != nil {
+		lane = Room{len(l.messages.waiting), l.messages.burst}
+		if place.Beside {
+			lane = Room{len(l.commands.waiting), l.commands.burst}
+		}
+	}
+	if j.Message.Kind == chats.KindText && !j.Message.Direct {
+		if known := s.members[j.Message.By()]; known != nil {
+			sender = *known
+		}
+		if sender.Waiting < bound {
+			s.takeRoom(j)
+		}
+	}
+	return lane, sender
+}
+
+func (s *Lanes) takeRoom(j *jobs.Job) {
+	by := j.Message.By()
+	if s.members[by] == nil {
+		s.members[by] = &Room{Burst: j.Seq}
+	}
+	s.members[by].Waiting++
+	j.Waits = true
 }
 
 // GiveRoom takes back what TakeRoom or Queue counted.
 func (s *Lanes) GiveRoom(j *jobs.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giveRoom(j)
+}
+
+func (s *Lanes) giveRoom(j *jobs.Job) {
 	if !j.Waits {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	j.Waits = false
-	if s.members[j.By()]--; s.members[j.By()] == 0 {
-		delete(s.members, j.By())
+	by := j.Message.By()
+	if s.members[by].Waiting--; s.members[by].Waiting == 0 {
+		delete(s.members, by)
 	}
 }
 
@@ -219,30 +262,16 @@ type Load struct {
 
 // Load counts the open jobs.
 func (s *Lanes) Load() Load {
-	var load Load
-	s.open.Range(func(_, value any) bool {
-		load.Open++
-		if at, ok := value.(time.Time); ok && (load.Oldest.IsZero() || at.Before(load.Oldest)) {
-			load.Oldest = at
-		}
-		return true
-	})
-	for _, l := range s.all(nil) {
-		waiting, _ := l.Load()
-		load.Waiting += waiting + l.Deciding()
-	}
-	return load
-}
-
-// all returns the lanes that pass; nil lets all pass.
-func (s *Lanes) all(pass func(chats.Chat) bool) []*Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*Lane
-	for chat, l := range s.byChat {
-		if pass == nil || pass(chat) {
-			all = append(all, l)
+	load := Load{Open: len(s.open)}
+	for _, at := range s.open {
+		if load.Oldest.IsZero() || at.Before(load.Oldest) {
+			load.Oldest = at
 		}
 	}
-	return all
+	for _, l := range s.byChat {
+		load.Waiting += len(l.messages.waiting) + len(l.commands.waiting)
+	}
+	return load
 }

@@ -8,175 +8,134 @@ import (
 	"oneclaw/bridge/jobs"
 )
 
-// wake starts the workers that are missing.
-func (s *Lanes) wake(l *Lane) {
-	unused := false
-	defer func() {
-		if unused { // after the lane is unlocked
-			s.turns.release()
-		}
-	}()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// wake runs the jobs that may run now, and forgets a lane that has nothing to do. It is
+// called with the lanes locked, whenever something has changed in one.
+func (s *Lanes) wake(l *lane) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
-		if q.worker || !l.ready(q) {
+		if !s.takes(l, q) {
 			continue
 		}
-		turn := q == &l.messages && s.cfg.Place(q.waiting[0]).Turn
-		if turn && !s.takeTurn(l) {
-			continue
+		j := q.waiting[0]
+		q.waiting = slices.Delete(q.waiting, 0, 1)
+		if j.Waits {
+			s.giveRoom(j)
 		}
-		if s.enter(l) {
-			q.worker = true
-			go s.workOn(l, q, turn)
-		} else {
-			unused = turn
+		ctx, cancel := context.WithCancelCause(s.work)
+		if j.Ended != nil {
+			cancel(j.Ended)
 		}
+		q.running, q.cancel = j, cancel
+		s.Running.Add(1)
+		go s.run(ctx, l, q)
+	}
+	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
+	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil {
+		delete(s.byChat, l.chat)
 	}
 }
 
-// enter counts a worker, unless the lanes are closing.
-func (s *Lanes) enter(l *Lane) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
+// takes reports whether the first job of a queue may run now. Where it needs a turn it has
+// one then, or the lane stands in line.
+func (s *Lanes) takes(l *lane, q *queue) bool {
+	if s.closing || q.running != nil || len(q.waiting) == 0 {
 		return false
 	}
-	l.users++
-	s.running.Add(1)
+	if q == &l.commands {
+		return true
+	}
+	j, c := q.waiting[0], &l.commands
+	if l.moving || l.held != nil || c.running != nil && c.running.Seq < j.Seq || len(c.waiting) > 0 && c.waiting[0].Seq < j.Seq {
+		return false
+	}
+	j.Turn = s.cfg.Place(j).Turn
+	if j.Turn && s.free == 0 {
+		j.Turn = false
+		if l.place == nil {
+			l.place = s.standInLine(j.Seq, func() { l.place = nil; s.wake(l) })
+		}
+		return false
+	}
+	if j.Turn {
+		s.free--
+	}
 	return true
 }
 
-// exit ends a worker.
-func (s *Lanes) exit(l *Lane) {
-	s.Leave(l)
-	s.running.Done()
-}
-
-// workOn runs the jobs of a queue until there is none that may run now. Turn says that
-// the first may have a turn.
-func (s *Lanes) workOn(l *Lane, q *queue, turn bool) {
-	defer s.exit(l)
-	for {
-		j, ctx := s.next(l, q, turn)
-		if j == nil {
-			break
-		}
-		turn = false
-		s.cfg.Run(ctx, j)
+// run runs a job and wakes its lane.
+func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
+	defer s.Running.Done()
+	j := q.running
+	s.cfg.Run(s.work, ctx, j)
+	if j.Turn {
 		s.EndTurn(j)
-		if j.Suspended {
-			s.hold(ctx, l, j)
-		} else {
-			l.mu.Lock()
-			q.done()
-			l.mu.Unlock()
-		}
-		s.hush(l)
 	}
-	if turn {
-		s.turns.release()
+	if j.Suspended {
+		s.hold(ctx, l, j)
 	}
-	// The end of the commands may be what a message waited for.
-	s.wake(l)
-}
-
-// next takes the first job that may run now, or ends the worker.
-func (s *Lanes) next(l *Lane, q *queue, turn bool) (*jobs.Job, context.Context) {
 	s.mu.Lock()
-	closing := s.closing
-	s.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if closing || !l.ready(q) {
-		q.worker = false
-		return nil, nil
+	defer s.mu.Unlock()
+	q.cancel(nil)
+	q.running, q.cancel = nil, nil
+	if l.moving {
+		s.hush()
 	}
-	j := q.waiting[0]
-	if q == &l.messages && !turn && s.cfg.Place(j).Turn {
-		if turn = s.takeTurn(l); !turn {
-			q.worker = false
-			return nil, nil
-		}
-	}
-	q.waiting = slices.Delete(q.waiting, 0, 1)
-	j.Turn = turn
-	s.GiveRoom(j)
-	ctx, cancel := context.WithCancelCause(s.work)
-	if j.Ended != nil {
-		cancel(j.Ended)
-	}
-	q.running, q.cancel = j, cancel
-	return j, ctx
+	s.wake(l)
 }
 
 // hold keeps the lane for a job that ran and waits now, without a goroutine. The command
 // that ends it may have come meanwhile.
-func (s *Lanes) hold(ran context.Context, l *Lane, j *jobs.Job) {
-	h := newHeld(j)
-	s.mu.Lock()
-	l.users++
-	s.mu.Unlock()
-	l.mu.Lock()
-	l.messages.held = h
-	cause := context.Cause(ran)
-	l.messages.done()
+func (s *Lanes) hold(ran context.Context, l *lane, j *jobs.Job) {
+	h := newHeld(l, j)
 	var next *jobs.Job
+	s.mu.Lock()
+	l.held = h
+	cause := context.Cause(ran)
 	if cause != nil {
 		l.unhold(func(*jobs.Job) bool { return true }, cause)
 	} else if len(l.messages.waiting) > 0 {
 		next = l.messages.waiting[0]
 	}
-	l.mu.Unlock()
-	if cause != nil {
-		s.Leave(l)
-		return
+	s.mu.Unlock()
+	if cause == nil {
+		s.cfg.Holds(h, next)
 	}
-	s.cfg.Holds(l, h, next)
 }
 
 // Free lets a job go on that waits for a decision, where it still does. Chat names its
 // lane; it may have moved.
 func (s *Lanes) Free(chat chats.Chat, key string) {
 	s.mu.Lock()
-	l := s.byChat[s.moves.home(chat)]
-	s.mu.Unlock()
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	waits := l.unhold(func(j *jobs.Job) bool { return j.Key() == key }, nil)
-	l.mu.Unlock()
-	s.freed(l, waits)
-}
-
-// freed has somebody work on a job that waited for a decision.
-func (s *Lanes) freed(l *Lane, waits bool) {
-	if waits {
+	defer s.mu.Unlock()
+	if l := s.byChat[s.home(chat)]; l != nil && l.unhold(func(j *jobs.Job) bool { return j.Key() == key }, nil) {
 		s.wake(l)
-		s.Leave(l)
 	}
 }
 
 // Expel ends what is being answered for a user, platform:id, and what waits for a decision.
 func (s *Lanes) Expel(user string, cause error) {
-	theirs := func(j *jobs.Job) bool { return j.By() == user }
-	for _, l := range s.all(nil) {
-		l.mu.Lock()
+	theirs := func(j *jobs.Job) bool { return j.Message.By() == user }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byChat {
 		if r := l.messages.running; r != nil && theirs(r) {
 			l.messages.cancel(cause)
 		}
-		waits := l.unhold(theirs, cause)
-		l.mu.Unlock()
-		s.freed(l, waits)
+		if l.unhold(theirs, cause) {
+			s.wake(l)
+		}
 	}
 }
 
-// Interrupt ends the turn that runs or waits for a decision, if it was accepted before the
-// given number, and takes the messages that waited before it out of the queue.
-func (s *Lanes) Interrupt(l *Lane, before int64, cause error) (running bool, waiting []*jobs.Job) {
+// Interrupt ends the turn of a chat that runs or waits for a decision, if it was accepted
+// before the given number, and takes the messages that waited before it out of the queue.
+func (s *Lanes) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*jobs.Job) {
 	older := func(j *jobs.Job) bool { return j.Seq < before }
-	l.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.byChat[chat]
+	if l == nil {
+		return false, nil
+	}
 	if r := l.messages.running; r != nil && older(r) {
 		l.messages.cancel(cause)
 		running = true
@@ -190,25 +149,11 @@ func (s *Lanes) Interrupt(l *Lane, before int64, cause error) (running bool, wai
 			j.Ended, running = cause, true
 			return false
 		}
-		s.GiveRoom(j)
+		s.giveRoom(j)
 		waiting = append(waiting, j)
 		return true
 	})
-	waits := l.unhold(older, cause)
-	l.mu.Unlock()
-	s.freed(l, waits)
-	return running || waits, waiting
-}
-
-// GoIn runs a function that needs a lane and that Close waits for. It reports false where
-// the lanes are closing: the caller does it.
-func (s *Lanes) GoIn(l *Lane, f func()) bool {
-	if !s.enter(l) {
-		return false
-	}
-	go func() {
-		defer s.exit(l)
-		f()
-	}()
-	return true
+	running = l.unhold(older, cause) || running
+	s.wake(l)
+	return running, waiting
 }

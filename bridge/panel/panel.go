@@ -101,7 +101,6 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (card
 	return card, nil
 }
 
-// groupList names all groups and marks the loaded ones.
 func groupList(registry *toolgroups.Registry, loaded []string) string {
 	var text strings.Builder
 	for _, g := range registry.Groups() {
@@ -123,7 +122,6 @@ func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgrou
 	})
 }
 
-// panelButtons are those of one page.
 func panelButtons(groups []toolgroups.Group, page int) [][]cards.Choice {
 	pages := (len(groups) + panelPage - 1) / panelPage
 	page = min(max(page, 0), max(pages-1, 0))

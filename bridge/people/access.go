@@ -2,6 +2,7 @@ package people
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/toolgroups"
@@ -35,28 +36,22 @@ func (a Access) Validate() error {
 // Empty reports whether nobody may talk to the bot.
 func (a Access) Empty() bool { return len(a.Allow) == 0 && len(a.Admins) == 0 }
 
-// Role returns what a user of a platform may do.
-func (a Access) Role(platform, user string) toolgroups.Role {
+// Role returns what a user, platform:id, may do. People from outside of the platform's
+// workspace need an entry of their own.
+func (a Access) Role(user string) toolgroups.Role {
+	platform, id, _ := strings.Cut(user, ":")
+	entries := []string{user}
+	if !strings.Contains(id, "@") {
+		entries = append(entries, platform+":*", "*")
+	}
+	names := func(entry string) bool { return slices.Contains(entries, entry) }
 	switch {
-	case user == "":
+	case id == "":
 		return toolgroups.RoleStranger
-	case matches(a.Admins, platform, user):
+	case slices.ContainsFunc(a.Admins, names):
 		return toolgroups.RoleAdmin
-	case matches(a.Allow, platform, user):
+	case slices.ContainsFunc(a.Allow, names):
 		return toolgroups.RoleUser
 	}
 	return toolgroups.RoleStranger
-}
-
-// matches reports whether one of the entries names a user. People from outside of the
-// platform's workspace need an entry of their own.
-func matches(list []string, platform, user string) bool {
-	outsider := strings.Contains(user, "@")
-	for _, entry := range list {
-		everybody := entry == "*" || entry == platform+":*"
-		if everybody && !outsider || entry == platform+":"+user {
-			return true
-		}
-	}
-	return false
 }

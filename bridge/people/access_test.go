@@ -24,7 +24,7 @@ func TestOutsidersAreLetInByNameAlone(t *testing.T) {
 		if err := access.Validate(); err != nil {
 			t.Error(err)
 		}
-		if got := access.Role("slack", tt.user); got != tt.want {
+		if got := access.Role("slack:" + tt.user); got != tt.want {
 			t.Errorf("%q is %v where %q is allowed, want %v", tt.user, got, tt.allow, tt.want)
 		}
 	}

@@ -60,7 +60,8 @@ func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (C
 	}
 	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
 	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until, ByHand: byHand}
-	return offer, store(ctx, kv, claimKey, stored, storage.Any)
+	_, err = jobs.Write(ctx, kv, claimKey, stored, storage.Any)
+	return offer, err
 }
 
 // Owned reports whether somebody owns the bot.
@@ -138,17 +139,16 @@ func (d *Desk) tryCode(ctx context.Context, user, code string) (c claim, refusal
 	return c, "", nil
 }
 
-// codePattern matches what claims the bot: what Telegram's link sends, the command, or a code
-// behind the mere word, because Slack keeps texts with a slash for itself.
-var codePattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
+// ClaimPattern matches what claims the bot: what Telegram's link sends, the command, or a code
+// behind the mere word, because Slack keeps texts with a slash for itself. No space stands
+// around it.
+var ClaimPattern = regexp.MustCompile(`(?i)^(?:[/!]?(?:claim|start)\s+([a-z2-7]{26})|[/!]claim(?:\s+(\S+))?)$`)
 
 const claimName = "claim"
 
-// AsClaim turns a message that is meant to claim the bot into the command that does, and
-// returns any other one as it is.
+// AsClaim turns a message that matches [ClaimPattern] into the command that claims the bot.
 func AsClaim(m chats.Message) chats.Message {
-	match := codePattern.FindStringSubmatch(strings.TrimSpace(m.Text))
-	if match != nil && m.Kind == chats.KindText {
+	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && m.Kind == chats.KindText {
 		m.Text = strings.TrimSpace("/" + claimName + " " + match[1] + match[2])
 	}
 	return m
@@ -171,14 +171,15 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 	}
 	if !m.Direct {
 		c.Void = true
-		d.log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
+		d.cfg.Log.Warn("the code was shown in a shared chat and is void: start again for a new one", "chat", m.Chat.String(), "user", m.By())
+		_, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
 		return "Everybody here could read that code, so it does not count any more. " +
-			"Start me again and send me the new one in a direct chat.", store(ctx, d.cfg.Store, claimKey, c, c.rev)
+			"Start me again and send me the new one in a direct chat.", err
 	}
 	// The winner is on record before they own anything: of two with the right code at the
 	// same moment, even in two processes, one fails here and finds the claim taken.
 	c.By = m.By()
-	if err := store(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
+	if _, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
 		return "", err
 	}
 	owner := writer(m, isOwner, d.cfg.Now())
@@ -186,9 +187,9 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 		return "", err
 	}
 	d.strangers.forget()
-	d.log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
+	d.cfg.Log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
 	if err := d.cfg.Store.Delete(ctx, claimKey, storage.Any); err != nil {
-		d.log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
+		d.cfg.Log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
 	}
 	return greeting(m), nil
 }

@@ -24,13 +24,13 @@ func (d *Desk) Commands() []jobs.Command {
 
 func (d *Desk) whoami(_ context.Context, j *jobs.Job, _ string) (string, error) {
 	can := "You may talk to me."
-	switch d.Role(j.By()) {
+	switch d.Role(j.Message.By()) {
 	case toolgroups.RoleOwner:
 		can = "You are my owner."
 	case toolgroups.RoleAdmin:
 		can = "You are one of my administrators."
 	}
-	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.By(), can, j.Message.Chat), nil
+	return fmt.Sprintf("You are `%s`. %s\n\nThis chat is `%s`.", j.Message.By(), can, j.Message.Chat), nil
 }
 
 const cardPeople = "people"
@@ -39,9 +39,8 @@ const peopleUsage = "`/people` lists who may talk to me. `/people add telegram:1
 	"`/people admin telegram:123` makes them an administrator, `/people remove telegram:123` takes it all back. " +
 	"/whoami tells everybody their own id."
 
-// people lists who may talk to the bot, and changes that.
 func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, error) {
-	role := d.Role(j.By())
+	role := d.Role(j.Message.By())
 	if role < toolgroups.RoleAdmin {
 		return "Sorry, /people is for my administrators.", nil
 	}
@@ -56,11 +55,11 @@ func (d *Desk) people(ctx context.Context, j *jobs.Job, args string) (string, er
 	case user == "" || strings.Contains(user, " "):
 		return peopleUsage, nil
 	case verb == "add":
-		return d.add(ctx, j.By(), role, user, isUser)
+		return d.add(ctx, j.Message.By(), role, user, isUser)
 	case verb == "admin":
-		return d.add(ctx, j.By(), role, user, isAdmin)
+		return d.add(ctx, j.Message.By(), role, user, isAdmin)
 	case verb == "remove":
-		one, refusal, err := d.remove(ctx, j.By(), role, user)
+		one, refusal, err := d.remove(ctx, j.Message.By(), role, user)
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
@@ -117,7 +116,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	one = d.register.find(user)
-	known, inSettings := one.User != "", d.configured(user) > toolgroups.RoleStranger
+	known, inSettings := one.User != "", d.cfg.Access.Role(user) > toolgroups.RoleStranger
 	switch {
 	case !known && !inSettings:
 		return one, "I do not know them. /people lists who may talk to me.", nil
@@ -130,7 +129,7 @@ func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user
 		if err := d.register.bar(ctx, one, by, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
-		d.log.Info("person removed", "user", user, "by", by)
+		d.cfg.Log.Info("person removed", "user", user, "by", by)
 	}
 	if inSettings {
 		return one, "My settings let them in: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil

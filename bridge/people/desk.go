@@ -4,38 +4,33 @@ package people
 
 import (
 	"context"
-	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
 // Config is what a [Desk] is made of.
 type Config struct {
+	jobs.Shared
 	// Store keeps the people and the claim.
 	Store storage.KV
 	// Access is what the settings say; it has to be valid.
 	Access Access
-	// Platforms are all there are, by name.
-	Platforms map[string]chats.Platform
 	// Cards asks the owner, and shows the list of people.
 	Cards *cards.Desk
 	// Expel ends what runs for a removed user, platform:id.
 	Expel func(user string)
-	Log   *slog.Logger
-	Now   func() time.Time
 }
 
 // Desk is where people ask to be let in, and where they are let in and removed. Its methods
 // may be called concurrently.
 type Desk struct {
 	cfg       Config
-	log       *slog.Logger
 	register  register
 	strangers strangers
 	// changing is held from the look at a record until its change is stored.
@@ -45,25 +40,21 @@ type Desk struct {
 // New returns a desk. Until [Desk.Load] it knows the settings alone.
 func New(cfg Config) *Desk {
 	return &Desk{
-		cfg: cfg, log: cfg.Log,
+		cfg:       cfg,
 		register:  register{kv: cfg.Store, byID: make(map[string]person)},
 		strangers: strangers{told: make(map[note]time.Time)},
 	}
 }
 
 // Load reads the people who were let in before. A record that cannot be read lets nobody in.
-func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.log) }
+func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.cfg.Log) }
 
 // Role returns what a user, platform:id, may do now: what the settings allow or what
 // somebody allowed in a chat, whichever is more.
 func (d *Desk) Role(user string) toolgroups.Role {
-	return max(d.configured(user), d.register.find(user).Standing.role())
-}
-
-// configured returns what the settings allow a user.
-func (d *Desk) configured(user string) toolgroups.Role {
-	platform, id, _ := strings.Cut(user, ":")
-	return d.cfg.Access.Role(platform, id)
+	d.register.mu.RLock()
+	defer d.register.mu.RUnlock()
+	return max(d.cfg.Access.Role(user), roles[d.register.byID[user].Standing])
 }
 
 // AdminChats returns the chats in which the bot is alone with its owner or with an

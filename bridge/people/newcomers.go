@@ -61,7 +61,7 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 	}
 	err := d.ask(ctx, owner, one, m.Text)
 	if errors.Is(err, cards.ErrNoButtons) || errors.Is(err, jobs.ErrInvalid) {
-		d.log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
+		d.cfg.Log.Warn("owner not asked about a newcomer: let them in with /people add", "user", one.User, "err", err)
 		return j.Notice, nil
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 	case one.Standing.role() > toolgroups.RoleStranger:
 		return cards.Result{Toast: "They were let in already; /people changes that."}, nil
 	}
-	d.log.Info("person refused", "user", one.User, "by", press.User)
+	d.cfg.Log.Info("person refused", "user", one.User, "by", press.User)
 	return cards.Result{
 		Close: true, Toast: "They are not told.",
 		Text: fmt.Sprintf("%s is refused; I do not ask about them again for %d days. `/people add %s` lets them in all the same.",
@@ -160,7 +160,7 @@ func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) er
 	if err := d.register.put(ctx, one); err != nil {
 		return err
 	}
-	d.log.Info("person let in", "user", one.User, "standing", string(as), "by", by)
+	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", by)
 	if one.Card == "" {
 		return nil
 	}

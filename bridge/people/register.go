@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -64,10 +65,8 @@ func writer(m chats.Message, as standing, now time.Time) person {
 	}
 }
 
-// over reports whether a standing has ended.
 func (p person) over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
 
-// title names a person in Markdown.
 func (p person) title() string {
 	if p.Name == "" {
 		return "`" + p.User + "`"
@@ -108,14 +107,12 @@ func (r *register) load(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// find returns a user, or nobody.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[user]
 }
 
-// with returns everybody with at least this role.
 func (r *register) with(role toolgroups.Role) []person {
 	return r.all(func(one person) bool { return one.Standing.role() >= role })
 }
@@ -136,7 +133,6 @@ func (r *register) all(pass func(person) bool) []person {
 	return found
 }
 
-// owner returns who owns the bot.
 func (r *register) owner() (person, bool) {
 	owners := r.with(toolgroups.RoleOwner)
 	if len(owners) == 0 {
@@ -148,7 +144,7 @@ func (r *register) owner() (person, bool) {
 // put stores a person. They are on disk and in effect when put returns nil; after an error
 // they are not in effect before the next start.
 func (r *register) put(ctx context.Context, one person) error {
-	if err := store(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
+	if _, err := jobs.Write(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
 		return err
 	}
 	r.set(one)
@@ -175,18 +171,6 @@ func (r *register) remove(ctx context.Context, user string) error {
 	r.mu.Unlock()
 	if err := r.kv.Delete(ctx, accessPrefix+user, storage.Any); err != nil {
 		return fmt.Errorf("remove person %s: %w", user, err)
-	}
-	return nil
-}
-
-// store writes a record over a revision.
-func store(ctx context.Context, kv storage.KV, key string, record any, rev storage.Revision) error {
-	data, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", key, err)
-	}
-	if _, err := kv.Put(ctx, key, data, rev); err != nil {
-		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
 }

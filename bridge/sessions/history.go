@@ -1,10 +1,11 @@
 package sessions
 
 import (
-	"container/list"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,19 +37,13 @@ type History struct {
 	Damaged []*jobs.DamagedError
 	// Rest is until when no summary is tried, after one that failed.
 	Rest time.Time
+
+	given int64 // when it was given back to the cache last
 }
 
-// Stage puts a message into the view; the next append writes it first.
-func (h *History) Stage(m agent.Message) { h.Staged = append(h.Staged, m) }
-
-// Append writes messages to the log, behind the staged ones, then to the window.
-func (h *History) Append(ctx context.Context, messages ...agent.Message) error {
-	_, err := h.AppendWith(ctx, nil, messages...)
-	return err
-}
-
-// AppendWith is append and other operations in one write, whose revision it returns.
-func (h *History) AppendWith(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
+// Append writes messages to the log, behind the staged ones, with other operations in one
+// write, whose revision it returns; then to the window.
+func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
 	messages = append(h.Staged, messages...)
 	if len(messages) == 0 {
 		return 0, nil
@@ -68,30 +63,35 @@ func (h *History) AppendWith(ctx context.Context, others []storage.Op, messages 
 	h.Staged = nil
 	for i, m := range messages {
 		h.Last++
-		h.add(m, len(records[i].Data), h.Last)
+		if m.Role == agent.RoleRefused {
+			from := firstRefused(&m, h.Last)
+			h.keep(func(i int) bool { return h.at[i] < from })
+			continue
+		}
+		size := len(records[i].Data)
+		h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, size), append(h.at, h.Last)
+		h.size += size
+		if m.Role == agent.RoleSummary {
+			h.fold(&m)
+		} else if h.size > 2*h.Window { // so that it is seldom done
+			h.letGo()
+		}
 	}
 	return rev, nil
 }
 
-// add puts a message that was written at a position into the copy.
-func (h *History) add(m agent.Message, size int, pos storage.Position) {
-	if m.Role == agent.RoleRefused {
-		from := firstRefused(&m, pos)
-		h.keep(func(i int) bool { return h.at[i] < from })
-		return
-	}
-	h.Messages, h.sizes, h.at = append(h.Messages, m), append(h.sizes, size), append(h.at, pos)
-	h.size += size
-	if m.Role == agent.RoleSummary {
-		from, n := firstKept(&m, pos), len(h.at)-1
-		h.keep(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.at[i] >= from })
-		h.toFront()
-		return
-	}
-	// Twice the window is kept before the oldest are let go, so that it is seldom done.
-	if h.size <= 2*h.Window {
-		return
-	}
+// fold puts the last message, a summary, in front of what it keeps.
+func (h *History) fold(m *agent.Message) {
+	from, n := firstKept(m, h.Last), len(h.at)-1
+	h.keep(func(i int) bool { return i == n || h.Messages[i].Role != agent.RoleSummary && h.at[i] >= from })
+	n = len(h.Messages) - 1
+	h.Messages = slices.Insert(h.Messages[:n:n], 0, h.Messages[n])
+	h.sizes = slices.Insert(h.sizes[:n:n], 0, h.sizes[n])
+	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
+}
+
+// letGo lets go the oldest messages that the window does not hold.
+func (h *History) letGo() {
 	excess, last := h.size-h.Window, len(h.Messages)-1
 	h.keep(func(i int) bool {
 		if excess <= 0 || i == last || h.Messages[i].Role == agent.RoleSummary {
@@ -116,14 +116,6 @@ func (h *History) keep(which func(i int) bool) {
 		}
 	}
 	h.Messages, h.sizes, h.at, h.size = messages, sizes, at, size
-}
-
-// toFront moves the last message, a summary, in front of what it kept.
-func (h *History) toFront() {
-	n := len(h.Messages) - 1
-	h.Messages = slices.Insert(h.Messages[:n:n], 0, h.Messages[n])
-	h.sizes = slices.Insert(h.sizes[:n:n], 0, h.sizes[n])
-	h.at = slices.Insert(h.at[:n:n], 0, h.at[n])
 }
 
 // View is the window for a turn. What is appended later does not change it: the staged
@@ -188,10 +180,10 @@ type Cache struct {
 	store  storage.Store
 	window int // bytes
 
-	mu     sync.Mutex
-	size   int
-	recent *list.List // of *history, the most recently used first
-	byLog  map[string]*list.Element
+	mu    sync.Mutex
+	size  int
+	given int64 // counts what was given back
+	byLog map[string]*History
 }
 
 // maxCached bounds the bytes of all conversations that are kept between turns.
@@ -199,41 +191,48 @@ const maxCached = 32 << 20
 
 // NewCache makes a cache whose histories are as long as a window.
 func NewCache(store storage.Store, windowTokens int) *Cache {
-	return &Cache{store: store, window: 4 * windowTokens, recent: list.New(), byLog: make(map[string]*list.Element)}
+	return &Cache{store: store, window: 4 * windowTokens, byLog: make(map[string]*History)}
 }
 
 // Take returns the end of a conversation for the caller alone, to be given back.
 func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	c.mu.Lock()
-	if e := c.byLog[log]; e != nil {
-		h := c.remove(e)
-		c.mu.Unlock()
-		return h, nil
+	h := c.byLog[log]
+	if h != nil {
+		delete(c.byLog, log)
+		c.size -= h.size
 	}
 	c.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
 	return readHistory(ctx, c.store, log, c.window)
 }
 
-// Give keeps a history for the next turn, unless its last append failed.
-func (c *Cache) Give(h *History, err error) {
-	if err != nil {
-		return
-	}
+// Give keeps a history for the next turn. One whose last append failed is not given back.
+func (c *Cache) Give(h *History) {
 	h.Staged = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byLog[h.Log] = c.recent.PushFront(h)
+	c.given++
+	h.given = c.given
+	c.byLog[h.Log] = h
 	c.size += h.size
-	for c.size > maxCached {
-		c.remove(c.recent.Back())
+	if c.size > maxCached {
+		c.shrink()
 	}
 }
 
-func (c *Cache) remove(e *list.Element) *History {
-	h := c.recent.Remove(e).(*History)
-	delete(c.byLog, h.Log)
-	c.size -= h.size
-	return h
+// shrink lets go a quarter, of what was given back first: so it is seldom done.
+func (c *Cache) shrink() {
+	all := slices.SortedFunc(maps.Values(c.byLog), func(a, b *History) int { return cmp.Compare(a.given, b.given) })
+	for _, h := range all {
+		if c.size <= maxCached-maxCached/4 {
+			return
+		}
+		delete(c.byLog, h.Log)
+		c.size -= h.size
+	}
 }
 
 // readHistory reads a log backward until the window is full or the newest summary stands

@@ -48,28 +48,21 @@ func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq
 // RecentMatches is [RecentMessages] without the messages whose record, as JSON, is not
 // wanted: those are not decoded.
 func RecentMatches(ctx context.Context, store storage.Log, log string, wanted func(record []byte) bool) iter.Seq2[agent.Message, error] {
-	return func(yield func(agent.Message, error) bool) {
-		for record, err := range store.Records(ctx, log, storage.Query{Backward: true}) {
-			var m agent.Message
-			switch {
-			case err != nil:
-			case !wanted(record.Data):
-				continue
-			default:
-				m, err = Decode(log, record)
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
-	}
+	return read(ctx, store, log, storage.Query{Backward: true}, wanted)
 }
 
 // Read yields the messages that a query finds, in its order. A record that does not decode
 // is yielded as an error, and the others after it.
 func Read(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
+	return read(ctx, store, log, q, func([]byte) bool { return true })
+}
+
+func read(ctx context.Context, store storage.Log, log string, q storage.Query, wanted func([]byte) bool) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
 		for record, err := range store.Records(ctx, log, q) {
+			if err == nil && !wanted(record.Data) {
+				continue
+			}
 			var m agent.Message
 			if err == nil {
 				m, err = Decode(log, record)
@@ -86,15 +79,13 @@ func Read(ctx context.Context, store storage.Log, log string, q storage.Query) i
 func LoadedGroups(ctx context.Context, store storage.Log, log string) ([]string, error) {
 	var failure error
 	groups := agent.RestoreGroups(func(yield func(agent.Message) bool) {
-		for m, err := range Read(ctx, store, log, storage.Query{Label: agent.LabelLoad}) {
-			if jobs.IsDamaged(err) {
-				continue // what it loaded can be loaded again
-			}
+		for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelLoad}) {
 			if err != nil {
 				failure = errors.Join(failure, err)
 				continue
 			}
-			if !yield(m) {
+			// What a damaged one loaded can be loaded again.
+			if m, err := Decode(log, record); err == nil && !yield(m) {
 				return
 			}
 		}

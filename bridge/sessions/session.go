@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -40,23 +41,29 @@ func (s Session) Log() string {
 	if s.Task != "" {
 		return TaskLog(s.Chat, s.Task)
 	}
+	chat := s.Chat
 	if s.Of.ID != "" {
-		return LogName(s.Of, s.Generation)
+		chat = s.Of
 	}
-	return LogName(s.Chat, s.Generation)
-}
-
-// LogName is the name of the log of a generation.
-func LogName(chat chats.Chat, generation int) string {
-	return fmt.Sprintf("%s/%d", chat, generation)
+	return fmt.Sprintf("%s/%d", chat, s.Generation)
 }
 
 // SessionPrefix begins the keys of sessions.
 const SessionPrefix = "session/"
 
-// Current returns the session of a chat. One that was never cleared has
-// generation 1 and is not stored.
+// Current returns the session of a chat: that of what comes now.
 func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, error) {
+	return Of(ctx, kv, &jobs.Job{Message: chats.Message{Chat: chat}, Seq: math.MaxInt64})
+}
+
+// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
+// its own. One that was never cleared has generation 1 and is not stored. With ErrCleared or
+// ErrStopped it says that a command has ended the job.
+func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
+	if j.Message.Kind == jobs.KindTask {
+		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	}
+	chat := j.Message.Chat
 	s := Session{Chat: chat, Generation: 1}
 	entry, err := kv.Get(ctx, SessionPrefix+chat.String())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -69,16 +76,13 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 		return s, err
 	}
 	s.Chat, s.Rev = chat, entry.Revision
-	return s, nil
-}
-
-// Of returns the conversation that a job belongs to: that of its chat, or for a task one of
-// its own.
-func Of(ctx context.Context, kv storage.KV, j *jobs.Job) (Session, error) {
-	if jobs.IsTask(j) {
-		return Session{Chat: j.Origin(), Task: j.Message.ID}, nil
+	switch {
+	case j.Seq < s.ClearedAt:
+		return s, ErrCleared
+	case j.Seq < s.StoppedAt:
+		return s, ErrStopped
 	}
-	return Current(ctx, kv, j.Message.Chat)
+	return s, nil
 }
 
 // Clear begins a new session at a job, once: a job that is run again finds it done. An
@@ -111,27 +115,10 @@ var (
 	ErrStopped = errors.New("bridge: stopped")
 )
 
-// Overtaken returns errCleared or errStopped where a command ended a job.
-func (s Session) Overtaken(j *jobs.Job) error {
-	switch {
-	case j.Seq < s.ClearedAt:
-		return ErrCleared
-	case j.Seq < s.StoppedAt:
-		return ErrStopped
-	}
-	return nil
-}
-
 // Save writes a session over the revision that it was read at.
-func (s Session) Save(ctx context.Context, kv storage.KV) (Session, error) {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return s, fmt.Errorf("encode session of %s: %w", s.Chat, err)
-	}
-	if s.Rev, err = kv.Put(ctx, SessionPrefix+s.Chat.String(), data, s.Rev); err != nil {
-		return s, fmt.Errorf("store session of %s: %w", s.Chat, err)
-	}
-	return s, nil
+func (s Session) Save(ctx context.Context, kv storage.KV) (_ Session, err error) {
+	s.Rev, err = jobs.Write(ctx, kv, SessionPrefix+s.Chat.String(), s, s.Rev)
+	return s, err
 }
 
 // Conversation is a session as an owner's history lists it.
@@ -157,15 +144,11 @@ func conversationKey(owner, log string) string { return ConversationPrefix + own
 
 // Enter lists a conversation under its owner; doing it again changes nothing.
 func (c Conversation) Enter(ctx context.Context, kv storage.KV) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
+	_, err := jobs.Write(ctx, kv, conversationKey(c.Owner, c.Log()), c, storage.Absent)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil
 	}
-	_, err = kv.Put(ctx, conversationKey(c.Owner, c.Log()), data, storage.Absent)
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("store conversation %s: %w", c.Log(), err)
-	}
-	return nil
+	return err
 }
 
 // Conversations returns all conversations of an owner, in no particular order.

@@ -98,7 +98,6 @@ func refusals(ctx context.Context, store storage.Log, log string) (func(storage.
 	return func(pos storage.Position) bool { return out[pos] }, nil
 }
 
-// newestSummary returns the newest summary of a log, or nil.
 func newestSummary(ctx context.Context, store storage.Log, log string) (*agent.Message, storage.Position, error) {
 	for record, err := range store.Records(ctx, log, storage.Query{Label: agent.LabelSummary, Backward: true}) {
 		if err != nil {

@@ -80,7 +80,7 @@ func (c *cuts) admit(h *sessions.History, answer string) string {
 func (t *Runner) Afterwards(ctx context.Context, j *jobs.Job) {
 	after := j.After
 	j.After = nil
-	if after == nil || len(j.Parts) == 0 || ctx.Err() != nil {
+	if len(j.Parts) == 0 || ctx.Err() != nil {
 		return
 	}
 	defer func() {
@@ -108,7 +108,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 		// A copy that may be wrong or is incomplete is read anew.
 		more, keep, err := t.fold(ctx, c, h, turn)
 		if keep {
-			t.Cache.Give(h, nil)
+			t.Cache.Give(h)
 		}
 		if err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded)) {
 			t.cfg.Log.Warn("conversation cannot be summed up", "log", log, "err", err)
@@ -157,7 +157,7 @@ func (t *Runner) fold(ctx context.Context, c Compactor, h *sessions.History, tur
 	whole := !h.Cut
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
-	if err := h.Append(writing, summary); err != nil {
+	if _, err := h.Append(writing, nil, summary); err != nil {
 		return false, false, err
 	}
 	t.cfg.Log.Info("conversation summed up", "log", h.Log, "covered", covers, "kept", summary.Kept)

@@ -26,28 +26,25 @@ const inbox = "inbox"
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
 
-// fetchFiles saves what came with a message in the workspace. What could not be had is
-// named in notes, in words for the user; the message is answered all the same.
-func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) (files []toolgroups.File, notes []string) {
-	if len(j.Message.Files) == 0 {
-		return nil, nil
-	}
+// fetchFiles saves what came with a message in the workspace. The text names what could not
+// be had, in words for the user; the message is answered all the same.
+func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, message *agent.Message) {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	for i, a := range j.Message.Files {
 		name := wording.FileName(a.Name, i)
 		if !ok {
-			notes = append(notes, name+": files cannot be read here")
+			message.Text += notReceived(name + ": files cannot be read here")
 			continue
 		}
 		saved, err := t.fetchFile(ctx, fetcher, a, scope, name)
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
-			notes = append(notes, fileNote(name, err))
+			message.Text += notReceived(fileNote(name, err))
 			continue
 		}
-		files = append(files, toolgroups.File{Path: saved})
+		message.Files = append(message.Files, toolgroups.File{Path: saved})
 	}
-	return files, notes
+	message.Text = strings.TrimSpace(message.Text)
 }
 
 func fileNote(name string, err error) string {
@@ -178,14 +175,12 @@ func (t *Runner) made(ctx context.Context, h *sessions.History, ref string) []to
 	return files
 }
 
-// fileReader lets a model see the files of a workspace.
-func fileReader(dir string) func(path string, limit int64) ([]byte, error) {
-	return func(path string, limit int64) (data []byte, err error) {
-		root, err := workspace.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, root.Close()) }()
-		return root.ReadFile(path, limit)
+// readFile lets a model see the files of a workspace.
+func readFile(dir, path string, limit int64) (data []byte, err error) {
+	root, err := workspace.Open(dir)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return root.ReadFile(path, limit)
 }

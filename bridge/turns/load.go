@@ -18,7 +18,11 @@ func (t *Runner) Load(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 	if err != nil {
 		return "", err
 	}
-	defer func() { t.Cache.Give(h, err) }()
+	defer func() {
+		if err == nil {
+			t.Cache.Give(h)
+		}
+	}()
 	round, loaded, err := t.Round(ctx, scope)
 	if err != nil || slices.Contains(loaded, j.Message.Text) {
 		return "", err

@@ -25,13 +25,10 @@ const maxResumes = 10
 // Answer runs the turn of a message, or goes on with it where its log stops.
 func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err error) {
 	session, err := sessions.Of(ctx, t.cfg.Store, j)
+	if err == nil && j.State == jobs.StateWaiting {
+		err = t.awake(ctx, j)
+	}
 	if err != nil {
-		return "", err
-	}
-	if err := session.Overtaken(j); err != nil {
-		return "", err
-	}
-	if err := t.awake(ctx, j); err != nil {
 		return "", err
 	}
 	j.Generation = session.Generation
@@ -40,21 +37,20 @@ func (t *Runner) Answer(ctx context.Context, j *jobs.Job) (text string, err erro
 		return "", err
 	}
 	defer func() {
-		if errors.Is(err, agent.ErrSuspended) {
-			t.Cache.Give(h, nil)
-			return
+		if err == nil || errors.Is(err, agent.ErrSuspended) {
+			t.Cache.Give(h)
 		}
-		t.Cache.Give(h, err)
 	}()
-	text, done, err := t.mendHistory(ctx, j, h)
-	if done || err != nil {
-		return text, err
+	if len(h.Damaged) > 0 {
+		if text, done, err := t.mendHistory(ctx, j, h); done || err != nil {
+			return text, err
+		}
 	}
 	scope, err := t.cfg.House.Scope(j, session)
 	if err != nil {
 		return "", err
 	}
-	text, done, err = t.begin(ctx, j, h, scope)
+	text, done, err := t.begin(ctx, j, h, scope)
 	if !done && err == nil {
 		text, err = t.run(ctx, j, h, scope)
 	}
@@ -88,17 +84,20 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return "", false, err
 		}
 	}
-	files, notes := t.fetchFiles(ctx, j, scope)
+	message := t.question(j)
+	if len(j.Message.Files) > 0 {
+		t.fetchFiles(ctx, j, scope, &message)
+	}
 	if err := context.Cause(ctx); err != nil {
 		return "", false, err
 	}
-	message := t.question(j, notes)
-	message.Files = files
-	message.Recalled = t.recall(ctx, j, scope)
+	if t.cfg.Recall != nil {
+		message.Recalled = t.recall(ctx, j, scope)
+	}
 	if _, err := sessions.Encode(message); err != nil {
 		return t.Failed(j, err), true, nil
 	}
-	h.Stage(message)
+	h.Staged = []agent.Message{message}
 	return "", false, nil
 }
 
@@ -108,7 +107,7 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
 		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
 	}
-	if jobs.IsTask(j) {
+	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
 	}
 	return entry.Enter(ctx, t.cfg.Store)
@@ -134,9 +133,6 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 // recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
 func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
-	if t.cfg.Recall == nil {
-		return ""
-	}
 	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
@@ -145,19 +141,20 @@ func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope
 }
 
 // question is the message as the conversation keeps it.
-func (t *Runner) question(j *jobs.Job, notes []string) agent.Message {
+func (t *Runner) question(j *jobs.Job) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: j.Message.Text, Ref: j.Key()}
 	if !j.Message.Direct {
 		message.Sender = j.Message.UserName
 	}
-	for _, note := range append(slices.Clone(j.Message.Skipped), notes...) {
-		message.Text += "\n[not received: " + note + "]"
+	for _, note := range j.Message.Skipped {
+		message.Text += notReceived(note)
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
 }
 
-// title is what a list of conversations shows of one.
+func notReceived(note string) string { return "\n[not received: " + note + "]" }
+
 func title(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return runes.Clip(line, 60)
@@ -180,7 +177,11 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: fileReader(scope.Workspace), Gate: t.gate(j, h), Redact: t.cfg.Redact,
+		ReadFile: func(path string, limit int64) ([]byte, error) { return readFile(scope.Workspace, path, limit) },
+		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+			return t.decide(ctx, j, h, call, tool)
+		},
+		Redact: t.cfg.Redact,
 	}
 	if t.cfg.Observe != nil {
 		chat := j.Message.Chat
@@ -193,7 +194,9 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 			return t.ended(ctx, j, h, scope, errors.Join(err, limited.Err()))
 		}
 		if m.Final {
-			m.Text = missing.admit(h, m.Text)
+			if missing.first {
+				m.Text = missing.admit(h, m.Text)
+			}
 			answer = m.Text
 		}
 		if m.Role == agent.RoleStarted {
@@ -220,16 +223,12 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 // errGate wraps what kept the gate from an answer: the turn is tried again.
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
-// gate decides about the calls of a turn.
-func (t *Runner) gate(j *jobs.Job, h *sessions.History) agent.Gate {
-	decide := t.cfg.House.Gate(j, h)
-	return func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-		d, err := decide(ctx, call, tool)
-		if err != nil {
-			err = fmt.Errorf("%w: %w", errGate, err)
-		}
-		return d, err
+func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	d, err := t.cfg.House.Decide(ctx, j, h, call, tool)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errGate, err)
 	}
+	return d, err
 }
 
 // keep stores a message of a turn. The answer and the record that its first part is being
@@ -240,13 +239,17 @@ func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
 	defer cancel()
-	t.cfg.House.Prepare(j, m.Text, t.made(ctx, h, j.Key()))
+	j.Files = nil
+	if len(h.Staged) == 0 { // else its question is not on record yet, and no result of a tool
+		j.Files = t.made(ctx, h, j.Key())
+	}
+	t.cfg.House.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.Hold(ctx, j, func() error {
 		record, err := j.Record()
 		if err != nil {
 			return err
 		}
-		rev, err := h.AppendWith(ctx, []storage.Op{record}, m)
+		rev, err := h.Append(ctx, []storage.Op{record}, m)
 		if err == nil {
 			j.Rev = rev
 		}
@@ -264,7 +267,7 @@ func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m a
 // append adds messages to the conversation of a job, as long as that is this process's.
 func (t *Runner) append(ctx context.Context, j *jobs.Job, h *sessions.History, messages ...agent.Message) error {
 	return t.cfg.Jobs.Hold(ctx, j, func() error {
-		_, err := h.AppendWith(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
+		_, err := h.Append(ctx, []storage.Op{storage.Check(jobs.OpenPrefix+j.Key(), j.Rev)}, messages...)
 		return err
 	})
 }
@@ -316,12 +319,11 @@ func (t *Runner) StopTurn(ctx context.Context, j *jobs.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobs.WriteTimeout)
 	defer cancel()
 	err := t.recordStop(ctx, j)
-	if errors.Is(err, storage.ErrInvalid) {
-		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
-		return nil
-	}
 	if err != nil {
-		t.cfg.Log.Error("a stopped turn cannot be recorded, trying again", "job", j.Key(), "err", err)
+		t.cfg.Log.Error("a stopped turn cannot be recorded", "job", j.Key(), "err", err)
+	}
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil // it cannot ever be
 	}
 	return err
 }
@@ -331,7 +333,7 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 		return nil // never begun
 	}
 	session, err := sessions.Of(ctx, t.cfg.Store, j)
-	if err != nil {
+	if err != nil && !errors.Is(err, sessions.ErrStopped) && !errors.Is(err, sessions.ErrCleared) {
 		return err
 	}
 	session.Generation = cmp.Or(j.Generation, session.Generation)
@@ -339,13 +341,17 @@ func (t *Runner) recordStop(ctx context.Context, j *jobs.Job) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { t.Cache.Give(h, err) }()
+	defer func() {
+		if err == nil {
+			t.Cache.Give(h)
+		}
+	}()
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil || len(turn) == 0 && j.Generation == 0 {
 		return err // what a restart found may not have been begun either
 	}
 	if len(turn) == 0 {
-		h.Stage(t.question(j, nil))
+		h.Staged = []agent.Message{t.question(j)}
 	}
 	notes := agent.Stop(h.View())
 	for i := range notes {

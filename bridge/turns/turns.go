@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"log/slog"
 	"time"
 
 	"oneclaw/agent"
@@ -72,31 +71,25 @@ type Settings struct {
 // Config is what a turner is made of.
 type Config struct {
 	Settings
-	Store     storage.Store
-	Jobs      jobs.Store
-	Platforms map[string]chats.Platform
-	House     House
-	// Redact masks secrets in what goes out.
-	Redact func(string) string
-	// Spell writes commands in a text as people do on a platform.
-	Spell func(platform, text string) string
-	Log   *slog.Logger
-	Now   func() time.Time
+	jobs.Shared
+	Store storage.Store
+	Jobs  jobs.Store
+	House House
 }
 
 // House is what a turn needs around it.
 type House struct {
 	// Scope says on whose behalf the tools of a turn run.
 	Scope func(*jobs.Job, sessions.Session) (toolgroups.Scope, error)
-	// Gate decides about the calls of a turn.
-	Gate func(*jobs.Job, *sessions.History) agent.Gate
+	// Decide says whether a call of a turn may run.
+	Decide func(context.Context, *jobs.Job, *sessions.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
 	Decided func(ctx context.Context, cards []string) (bool, error)
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused func(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
-	// Prepare makes the parts of an answer and its files: their record goes to disk with
-	// the answer.
-	Prepare func(j *jobs.Job, answer string, files []toolgroups.File)
+	// Prepare makes the parts of an answer and of the job's files. The caller says whether
+	// it writes the job next.
+	Prepare func(j *jobs.Job, answer string, recorded bool)
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
 	// AwaitTurn waits until a job may have the agent again.

@@ -170,7 +170,6 @@ func quoted(text string) string {
 	return line
 }
 
-// outcome says how it ended, in one sentence.
 func (s story) outcome() string {
 	j := s.job
 	switch {
@@ -290,7 +289,6 @@ func (s story) tools() []string {
 	return lines
 }
 
-// groupOf is the group that a call loads.
 func groupOf(call agent.Call) string {
 	if call.Runs() != toolgroups.LoadToolGroup {
 		return ""
@@ -304,7 +302,6 @@ func groupOf(call agent.Call) string {
 	return arguments.Group
 }
 
-// delivered says what became of the parts of the answer.
 func (s story) delivered() []string {
 	words := map[jobs.PartState]string{
 		jobs.PartSent: "sent", jobs.PartPending: "waits to be sent", jobs.PartSending: "is being sent",
@@ -341,7 +338,7 @@ func (s story) forAdministrators() []string {
 	}
 	lines := []string{"Job `" + s.job.Key() + "`"}
 	if s.job.Generation > 0 && s.job.Message.Kind != jobs.KindTask {
-		lines[0] += fmt.Sprintf(", session `%s`", sessions.LogName(s.job.Message.Chat, s.job.Generation))
+		lines[0] += fmt.Sprintf(", session `%s`", sessions.Session{Chat: s.job.Message.Chat, Generation: s.job.Generation}.Log())
 	}
 	for _, p := range s.job.Parts {
 		if p.Error != "" {

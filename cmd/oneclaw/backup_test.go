@@ -28,7 +28,7 @@ import (
 func oneclaw(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(args, strings.NewReader(""), &out, &errs)
+	code = standard().main(args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 

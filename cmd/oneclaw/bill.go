@@ -2,10 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,14 +50,15 @@ func billCommand(load loader) *cobra.Command {
 // bills plays the conversations that come with the program, or that of a chat.
 func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (conversations []bill.Conversation, lines []bill.Line, err error) {
 	ctx := cmd.Context()
+	play := func(b *bot) (err error) {
+		lines, err = compareBills(cmd, cfg, b, conversations)
+		return err
+	}
 	if chat == "" {
-		if conversations, err = conversationsNamed(names); err != nil {
+		if conversations, err = bill.Conversations(names); err != nil {
 			return nil, nil, err
 		}
-		err = emptyBot(ctx, cfg, func(b *bot) error {
-			lines, err = compareBills(cmd, cfg, b, conversations)
-			return err
-		})
+		err = emptyBot(ctx, cfg, play)
 		return conversations, lines, err
 	}
 	err = readChat(ctx, cfg, chat, func(log iter.Seq2[agent.Message, error]) error {
@@ -75,20 +74,16 @@ func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (convers
 	}
 	// The bot is built with the data of the real one, for its own tools and servers, and
 	// not run.
-	err = serveBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *bot) error {
-		lines, err = compareBills(cmd, cfg, b, conversations)
-		return err
-	})
+	err = serveBot(ctx, cfg, slog.New(slog.DiscardHandler), play)
 	return conversations, lines, err
 }
 
-// compareBills plays conversations with the tools of a bot.
 func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
-	prices := newCachePrices(cfg)
+	prices, known := cachePrices(cfg), price.Defaults().With(cfg.Prices)
 	comparison, err := bill.New(bill.Config{
 		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,
 		Prices: prices, Tables: bill.Tables(prices, settings.ContextTokens),
-		Money: func(model string) (price.Price, bool) { return prices.models.For("", model) },
+		Money: func(model string) (price.Price, bool) { return known.For("", model) },
 		Left: func(calls int) {
 			cmd.PrintErrf("%d calls are left out: their tools are not there any more.\n", calls)
 		},
@@ -105,25 +100,4 @@ func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.C
 		lines = append(lines, more...)
 	}
 	return lines, nil
-}
-
-// conversationsNamed are those that come with the program, or some of them.
-func conversationsNamed(names []string) ([]bill.Conversation, error) {
-	all, err := bill.Conversations()
-	if err != nil || len(names) == 0 {
-		return all, err
-	}
-	byName, known := map[string]bill.Conversation{}, []string{}
-	for _, c := range all {
-		byName[c.Name], known = c, append(known, c.Name)
-	}
-	var chosen []bill.Conversation
-	for _, name := range names {
-		c, ok := byName[name]
-		if !ok {
-			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
-		}
-		chosen = append(chosen, c)
-	}
-	return chosen, nil
 }

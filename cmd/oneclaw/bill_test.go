@@ -200,12 +200,12 @@ func TestBillCommand(t *testing.T) {
 		"two forms":            {[]string{"bill", "--json", "--markdown"}, "json"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := Main(tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
+		if code := standard().main(tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
 			t.Errorf("%s: exit %d, %s", name, code, stderr.String())
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := Main([]string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
+	if code := standard().main([]string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	var line bill.Line
@@ -226,7 +226,7 @@ func TestBillOfAChat(t *testing.T) {
 
 	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
 	var stdout, stderr bytes.Buffer
-	if code := Main([]string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+	if code := standard().main([]string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	requests := map[search.Routing]int{}

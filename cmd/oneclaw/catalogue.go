@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -30,9 +30,8 @@ import (
 	"oneclaw/toolgroups/skills"
 )
 
-// catalogue owns the tools of the program: it builds the families and the registry,
-// and is the only one that swaps the registry for a new one, when a switch, a user tool
-// or an MCP server changes what there is.
+// catalogue owns the tools of the program, and is the only one that swaps the registry
+// for a new one, when a switch, a user tool or an MCP server changes what there is.
 type catalogue struct {
 	log      *slog.Logger
 	settings *settings.Settings
@@ -53,10 +52,8 @@ type catalogue struct {
 	registry atomic.Pointer[toolgroups.Registry]
 }
 
-// newCatalogue builds every tool. Nothing heavy starts here: PDFium, scripts and
-// servers begin with the first call.
-//
-// submit takes the runs of scheduled tasks.
+// newCatalogue builds every tool; what is heavy begins with its first call. submit takes
+// the runs of scheduled tasks.
 func newCatalogue(cfg Config, store storage.Store, models *models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.allowPrivate()
 	if err != nil {
@@ -132,11 +129,7 @@ func (c *catalogue) addConfig(models *models) error {
 }
 
 func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("javascript: %w", err)
-	}
-	engine, err := javascript.New(javascript.Config{Command: []string{self, javascript.Argument}, Logger: c.log})
+	engine, err := javascript.New(javascript.Config{Logger: c.log})
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
@@ -271,19 +264,16 @@ func (c *catalogue) run(ctx context.Context) error {
 			return nil
 		}
 		c.log.Error("settings cannot be followed, trying again", "err", err)
-		select {
-		case <-time.After(10 * time.Second):
-		case <-ctx.Done():
-		}
+		_ = retry.Wait(ctx, 10*time.Second) // the loop looks at ctx
 	}
 	return nil
 }
 
-func (c *catalogue) follow(ctx context.Context, change settings.Change) error {
-	if change.Area == settings.AreaValues || change.Area == settings.AreaAll {
+func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
+	if area == settings.AreaValues || area == settings.AreaAll {
 		c.setLevel(ctx)
 	}
-	if change.Area == settings.AreaSwitches || change.Area == settings.AreaAll {
+	if area == settings.AreaSwitches || area == settings.AreaAll {
 		return c.rebuild(ctx)
 	}
 	return nil

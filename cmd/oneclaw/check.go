@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/bridge/people"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
 
-// check refuses values that cannot work.
 func (c Config) check() error {
-	if err := c.access().Validate(); err != nil {
+	if err := people.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
@@ -43,7 +43,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkChoices refuses words that a setting does not know.
 func (c Config) checkChoices() error {
 	for _, s := range []struct {
 		name, value string
@@ -69,7 +68,6 @@ func routings() []string {
 	return names
 }
 
-// checkApprovals refuses rules that cannot work.
 func (c Config) checkApprovals() error {
 	if err := policy.Check(c.Approvals); err != nil {
 		return fmt.Errorf("setting approvals: %w", err)
@@ -116,8 +114,7 @@ func (c Config) checkNumbers() error {
 	return nil
 }
 
-// checkAddresses refuses addresses of services that are none. One that is empty has to be
-// so by default.
+// checkAddresses refuses addresses of services that are none, unless empty by default.
 func (c Config) checkAddresses() error {
 	otherwise := defaultConfig()
 	for i, normal := range otherwise.settings() {
@@ -132,7 +129,6 @@ func (c Config) checkAddresses() error {
 	return nil
 }
 
-// checkPlatforms refuses settings of a platform that do not fit together.
 func (c Config) checkPlatforms() error {
 	for _, platform := range c.all {
 		if err := platform.Validate(); err != nil {

@@ -21,15 +21,10 @@ import (
 // linkPatience is how long the start waits for a platform to say what the bot is called.
 const linkPatience = 15 * time.Second
 
-// access are the lists of the settings.
-func (c Config) access() people.Access {
-	return people.Access{Allow: c.Access.Allow, Admins: c.Access.Admins}
-}
-
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
 // this once: whoever reads the log owns the bot. It does not keep a bot from running.
 func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
-	if !cfg.access().Empty() {
+	if !people.Access(cfg.Access).Empty() {
 		return
 	}
 	owned, err := people.Owned(ctx, kv)
@@ -76,13 +71,11 @@ func claimCommand(load loader) *cobra.Command {
 		Long: "Print a new link and code that make you the owner of the bot, where nobody owns it yet. " +
 			"The code can be used once, within an hour. A bot that nobody may talk to prints one itself when it starts.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
-			return newClaim(cmd, cfg)
-		}),
+		RunE: load.run(newClaim),
 	}
 }
 
-func newClaim(cmd *cobra.Command, cfg Config) error {
+func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 	if err := cfg.Platforms.check(); err != nil {
 		return err
 	}

@@ -124,9 +124,8 @@ type ToolsConfig struct {
 	UnsafeExec bool `yaml:"unsafe_exec" env:"ONECLAW_TOOLS_UNSAFE_EXEC"`
 	// BrowserMemoryMiB bounds the memory of all processes of the browser together.
 	BrowserMemoryMiB int64 `yaml:"browser_memory_mib" env:"ONECLAW_TOOLS_BROWSER_MEMORY_MIB"`
-	// ExecMemoryMiB bounds the memory of all processes of a command together,
-	// WorkspaceMiB the files of one owner, and DiskReserveMiB is what tools leave free of
-	// the disk.
+	// ExecMemoryMiB bounds the memory of all processes of a command together, WorkspaceMiB
+	// the files of one owner; DiskReserveMiB is what tools leave free of the disk.
 	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
 	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
 	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
@@ -261,7 +260,6 @@ func secretsFromFiles(environment map[string]string) (map[string]string, error) 
 	return environment, nil
 }
 
-// setting is a value of the settings.
 type setting struct {
 	key, variable string // in the file, and in the environment if it is there
 	field         string
@@ -329,8 +327,7 @@ func environmentError(err error) error {
 	return fmt.Errorf("environment: the value of %s does not fit: %w", wrong.Name, wrong.Err)
 }
 
-// unknownVariable catches a mistyped setting: everything that begins with ONECLAW_ is
-// ours.
+// unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
 func unknownVariable(environment map[string]string) error {
 	known, secrets := variables(false), variables(true)
 	for name := range environment {

@@ -26,7 +26,6 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 	}
 }
 
-// controlHandler hands out backups, claims, and what was set aside.
 func controlHandler(store *database.Store, now func() time.Time, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /backup", store.Backups(log))

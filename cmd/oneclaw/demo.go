@@ -67,7 +67,6 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 	return d.Run(ctx, listener)
 }
 
-// controls is what the page may change of the bot.
 func controls(b *bot) demo.Controls {
 	return demo.Controls{
 		Web: b.handler(), Routings: routings(),
@@ -80,7 +79,6 @@ func controls(b *bot) demo.Controls {
 	}
 }
 
-// demoModel is the model that the settings name, if they name one at all.
 func demoModel(cfg Config) demo.Model {
 	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
 		return demo.Model{}

@@ -101,7 +101,7 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
-	access := d.cfg.access()
+	access := people.Access(d.cfg.Access)
 	if slices.ContainsFunc(slices.Concat(access.Allow, access.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
 		return doctor.Warn("everybody on a platform may talk to the bot, at your cost: name people in ONECLAW_ALLOW and ONECLAW_ADMINS")
 	}
@@ -149,7 +149,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkBrowser(context.Context) *doctor.Finding {
-	path, err := browser.Find(browser.Config{})
+	path, err := browser.Find("")
 	if err != nil {
 		return doctor.Warn("pages cannot be shown in a browser: %v", err)
 	}

@@ -22,8 +22,7 @@ func (m *models) hybrid(name string) (*search.Hybrid, error) {
 	return search.NewHybrid(embedder{m, ref}, m.log), nil
 }
 
-// embedder implements search.Embedder by a model of a provider, as both are configured
-// at the time.
+// embedder implements search.Embedder by a model of a provider, as configured at the time.
 type embedder struct {
 	models *models
 	ref    settings.Ref

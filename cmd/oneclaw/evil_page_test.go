@@ -27,7 +27,7 @@ func browsing(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAttack05APageIsClosedThatTakesTooMuchMemory has the real program open a page that
 // takes memory until it is stopped, and then an ordinary one.
 func TestAttack05APageIsClosedThatTakesTooMuchMemory(t *testing.T) {
-	if _, err := browser.Find(browser.Config{}); err != nil {
+	if _, err := browser.Find(""); err != nil {
 		t.Skip("Chromium is not installed")
 	}
 	site := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {

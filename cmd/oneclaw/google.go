@@ -39,7 +39,6 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	return g, nil
 }
 
-// accountCommands connect and disconnect a user's account.
 func accountCommands(g *google.Google) []bridge.Command {
 	command := func(name, what string, run func(ctx context.Context, call bridge.CommandCall, args string) (string, error)) bridge.Command {
 		info := chats.CommandInfo{Name: name, Description: what + " your Google account: /" + name + " google"}
@@ -67,14 +66,13 @@ func googleCommand(load loader) *cobra.Command {
 		Use:   "login USER [SERVICE…]",
 		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			return loginGoogle(cmd, cfg, args[0], args[1:])
-		}),
+		RunE:  load.run(loginGoogle),
 	})
 	return command
 }
 
-func loginGoogle(cmd *cobra.Command, cfg Config, user string, services []string) error {
+func loginGoogle(cmd *cobra.Command, cfg Config, args []string) error {
+	user, services := args[0], args[1:]
 	if _, err := chats.ParseChat(user); err != nil {
 		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)
 	}

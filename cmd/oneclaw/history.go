@@ -22,32 +22,29 @@ func historyCommand(load loader) *cobra.Command {
 		Use:   "history CHAT",
 		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
 		Args:  oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			return printHistory(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
-		}),
+		RunE:  load.run(printHistory),
 	}
 }
 
-func printHistory(ctx context.Context, cfg Config, chat string, w io.Writer) error {
-	return readChat(ctx, cfg, chat, func(log iter.Seq2[agent.Message, error]) error {
+func printHistory(cmd *cobra.Command, cfg Config, args []string) error {
+	return readChat(cmd.Context(), cfg, args[0], func(log iter.Seq2[agent.Message, error]) error {
 		count := 0
 		for m, err := range log {
 			if err != nil {
 				return err
 			}
 			count++
-			if _, err := io.WriteString(w, historyLine(m)); err != nil {
+			if _, err := io.WriteString(cmd.OutOrStdout(), historyLine(m)); err != nil {
 				return err
 			}
 		}
 		if count == 0 {
-			return fmt.Errorf("chat %s has no messages since it began or was cleared", chat)
+			return fmt.Errorf("chat %s has no messages since it began or was cleared", args[0])
 		}
 		return nil
 	})
 }
 
-// readChat gives the present conversation of a chat to read.
 func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
 	chat, err := chats.ParseChat(name)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
+
+	"oneclaw/internal/web"
 )
 
 // healthHandler answers the questions of a supervisor: is it alive, does it receive.
@@ -30,8 +32,7 @@ func healthHandler(health func() error) *http.ServeMux {
 	return mux
 }
 
-// listen takes the port before anything else is started. The setting is named where
-// that fails.
+// listen takes a port. The setting is named where that fails.
 func listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -49,44 +50,20 @@ const (
 	// portTimeout is how long a request may take to arrive, and its answer to be fetched.
 	portTimeout = 15 * time.Second
 	// maxConnections is how many are open at once, or a quarter of the descriptors where
-	// that is less: the rest is for the platforms, the model and the tools. More wait in
-	// the system's queue.
+	// that is less. More wait in the system's queue.
 	maxConnections = 256
 )
 
-// connections is how many connections the port takes at once.
-func connections() int { return max(1, min(maxConnections, descriptors()/4)) }
-
-// servePort answers on the port until ctx ends: so many connections at once, each for a
-// bounded time.
+// servePort answers on the port until ctx ends, within bounds.
 func servePort(ctx context.Context, l net.Listener, handler http.Handler, most int, timeout time.Duration) error {
-	return serveWith(ctx, netutil.LimitListener(l, most), &http.Server{
+	return web.Serve(ctx, netutil.LimitListener(l, most), &http.Server{
 		Handler: handler, ReadHeaderTimeout: timeout / 3, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	})
 }
 
 // serve answers until ctx ends.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	return serveWith(ctx, l, &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10})
-}
-
-func serveWith(ctx context.Context, l net.Listener, server *http.Server) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		<-ctx.Done()
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if server.Shutdown(closing) != nil {
-			_ = server.Close() // what is still running must not outlive the store
-		}
-	}()
-	err := server.Serve(l)
-	if ctx.Err() == nil {
-		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-	}
-	<-done
-	return nil
+	return web.Serve(ctx, l, &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10})
 }
 
 // healthCommand asks a running bot whether it is alive: the health check of the

@@ -33,7 +33,7 @@ func main() {
 		}
 		return
 	}
-	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(standard().main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // childPart returns the part of the program that this process was started for, as a child
@@ -51,9 +51,7 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 	return nil
 }
 
-// outside is what the program takes from neither its settings nor its files. A test runs
-// it with a clock that jumps, with the formats of a newer one, or with a name server that
-// lies.
+// outside is what the program takes from elsewhere than its settings and files, for tests.
 type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
@@ -62,13 +60,8 @@ type outside struct {
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }
 
-// Main is the program: it returns the exit code, and what went wrong is one line on
-// standard error. The first SIGINT or SIGTERM ends it in good order, a second one at
-// once.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return standard().main(args, stdin, stdout, stderr)
-}
-
+// main is the program: it returns the exit code, and what went wrong is one line on
+// standard error. The first SIGINT or SIGTERM ends it in good order, a second at once.
 func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -86,8 +79,7 @@ func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) 
 	return 0
 }
 
-// rootCommand makes all commands. The secrets of the settings that one of them reads are
-// given to known.
+// rootCommand makes all commands. The secrets that one reads are given to known.
 func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "oneclaw",
@@ -112,7 +104,6 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	return root
 }
 
-// loader reads the settings.
 type loader func() (Config, error)
 
 // run makes what a command runs of what it does with the settings.
@@ -126,8 +117,7 @@ func (load loader) run(do func(cmd *cobra.Command, cfg Config, args []string) er
 	}
 }
 
-// parent makes a command that only has others below it: a word that is none of them is
-// an error.
+// parent makes a command that only has others below it.
 func parent(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

@@ -190,10 +190,7 @@ func bridgeOn(t *testing.T, model http.RoundTripper, page chats.Platform) (*brid
 	if err != nil {
 		t.Fatal(err)
 	}
-	answering, err := agent.New(agent.Config{Model: client})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answering := agent.New(agent.Config{Model: client})
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -21,20 +21,14 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// agents are the ones that come with the program; the first is used where nobody has
-// chosen another.
-func builtinAgents() []settings.Agent {
-	return []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}}
-}
-
-// openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
 	key, err := cfg.secretKey()
 	if err != nil {
 		return nil, nil, err
 	}
 	return settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Agents: builtinAgents(), Routings: routings(), Now: cfg.outside.now, Logger: log,
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Routings: routings(), Now: cfg.outside.now, Logger: log,
+		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,
@@ -127,7 +121,6 @@ func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config
 	return cfg, nil
 }
 
-// list asks a provider which models it has.
 func (m *models) list(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
 	cfg, err := m.config(ctx, p)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// movedFolder is where the files of a chat are found that has moved to one with files of
-// its own.
+// movedFolder takes the files of a chat that has moved to one with files of its own.
 const movedFolder = "before-the-move"
 
 // mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a

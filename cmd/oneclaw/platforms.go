@@ -56,7 +56,6 @@ func (p *Platforms) all(yield func(string, platform) bool) {
 	}
 }
 
-// check refuses a bot that nobody could reach.
 func (p *Platforms) check() error {
 	var hints []string
 	for _, one := range p.all {
@@ -69,7 +68,6 @@ func (p *Platforms) check() error {
 	return errors.New("no platform is configured: oneclaw setup asks for what is needed, or " + strings.Join(hints, ", or "))
 }
 
-// open makes those that are configured.
 func (p *Platforms) open(kv storage.KV, log *slog.Logger) ([]chats.Platform, error) {
 	var opened []chats.Platform
 	for _, one := range p.all {

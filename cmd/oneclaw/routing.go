@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,7 +21,6 @@ type routers struct {
 	log      *slog.Logger
 }
 
-// newRouters makes what decides which tools stand in a request.
 func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
@@ -32,7 +32,7 @@ func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.C
 	}
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
-			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: newCachePrices(cfg),
+			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: cachePrices(cfg),
 			Unavailable: func() []search.Unavailable { return unavailable(servers) }, Hybrid: hybrid, Logger: log,
 		})
 		if err != nil {
@@ -43,28 +43,19 @@ func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.C
 	return r, nil
 }
 
-// cachePrices says what caches cost by what the tokens of a model do, where that is known
-// or was set, else by what is known of its family.
-type cachePrices struct {
-	models   price.Table
-	families search.PriceTable
-}
-
-func newCachePrices(cfg Config) cachePrices {
-	return cachePrices{models: price.Defaults().With(cfg.Prices), families: search.DefaultPrices()}
-}
-
-// Of implements search.CachePrices.
-func (c cachePrices) Of(model string) search.Prices {
-	p, ok := c.models.For("", model)
-	if !ok || p.Input <= 0 || p.CachedInput <= 0 {
-		return c.families.Of(model)
+// cachePrices says what the cache of a model costs, by what its tokens do: those of a
+// model like it where its own are not known.
+func cachePrices(cfg Config) func(model string) search.Prices {
+	table := price.Defaults().With(cfg.Prices)
+	return func(model string) search.Prices {
+		prices := search.Prices{Write: 1, Read: 1}
+		p := table.Like(model)
+		if p.Input > 0 && p.CachedInput > 0 {
+			prices.Read = p.CachedInput / p.Input
+			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
+		}
+		return prices
 	}
-	prices := search.Prices{Write: 1, Read: p.CachedInput / p.Input}
-	if p.CacheWrite > 0 {
-		prices.Write = p.CacheWrite / p.Input
-	}
-	return prices
 }
 
 // Route implements toolgroups.Router.
@@ -77,7 +68,6 @@ func (r *routers) Route(facts toolgroups.Facts) toolgroups.Route {
 	return r.byMode[mode].Route(facts)
 }
 
-// unavailable names the MCP servers that cannot be reached now.
 func unavailable(servers *mcp.Client) []search.Unavailable {
 	var down []search.Unavailable
 	for _, s := range servers.Status() {

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
@@ -46,8 +47,7 @@ func runCommand(load loader) *cobra.Command {
 	}
 }
 
-// run serves until ctx ends. What can fail at the start fails before anything is
-// received.
+// run serves until ctx ends. What can fail fails before anything is received.
 func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Platforms.check(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error {
-				return servePort(ctx, listener, b.handler(), connections(), portTimeout)
+				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, descriptors()/4)), portTimeout)
 			},
 			b.control(ctx),
 			b.run,
@@ -72,7 +72,6 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	})
 }
 
-// bot is what a configuration makes.
 type bot struct {
 	bridge    *bridge.Bridge
 	platforms []chats.Platform
@@ -151,14 +150,10 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
-	answering, err := agent.New(agent.Config{Now: cfg.outside.now, Logger: log})
-	if err != nil {
-		return nil, err
-	}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: cfg.access(),
+		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
-			Agent: answering, Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
+			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {
 				b.metrics.Observe(b.tools.Registry(), e)
 				for _, f := range observe {

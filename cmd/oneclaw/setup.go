@@ -20,7 +20,6 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// maxTries bounds how often setup asks for the same thing.
 const maxTries = 3
 
 func setupCommand(load loader) *cobra.Command {
@@ -31,13 +30,11 @@ func setupCommand(load loader) *cobra.Command {
 			configName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
 			"and the key the second. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
-			return setup(cmd, cfg)
-		}),
+		RunE: load.run(setup),
 	}
 }
 
-func setup(cmd *cobra.Command, cfg Config) error {
+func setup(cmd *cobra.Command, cfg Config, _ []string) error {
 	path := filepath.Join(cfg.DataDir, configName)
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("there are settings in %s already: change them there, or move the file away", path)
@@ -105,8 +102,7 @@ func writeSettings(path string, file map[string]map[string]string) error {
 	return nil
 }
 
-// questioner asks on a terminal, without showing what is typed, or reads lines from a
-// pipe.
+// questioner asks on a terminal without showing the answers, or reads lines from a pipe.
 type questioner struct {
 	lines    *bufio.Reader
 	terminal *os.File // nil for a pipe

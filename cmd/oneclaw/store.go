@@ -24,8 +24,7 @@ func withStore(cfg Config, log *slog.Logger, do func(*database.Store) error) err
 	return errors.Join(do(store), store.Close())
 }
 
-// migrations are all steps: the one at n leads from format n to n+1. They are only ever
-// added to.
+// migrations are all steps, from format n to n+1. They are only ever added to.
 func migrations() []database.Migration {
 	return []database.Migration{
 		// Format 0 has no record of its format; nothing else is different.

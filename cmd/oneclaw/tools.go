@@ -39,7 +39,6 @@ func coreTools(registry *toolgroups.Registry) []toolgroups.Tool {
 	return toolgroups.NewSet(func() *toolgroups.Registry { return registry }, nil).Round().Tools()
 }
 
-// groupTools finds a group, or says which there are.
 func groupTools(registry *toolgroups.Registry, name string) ([]toolgroups.Tool, error) {
 	if name == "core" {
 		return coreTools(registry), nil
@@ -92,19 +91,20 @@ func printTools(w io.Writer, registry *toolgroups.Registry, name string) error {
 	if name != "" {
 		return printGroup(w, registry, name, tokens)
 	}
-	out := &printer{w: w}
+	var out strings.Builder
 	core := coreTools(registry)
 	all := core
-	out.printf("%-24s %5s %7s\n", "GROUP", "TOOLS", "TOKENS")
-	out.printf("%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
+	fmt.Fprintf(&out, "%-24s %5s %7s\n", "GROUP", "TOOLS", "TOKENS")
+	fmt.Fprintf(&out, "%-24s %5d %7d  always offered\n", "core", len(core), tokens(core))
 	for _, g := range registry.Groups() {
 		all = append(all, g.Tools...)
-		out.printf("%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
+		fmt.Fprintf(&out, "%-24s %5d %7d  %s\n", g.Name, len(g.Tools), tokens(g.Tools), g.Description)
 	}
 	listing, _ := codec.Count(registry.Listing()) // counts any string
-	out.printf("%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
-	out.printf("\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
-	return out.err
+	fmt.Fprintf(&out, "%-24s %5d %7d  what a bot without groups would send each time\n", "all", len(all), tokens(all))
+	fmt.Fprintf(&out, "\nA first request carries the core tools and the list of groups: %d tokens (o200k_base).\n", tokens(core)+listing)
+	_, err = io.WriteString(w, out.String())
+	return err
 }
 
 func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens func([]toolgroups.Tool) int) error {
@@ -112,31 +112,19 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 	if err != nil {
 		return err
 	}
-	out := &printer{w: w}
-	out.printf("%-28s %7s\n", "TOOL", "TOKENS")
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-28s %7s\n", "TOOL", "TOKENS")
 	for _, tool := range tools {
-		out.printf("%-28s %7d  %s\n", tool.Name, tokens([]toolgroups.Tool{tool}), tool.Description)
+		fmt.Fprintf(&out, "%-28s %7d  %s\n", tool.Name, tokens([]toolgroups.Tool{tool}), tool.Description)
 	}
-	return out.err
-}
-
-// printer keeps the first error of a series of writes.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
+	_, err = io.WriteString(w, out.String())
+	return err
 }
 
 // unusedToken stands for a platform where a bot is built and not run.
 const unusedToken = "1:unused"
 
-// emptyBot builds a bot on an empty store, to be looked at and not used: the bot may be
-// running on the real one.
+// emptyBot builds a bot on an empty store, to be looked at and not used.
 func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error) {
 	dir, err := os.MkdirTemp("", "oneclaw-tools-")
 	if err != nil {

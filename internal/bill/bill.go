@@ -21,7 +21,7 @@ type Table struct {
 
 // Tables returns the providers that are compared, with the prices that the routing
 // "auto" knows of their models. context says how large that of a model is.
-func Tables(prices search.CachePrices, context func(model string) int) []Table {
+func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
 	all := []Table{
 		{Name: "no cache", Model: "local-model"},
 		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128}},
@@ -34,10 +34,8 @@ func Tables(prices search.CachePrices, context func(model string) int) []Table {
 		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{Whole: true}},
 	}
 	for i := range all {
-		all[i].Prices = prices.Of(all[i].Model)
-		if context != nil {
-			all[i].Context = context(all[i].Model)
-		}
+		all[i].Prices = prices(all[i].Model)
+		all[i].Context = context(all[i].Model)
 	}
 	return all
 }
@@ -51,11 +49,11 @@ type Config struct {
 	// ToolSearch is the block tools.tool_search. The zero value means its defaults.
 	ToolSearch search.Config
 	// Prices are what the routing "auto" decides by, Tables who is compared.
-	Prices search.CachePrices
+	Prices func(model string) search.Prices
 	Tables []Table
-	// Money says what the tokens of a model cost; nil where nobody knows.
+	// Money says what the tokens of a model cost, where that is known.
 	Money func(model string) (price.Price, bool)
-	// Left, if not nil, is told how many calls of a recorded conversation are left out
+	// Left is told how many calls of a recorded conversation are left out
 	// because their tools are not there any more.
 	Left func(calls int)
 }
@@ -101,7 +99,7 @@ type Line struct {
 // from there on it sends what the routing sends that it has decided for.
 func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	c, left := b.fit(c)
-	if left > 0 && b.cfg.Left != nil {
+	if left > 0 {
 		b.cfg.Left(left)
 	}
 	var lines []Line
@@ -143,9 +141,6 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 
 // money is what a cost comes to in dollars; 0 if nobody knows.
 func (b *Bill) money(t Table, c Cost) float64 {
-	if b.cfg.Money == nil {
-		return 0
-	}
 	p, ok := b.cfg.Money(t.Model)
 	if !ok {
 		return 0

@@ -81,10 +81,19 @@ func trip(t testing.TB) bill.Conversation {
 	return c
 }
 
+// cached is what the caches of models cost.
+func cached(model string) search.Prices {
+	p, ok := price.Defaults().For("", model)
+	if !ok {
+		return search.Prices{Write: 1, Read: 1}
+	}
+	return search.Prices{Write: max(p.CacheWrite, p.Input) / p.Input, Read: p.CachedInput / p.Input}
+}
+
 func calculator(t testing.TB, reg *toolgroups.Registry) *bill.Bill {
 	t.Helper()
 	b, err := bill.New(bill.Config{
-		Registry: reg, Prompt: "You help.", Prices: search.DefaultPrices(), Tables: bill.Tables(search.DefaultPrices(), nil),
+		Registry: reg, Prompt: "You help.", Prices: cached, Tables: bill.Tables(cached, noContext),
 		Money: func(model string) (price.Price, bool) {
 			return price.Price{Input: 10, CachedInput: 1, Output: 50}, model == "gpt-5-mini"
 		},
@@ -183,7 +192,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	left := 0
-	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(search.PriceTable(nil), nil)[:1], Left: func(n int) { left = n }})
+	b, err := bill.New(bill.Config{Registry: town(t), Tables: bill.Tables(cached, noContext)[:1], Money: noPrice, Left: func(n int) { left = n }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,3 +339,7 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 }
+
+func noContext(string) int { return 0 }
+
+func noPrice(string) (price.Price, bool) { return price.Price{}, false }

@@ -16,9 +16,8 @@ type Cache struct {
 	// Min is the shortest prefix that is cached, Step what lengths are rounded down to
 	// from there; 0 means every length.
 	Min, Step int
-	// Whole says that only what was sent as a whole is found again: where the cache
-	// has an entry at the end of each request, and none in between. Otherwise any
-	// common beginning is.
+	// Whole says that only what was sent as a whole is found again, else any common
+	// beginning is.
 	Whole bool
 	// Back is how many messages behind such an entry it is still found; 0 means any
 	// number.
@@ -131,7 +130,6 @@ func (m *meter) common(p, now sent, cache Cache) int {
 	return n + m.count(alike(p.segments[i], now.segments[i]))
 }
 
-// alike is what two texts begin with.
 func alike(a, b string) string {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,14 +62,6 @@ type Call struct {
 	Code string `yaml:"code"`
 }
 
-// query is what the model searches for to find the tool.
-func (c Call) query() string {
-	if c.Find != "" {
-		return c.Find
-	}
-	return strings.ReplaceAll(c.Tool, "_", " ")
-}
-
 // arguments are those of the call, none as an empty object.
 func (c Call) arguments() map[string]any {
 	if c.Arguments == nil {
@@ -77,7 +70,6 @@ func (c Call) arguments() map[string]any {
 	return c.Arguments
 }
 
-// fits reports whether a call with these arguments is this one.
 func (c Call) fits(tool string, arguments json.RawMessage) bool {
 	own, err := toolgroups.EncodeJSON(c.arguments())
 	if err != nil || c.Tool != tool {
@@ -87,7 +79,6 @@ func (c Call) fits(tool string, arguments json.RawMessage) bool {
 	return json.Unmarshal(own, &x) == nil && json.Unmarshal(arguments, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// fill puts the rows into the result.
 func (c *Call) fill() {
 	rows := make([]string, len(c.Rows))
 	for i, fields := range c.Rows {
@@ -124,10 +115,17 @@ func Read(r io.Reader) (Conversation, error) {
 //go:embed conversations
 var scripts embed.FS
 
-// Conversations returns those that come with the program.
-func Conversations() ([]Conversation, error) {
+// Conversations returns those of the names, or all that come with the program.
+func Conversations(names []string) ([]Conversation, error) {
+	known := []string{"chat", "office", "servers"}
+	if len(names) == 0 {
+		names = known
+	}
 	var all []Conversation
-	for _, name := range []string{"chat", "office", "servers"} {
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no conversation %q; there are %s, and --chat for one of yours", name, strings.Join(known, ", "))
+		}
 		file, err := fs.ReadFile(scripts, "conversations/"+name+".yaml")
 		if err != nil {
 			return nil, fmt.Errorf("bill: %w", err)

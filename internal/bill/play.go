@@ -21,7 +21,6 @@ type recording struct {
 	log      []agent.Message
 }
 
-// stage is where a conversation is played.
 type stage struct {
 	player *player
 	agent  *agent.Agent
@@ -45,7 +44,6 @@ func (s scripted) Profile() agent.Profile {
 	return agent.Profile{Name: s.table.Model, ContextTokens: s.table.Context, MaxTools: s.Client.Profile().MaxTools}
 }
 
-// play plays a conversation with the model of a table.
 func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
 	s, err := b.stage(c, mode)
 	if err != nil {
@@ -110,9 +108,7 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
-	if s.agent, err = agent.New(agent.Config{}); err != nil {
-		return nil, fmt.Errorf("bill: %w", err)
-	}
+	s.agent = agent.New(agent.Config{})
 	s.client, err = openai.New(openai.Config{
 		BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1},
 		HTTPClient: &http.Client{Transport: s.player},

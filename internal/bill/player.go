@@ -28,7 +28,6 @@ type player struct {
 	err      error
 }
 
-// request is what was sent, and what came back for it.
 type request struct {
 	segments []string // the tools, then the messages
 	output   string
@@ -59,8 +58,7 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// cut takes the tools and messages of a request apart, byte for byte, and returns what
-// they tell the model.
+// cut takes the tools and messages of a request apart, byte for byte.
 func cut(body []byte) (segments []string, seen view, err error) {
 	var parts struct{ Tools, Messages []json.RawMessage }
 	if err := json.Unmarshal(body, &parts); err != nil {
@@ -117,8 +115,7 @@ func (p *player) reply(view view) (string, []called) {
 	return step.Say, calls
 }
 
-// obtain searches for tools where that is offered, and loads their groups where it is
-// not or was in vain.
+// obtain searches for tools where that is offered, and loads their groups otherwise.
 func (p *player) obtain(missing []Call, view view) []called {
 	var wanted []string // queries, or groups
 	want := func(text string) {
@@ -129,7 +126,7 @@ func (p *player) obtain(missing []Call, view view) []called {
 	if view.direct[toolgroups.ToolSearch] && !p.sought {
 		p.sought = true
 		for _, c := range missing {
-			want(c.query())
+			want(cmp.Or(c.Find, strings.ReplaceAll(c.Tool, "_", " ")))
 		}
 		if len(wanted) > 1 {
 			return []called{p.call(toolgroups.ToolSearch, map[string]any{"queries": wanted})}
@@ -173,8 +170,7 @@ func (v view) knows(tool string) bool {
 	})
 }
 
-// encode writes a reply as a server streams it, and returns what of it is billed as
-// output.
+// encode writes a reply as a server streams it, and returns what is billed as output.
 func encode(text string, calls []called) (stream, output string, err error) {
 	finish, pieces := "stop", []any{}
 	output = text

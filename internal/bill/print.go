@@ -54,8 +54,7 @@ func write(w io.Writer, conversations []Conversation, lines []Line, strong strin
 	return nil
 }
 
-// money is what the routing that is chosen and everything at once cost in dollars, with
-// the output.
+// money is what the chosen routing and everything at once cost in dollars, output included.
 func money(lines []Line) string {
 	var auto, all float64
 	for _, l := range lines {

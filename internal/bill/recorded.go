@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -24,7 +25,7 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 		}
 		switch {
 		case m.Role == agent.RoleUser:
-			r.turn.User = joined(r.turn.User, openai.UserText(&m))
+			r.turn.User = strings.TrimPrefix(r.turn.User+"\n"+openai.UserText(&m), "\n")
 		case m.Role == agent.RoleTool:
 			r.result(m)
 		case m.Role == agent.RoleAssistant && !m.Final && len(m.Calls) > 0:
@@ -44,7 +45,6 @@ func Recorded(name string, log iter.Seq2[agent.Message, error]) (Conversation, e
 	return c, nil
 }
 
-// recorder puts a turn together.
 type recorder struct {
 	turn Turn
 	// ids are those of the calls of the last step, empty for one that has its result.
@@ -70,7 +70,6 @@ func (r *recorder) step(m agent.Message) {
 	r.turn.Steps = append(r.turn.Steps, s)
 }
 
-// result notes what a call of the last step returned.
 func (r *recorder) result(m agent.Message) {
 	i := slices.Index(r.ids, m.CallID)
 	if i < 0 || m.CallID == "" {
@@ -81,8 +80,7 @@ func (r *recorder) result(m agent.Message) {
 	c.Result, c.Code = m.Text, m.Code
 }
 
-// close ends the last step: without the calls that have no result, and without itself
-// where nothing is left.
+// close ends the last step, without calls that have no result, and an empty one with it.
 func (r *recorder) close() {
 	n := len(r.turn.Steps)
 	if n == 0 {
@@ -99,13 +97,6 @@ func (r *recorder) close() {
 		r.turn.Steps = r.turn.Steps[:n-1]
 	}
 	r.ids = nil
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n" + b
 }
 
 // fit leaves out the calls of tools that there are not, and says how many.

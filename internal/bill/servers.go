@@ -78,6 +78,8 @@ func (s Server) Tools() []ServerTool {
 	for _, t := range s.Things {
 		id := map[string]any{"type": "string", "description": "The id of the " + t.One}
 		fields, required := t.properties()
+		identified := maps.Clone(fields)
+		identified["id"] = id
 		tools = append(tools,
 			ServerTool{
 				"list_" + t.Many, "List " + t.Many + ": " + t.Is + ". Returns one page, newest first, with a cursor for the next.",
@@ -94,7 +96,7 @@ func (s Server) Tools() []ServerTool {
 			ServerTool{"create_" + t.One, "Create a " + t.One + ": " + t.Is + ". Returns it with its id.", object(fields, required...), false},
 			ServerTool{
 				"update_" + t.One, "Change fields of a " + t.One + ". Fields that are not given stay as they are.",
-				object(with(fields, "id", id), "id"), false,
+				object(identified, "id"), false,
 			},
 			ServerTool{"delete_" + t.One, "Delete a " + t.One + ". This can not be undone.", object(map[string]any{"id": id}, "id"), false},
 		)
@@ -114,12 +116,6 @@ func (t serverThing) properties() (map[string]any, []string) {
 		fields[name] = map[string]any{"type": "string", "description": about}
 	}
 	return fields, required
-}
-
-func with(fields map[string]any, name string, schema any) map[string]any {
-	all := map[string]any{name: schema}
-	maps.Copy(all, fields)
-	return all
 }
 
 func object(properties map[string]any, required ...string) map[string]any {

@@ -43,10 +43,6 @@ type Limit struct {
 	Money  price.USD `json:"money,omitempty"`
 }
 
-func (l Limit) plus(m Limit) Limit {
-	return Limit{Tokens: l.Tokens + m.Tokens, Money: l.Money + m.Money}
-}
-
 // Limits are the bounds of all accounts.
 type Limits struct {
 	// User, Chat and Total bound a day: of each user, of each chat, of all together.
@@ -54,8 +50,6 @@ type Limits struct {
 	// Month bounds a month of all together.
 	Month Limit
 }
-
-func (l Limits) none() bool { return l == Limits{} }
 
 func (l Limits) of(k Kind) Limit {
 	switch k {

@@ -29,8 +29,7 @@ const (
 	keepNamedDays = 62
 )
 
-// record is what is stored under a key: the sum of an account with its raises, or the
-// reservations.
+// record is what is stored: the sum of an account with its raises, or the reservations.
 type record struct {
 	Sum
 	Raises []Raise `json:"raises,omitempty"`
@@ -43,7 +42,6 @@ type record struct {
 	changed bool
 }
 
-// hold is a reservation.
 type hold struct {
 	User    string    `json:"user"`
 	Chat    string    `json:"chat"`
@@ -51,9 +49,7 @@ type hold struct {
 	Expires time.Time `json:"expires"`
 }
 
-// book is the accounts as the operations of a batch see them. A record is read when it is
-// first asked for, and all that have changed are written in one step, each on the version
-// that was read.
+// book is the accounts as a batch sees them. Each is read when it is first asked for.
 type book struct {
 	store   storage.Store
 	day     string
@@ -65,7 +61,6 @@ type book struct {
 // maxRecords bounds what is kept in memory between batches.
 const maxRecords = 10_000
 
-// at returns the record under a key.
 func (b *book) at(ctx context.Context, key string) *record {
 	if r := b.records[key]; r != nil {
 		return r
@@ -116,13 +111,13 @@ func (b *book) limit(ctx context.Context, limits Limits, a Account) Limit {
 	return l
 }
 
-// held is what is reserved for an account.
 func (b *book) held(ctx context.Context, a Account, now time.Time) Limit {
 	var sum Limit
 	for id, h := range b.at(ctx, heldKey).Held {
 		theirs := Payer{User: h.User, Chat: h.Chat}.account(a.Kind)
 		if theirs == a && now.Before(h.Expires) && strings.HasPrefix(id, b.own) {
-			sum = sum.plus(h.Limit)
+			sum.Tokens += h.Tokens
+			sum.Money += h.Money
 		}
 	}
 	return sum
@@ -180,7 +175,6 @@ func (b *book) charge(ctx context.Context, p Payer, sum Sum) {
 
 func (b *book) add(r *record, sum Sum) { r.Sum, r.changed = r.plus(sum), true }
 
-// changes are the operations that write what has changed.
 func (b *book) changes() ([]storage.Op, error) {
 	var ops []storage.Op
 	for _, key := range slices.Sorted(maps.Keys(b.records)) {
@@ -206,7 +200,6 @@ func (r *record) empty() bool {
 	return r.Sum == Sum{} && r.Raises == nil && len(r.Held) == 0
 }
 
-// written notes that what had changed is stored.
 func (b *book) written(rev storage.Revision) {
 	for key, r := range b.records {
 		switch {

@@ -98,8 +98,7 @@ func Open(cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close writes what is not written yet and ends the ledger. The store has to be open
-// still.
+// Close writes what is not written yet and ends the ledger, before the store is closed.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +154,6 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 // lazyTime is how much later lazy operations are written.
 const lazyTime = 20 * time.Millisecond
 
-// write carries out operations until there are no more.
 func (l *Ledger) write() {
 	for {
 		l.pause(lazyTime, l.hurry)
@@ -180,7 +178,6 @@ const (
 	writeTime = 30 * time.Second
 )
 
-// carry decides a batch and writes it as one.
 func (l *Ledger) carry(batch []*operation) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime) // what is written belongs to no caller
 	defer cancel()
@@ -255,7 +252,6 @@ func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, 
 	}
 }
 
-// store writes what has changed in a book.
 func (l *Ledger) store(ctx context.Context, b *book) error {
 	ops, err := b.changes()
 	if err != nil || len(ops) == 0 {

@@ -48,7 +48,7 @@ func TestC20DayAndMonthBegin(t *testing.T) {
 	b.clock.set(time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC))
 	b.spend(10, ann())
 	got := report(t, b.Ledger, ann())
-	if got.Day != "2026-12-01" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatEver.Input != 210 {
+	if got.Until.Format(time.DateOnly) != "2026-12-02" || got.User.Spent.Input != 10 || got.Month.Spent.Input != 10 || got.ChatEver.Input != 210 {
 		t.Errorf("report %+v", got)
 	}
 	for key, want := range map[string]int64{"2026-11-30/total/": 160, "2026-11-30/user/x:2": 60, "2026-11-29/chat/telegram:1": 100, "2026-11/month": 260} {
@@ -59,7 +59,7 @@ func TestC20DayAndMonthBegin(t *testing.T) {
 	// The clock goes back: the day does not begin again.
 	b.clock.set(noon())
 	b.spend(1, ann())
-	if got := report(t, b.Ledger, ann()); got.Day != "2026-12-01" || got.User.Spent.Input != 11 {
+	if got := report(t, b.Ledger, ann()); got.Until.Format(time.DateOnly) != "2026-12-02" || got.User.Spent.Input != 11 {
 		t.Errorf("report %+v", got)
 	}
 }
@@ -264,7 +264,7 @@ func TestC20Failover(t *testing.T) {
 	up := &fake{usage: agent.Usage{Input: 100}}
 	chain, err := agent.NewFailover(agent.FailoverConfig{Candidates: []agent.Candidate{
 		{Name: "a", Model: b.Model(down, ann(), "OPENAI", "a")}, {Name: "b", Model: b.Model(up, ann(), "OPENAI", "m")},
-	}})
+	}, Outages: agent.NewOutages()})
 	if err != nil {
 		t.Fatal(err)
 	}

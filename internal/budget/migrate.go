@@ -10,8 +10,7 @@ import (
 	"oneclaw/storage"
 )
 
-// formerDay is a day as the journal of format 1 kept it: a whole state, and the events
-// since.
+// formerDay is a whole state of a day in the journal of format 1.
 type formerDay struct {
 	Day    string            `json:"day"`
 	All    Sum               `json:"all"`

@@ -12,18 +12,14 @@ import (
 	"oneclaw/internal/price"
 )
 
-// Model returns a model whose calls are charged to a payer. provider is the type of the
-// provider and name the model's name there, by which its price is found.
-//
-// A refused call returns an *[agent.ModelError] of [agent.KindBudget] that wraps the
-// *[Refusal] and has its sentence as notice.
+// Model returns a model whose calls are charged to a payer. Its price is found by the type
+// of the provider and its name there. The error of a refused call wraps a *[Refusal].
 func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
 	m.price, m.priced = l.cfg.Prices.For(provider, name)
 	return m
 }
 
-// model is the model of one turn with its accounts.
 type model struct {
 	inner  agent.Model
 	ledger *Ledger
@@ -61,14 +57,13 @@ func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(ag
 	return reply, err
 }
 
-// reserve holds what the call may come to until it is settled. Where nothing is limited
-// there is nothing to hold.
+// reserve holds what the call may come to, where anything is limited.
 func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
 	limits, err := m.ledger.cfg.Limits(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
-	if limits.none() {
+	if limits == (Limits{}) {
 		return "", false, nil
 	}
 	m.warn(limits)
@@ -104,7 +99,6 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	return id, true, nil
 }
 
-// estimate is what the input of a request comes to.
 func estimate(req agent.Request) int64 {
 	return int64(len(req.System)/bytesPerToken + agent.EstimateTokens(req.Messages) + req.ToolTokens)
 }
@@ -146,9 +140,8 @@ func (m *model) sum(u agent.Usage, req agent.Request) *Sum {
 	return s
 }
 
-// settle puts what was used in the place of the reservation. The turn does not wait for
-// it. Where there are limits it is written in front of what is written because of the
-// reply; where not, what people wait for goes first.
+// settle puts what was used in the place of the reservation, and nobody waits for it.
+// Where there are no limits, what people wait for is written first.
 func (m *model) settle(id string, limited bool, used *Sum) {
 	if id == "" && used == nil {
 		return

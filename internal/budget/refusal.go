@@ -108,8 +108,7 @@ func (l *Ledger) Raise(ctx context.Context, raise Raise) (Limit, error) {
 	return *raised, nil
 }
 
-// Move gives the accounts of a chat and its threads to the one as which it goes on. It
-// may be called again.
+// Move gives the accounts of a chat and its threads to another. It may be called again.
 func (l *Ledger) Move(ctx context.Context, from, to string) error {
 	return l.wait(ctx, l.do(operation{}, func(ctx context.Context, b *book, _ time.Time) (bool, error) {
 		b.move(ctx, from, to)
@@ -126,8 +125,7 @@ type Line struct {
 
 // Report is what /usage shows.
 type Report struct {
-	// Day is today's date; Until is when the next day begins.
-	Day   string
+	// Until is when the next day begins.
 	Until time.Time
 	// User, Chat and Total are today's, Month this month's.
 	User, Chat, Total, Month Line
@@ -150,7 +148,7 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		var end Refusal
 		end.complete(b.day, now, l.cfg.Location())
 		*r = Report{
-			Day: b.day, Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
+			Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
 			ChatEver: b.at(ctx, everKey+payer.Chat).Sum,
 		}
 		return false, nil
@@ -161,7 +159,6 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 	return *r, nil
 }
 
-// wait waits for an operation, no longer than its caller.
 func (l *Ledger) wait(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:

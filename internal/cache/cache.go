@@ -7,8 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Cache keeps so many values; the one that was used longest ago goes first. Its methods
-// may be called concurrently.
+// Cache keeps so many values; the least lately used goes first. It may be used concurrently.
 type Cache[K comparable, V any] struct {
 	values *lru.Cache[K, entry[V]]
 }

@@ -20,8 +20,7 @@ type Caller struct {
 	redact func(string) string
 }
 
-// New returns one that uses the client given; nil means one of its own. Redact masks what
-// no error may tell.
+// New returns one that uses the client given, or one of its own. Redact masks errors.
 func New(given *http.Client, redact func(string) string) *Caller {
 	c := &Caller{own: given == nil, redact: redact}
 	hc := http.Client{Transport: newTransport()}
@@ -84,19 +83,16 @@ func (c *Caller) Clean(err error) error {
 	return err
 }
 
-// ErrTooLong is what [Caller.Save] ends with where there is more than asked for.
-var ErrTooLong = errors.New("the answer is too long")
-
-// Save copies the body of an answer of at most so many bytes to w.
-func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64) error {
+// Save copies a body of at most so many bytes to w. A longer one is the error tooLong.
+func (c *Caller) Save(w io.Writer, resp *http.Response, limit int64, tooLong error) error {
 	if resp.ContentLength > limit {
-		return ErrTooLong
+		return tooLong
 	}
 	n, err := io.Copy(w, io.LimitReader(resp.Body, limit))
 	if err == nil {
 		var more [1]byte
 		if _, err = io.ReadFull(resp.Body, more[:]); err == nil {
-			return ErrTooLong
+			return tooLong
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

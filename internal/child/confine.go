@@ -47,7 +47,6 @@ func Confine(l Limits) error {
 	return nil
 }
 
-// mapped is the size of this process's address space.
 func mapped() (uint64, bool) {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

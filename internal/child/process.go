@@ -3,16 +3,14 @@
 //
 // The program starts itself again with an argument that says which part. The child has an
 // empty environment, no open files but what it is given, and two pipes to its parent. It
-// calls [Confine] before it touches anything foreign, reads its input until that ends,
-// which is when its parent has, and is killed when its time is over. What it took is given
-// back with it.
+// calls [Confine] before it touches anything foreign, ends when its parent does, and is
+// killed when its time is over.
 package child
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -52,8 +50,7 @@ type Process struct {
 	over    error // what the watch has found
 }
 
-// Start starts a child. It is killed when ctx ends. The files are its descriptors from 3
-// on.
+// Start starts a child, killed when ctx ends. The files are its descriptors from 3 on.
 func Start(ctx context.Context, command []string, files ...*os.File) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), cancel: cancel}
@@ -96,23 +93,17 @@ func (p *Process) End() error {
 	p.cancel()
 	p.watches.Wait()
 	err := errors.Join(p.over, p.cmd.Wait())
-	if said := p.stderr.String(); err != nil && said != "" {
+	if said := string(p.stderr.kept); err != nil && said != "" {
 		err = fmt.Errorf("%w; it said: %s", err, said)
 	}
 	return err
 }
 
-// tail keeps the beginning of what is written to it. What is read of it must have
-// been written before.
+// tail keeps the beginning of what is written to it, to be read afterwards.
 type tail struct{ kept []byte }
-
-var _ io.Writer = (*tail)(nil)
 
 // Write takes everything and keeps what fits.
 func (t *tail) Write(data []byte) (int, error) {
 	t.kept = append(t.kept, data[:min(len(data), maxStderr-len(t.kept))]...)
 	return len(data), nil
 }
-
-// String returns what was kept.
-func (t *tail) String() string { return string(t.kept) }

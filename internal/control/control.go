@@ -21,8 +21,7 @@ const Name = "control.sock"
 // maxSocketPath is how long the path of a socket may be on every system.
 const maxSocketPath = 100
 
-// socketPath returns a path of the socket that is short enough, and what must stay open
-// while it is used.
+// socketPath returns a short path of the socket, and what must stay open meanwhile.
 func socketPath(dir string) (path string, hold io.Closer, err error) {
 	path = filepath.Join(dir, Name)
 	if len(path) <= maxSocketPath || runtime.GOOS != "linux" {

@@ -20,8 +20,7 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// Backup writes the database of a data directory to a file. The file appears once it is
-// whole and checked.
+// Backup writes the database of a data directory to a file, whole and checked.
 func Backup(ctx context.Context, dir, file string, force bool) (size int64, err error) {
 	database := filepath.Join(dir, Name)
 	if _, err := os.Stat(database); err != nil {
@@ -93,7 +92,6 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	return damaged(err)
 }
 
-// place gives a whole file its name.
 func place(from, to string, force bool) error {
 	if !force {
 		// A link does not replace what came meanwhile. Some systems have none.
@@ -111,9 +109,8 @@ func place(from, to string, force bool) error {
 	return folder.Sync(filepath.Dir(to))
 }
 
-// Restore puts a backup in the place of the database and returns where that is kept. A
-// backup in a format above known is refused.
-// There is one or the other at every moment.
+// Restore puts a backup in the place of the database in one step, and returns where that
+// is kept. A backup in a format above known is refused.
 func Restore(ctx context.Context, dir, file string, known int) (kept string, err error) {
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {
@@ -166,7 +163,6 @@ func another(file string, info fs.FileInfo, database string) error {
 	return nil
 }
 
-// copyBackup copies a backup into the data directory and checks the copy.
 func copyBackup(ctx context.Context, dir, file string, known int) (string, error) {
 	name, _, err := spool(dir, restorePattern, func(w io.Writer) error { return readFile(file, w) })
 	if err != nil {
@@ -248,8 +244,7 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 	})
 }
 
-// send copies the store beside itself first: whoever reads slowly must not hold up
-// its writes.
+// send copies the store beside itself first: slow readers must not hold up its writes.
 func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
 	if err != nil {

@@ -35,7 +35,6 @@ import (
 // tasks, which go with their lines.
 const formatKey = "format"
 
-// format is the record.
 type format struct {
 	Version int `json:"version"`
 	// Backup names what was written before the steps that have begun, until all are
@@ -63,7 +62,6 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	return f, nil
 }
 
-// checkFormat refuses data that this program does not know.
 func checkFormat(f format, known int) error {
 	if f.Version > known {
 		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+

@@ -18,6 +18,8 @@ import (
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/retry"
+	"oneclaw/internal/web"
 )
 
 // Model names a language model to use instead of the offline one.
@@ -99,7 +101,6 @@ const (
 //go:embed sample.pdf
 var samplePDF []byte
 
-// sampleName is what the person's file is called.
 const sampleName = "autumn-report.pdf"
 
 // New makes the town. Nothing runs before [Demo.Run].
@@ -203,7 +204,6 @@ func (d *Demo) connect(ctx context.Context, googleURL, publicURL string) error {
 	return nil
 }
 
-// keepBot runs the bot, and again after each restart.
 func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 	for ctx.Err() == nil {
 		life, stop := context.WithCancel(ctx)
@@ -228,10 +228,7 @@ func (d *Demo) keepBot(ctx context.Context, restarts <-chan struct{}) {
 			continue
 		}
 		d.setBot(botStopped)
-		select { // the person is to see that the bot is gone before it is back
-		case <-time.After(1500 * time.Millisecond):
-		case <-ctx.Done():
-		}
+		_ = retry.Wait(ctx, 1500*time.Millisecond) // the person is to see that the bot is gone before it is back
 	}
 }
 
@@ -263,7 +260,6 @@ func (d *Demo) notify() {
 	d.changed = make(chan struct{})
 }
 
-// follow wakes the pages when something happens in the town.
 func (d *Demo) follow(ctx context.Context) {
 	inTelegram, leaveTelegram := d.telegram.Subscribe(1000)
 	defer leaveTelegram()
@@ -289,24 +285,10 @@ func (d *Demo) follow(ctx context.Context) {
 	}
 }
 
-// serve answers until ctx ends.
+// serve answers until ctx ends, which ends the streams of the pages as well.
 func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{
+	return web.Serve(ctx, l, &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		<-ctx.Done()
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		_ = server.Shutdown(closing)
-	}()
-	err := server.Serve(l)
-	if ctx.Err() == nil {
-		return fmt.Errorf("demo: serve: %w", err)
-	}
-	<-done
-	return nil
+	})
 }

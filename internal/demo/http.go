@@ -15,12 +15,12 @@ import (
 
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/retry"
 )
 
 //go:embed page
 var page embed.FS
 
-// handler serves the page and what it asks for.
 func (d *Demo) handler(restarts chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
@@ -90,11 +90,7 @@ func (d *Demo) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil || control.Flush() != nil {
 			return
 		}
-		calm := time.NewTimer(minInterval)
-		select {
-		case <-calm.C:
-		case <-r.Context().Done():
-			calm.Stop()
+		if retry.Wait(r.Context(), minInterval) != nil {
 			return
 		}
 		select {
@@ -131,8 +127,7 @@ func handle(do func(ctx context.Context, what asked) (any, error)) http.HandlerF
 	}
 }
 
-// asked is what the page sends: a way of routing, a press of a button under a message of the
-// bot, or what the person writes.
+// asked is what the page sends: a routing, a press of a button, or a message.
 type asked struct {
 	Routing string `json:"routing"`
 	Pane    string `json:"pane"`
@@ -163,7 +158,6 @@ func (d *Demo) route(ctx context.Context, to asked) (any, error) {
 
 var errNoPane = errors.New("there is no such pane")
 
-// press presses a button under a message of the bot.
 func (d *Demo) press(_ context.Context, p asked) (any, error) {
 	switch p.Pane {
 	case "telegram":
@@ -201,8 +195,7 @@ func (d *Demo) sayTelegram(s asked) (telegram.Sent, error) {
 	return d.telegram.Say(d.chat, d.person, s.Text, options)
 }
 
-// saySlack mentions the bot where the message begins a thread; inside one no mention
-// is needed.
+// saySlack mentions the bot where the message begins a thread.
 func (d *Demo) saySlack(s asked) (slack.Sent, error) {
 	text := s.Text
 	if s.Thread == "" {

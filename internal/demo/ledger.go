@@ -17,7 +17,6 @@ type ledger struct {
 	All  int `json:"all"`
 }
 
-// call is one request to the model.
 type call struct {
 	Tools  int `json:"tools"`
 	Tokens int `json:"tokens"`
@@ -27,7 +26,6 @@ type call struct {
 	Routing string `json:"routing"`
 }
 
-// maxCalls bounds the calls that are shown.
 const maxCalls = 40
 
 // observe takes what the bot tells of its turns.

@@ -21,7 +21,6 @@ type view struct {
 	Slack    pane     `json:"slack"`
 }
 
-// pane is one platform.
 type pane struct {
 	Messages []message `json:"messages"`
 	Busy     bool      `json:"busy"`
@@ -29,8 +28,7 @@ type pane struct {
 	Ledgers map[string]ledger `json:"ledgers"`
 }
 
-// message is a message as the page shows it: the text with Telegram's entities, or in
-// Slack's mrkdwn.
+// message is a message as the page shows it.
 type message struct {
 	ID       string            `json:"id"`
 	Thread   string            `json:"thread,omitempty"`
@@ -50,7 +48,6 @@ type button struct {
 	Style string `json:"style,omitempty"`
 }
 
-// maxShown bounds the messages of a pane.
 const maxShown = 200
 
 func (d *Demo) view() (view, <-chan struct{}) {

@@ -80,7 +80,6 @@ func Examine(ctx context.Context, checks []Check, redact func(string) string, as
 	return errors.Join(failed, ctx.Err(), verdictOf(all))
 }
 
-// verdictOf is the error of what failed.
 func verdictOf(all []Finding) error {
 	var names []string
 	for _, f := range all {

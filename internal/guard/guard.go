@@ -7,7 +7,6 @@
 package guard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +30,13 @@ var (
 	ErrRedirects = errors.New("too many redirects")
 )
 
-// Defaults of [Config].
+// DialTimeout bounds resolving and connecting.
+const DialTimeout = 10 * time.Second
+
 const (
-	DefaultRedirects = 5
-	DefaultDial      = 10 * time.Second
-	maxHeaderBytes   = 64 << 10
-	maxURL           = 8 << 10
+	maxRedirects   = 5
+	maxHeaderBytes = 64 << 10
+	maxURL         = 8 << 10
 )
 
 // Config says what a client may do.
@@ -44,10 +44,6 @@ type Config struct {
 	// AllowPrivate are ranges that may be reached although they are not public.
 	// The zero value allows none.
 	AllowPrivate []netip.Prefix
-	// Redirects is how many are followed. 0 means [DefaultRedirects].
-	Redirects int
-	// DialTimeout bounds resolving and connecting. 0 means [DefaultDial].
-	DialTimeout time.Duration
 	// Resolver looks names up. nil means the host's.
 	Resolver *net.Resolver
 }
@@ -56,23 +52,22 @@ type Config struct {
 // proxy from the environment, and has no time limit but that of a request's
 // context. Its errors are to be passed through [Reason].
 func NewClient(cfg Config) *http.Client {
-	limit := cmp.Or(cfg.Redirects, DefaultRedirects)
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            NewDialer(cfg).DialContext,
 			ForceAttemptHTTP2:      true,
 			DisableKeepAlives:      true,
-			TLSHandshakeTimeout:    cmp.Or(cfg.DialTimeout, DefaultDial),
+			TLSHandshakeTimeout:    DialTimeout,
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			if len(via) > limit {
-				return fmt.Errorf("%w (more than %d)", ErrRedirects, limit)
+			if len(via) > maxRedirects {
+				return fmt.Errorf("%w (more than %d)", ErrRedirects, maxRedirects)
 			}
 			if err := check(req.URL); err != nil {
 				return err
 			}
-			if !sameOrigin(req.URL, via[0].URL) {
+			if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
 				keepPublicHeaders(req.Header)
 			}
 			return nil
@@ -92,7 +87,7 @@ func NewDialer(cfg Config) *net.Dialer {
 	}
 	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return &net.Dialer{
-		Timeout:  cmp.Or(cfg.DialTimeout, DefaultDial),
+		Timeout:  DialTimeout,
 		Resolver: cfg.Resolver,
 		Control:  guardian.Safe,
 	}
@@ -122,8 +117,6 @@ func check(u *url.URL) error {
 	}
 	return nil
 }
-
-func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // keepPublicHeaders drops all that may be a secret meant for another host: net/http
 // drops only the best-known ones.

@@ -20,17 +20,14 @@ const (
 	maxSentHeaders = 16 << 10
 )
 
-// userAgent is how the bot names itself in such a request, unless it is told to use
-// another name.
+// userAgent is how the bot names itself unless told otherwise.
 const userAgent = "OneClaw/1.0"
 
-// ErrRequest is returned for a request that would not be what it says it is, or is too
-// large.
+// ErrRequest is returned for a request that is too large or not what it says it is.
 var ErrRequest = errors.New("not a usable request")
 
-// NewRequest makes a request with an address, a body and headers of the model's or a
-// script's. A body of which no header says what it is goes out as JSON, if it is that,
-// else as text. The error is [ErrRequest], or that of [ParseURL].
+// NewRequest makes a request of the model's or a script's. A body of which no header says
+// what it is goes out as JSON or text. The error is [ErrRequest], or that of [ParseURL].
 func NewRequest(ctx context.Context, method, address, body string, headers map[string]string) (*http.Request, error) {
 	u, err := ParseURL(strings.TrimSpace(address))
 	if err != nil {
@@ -73,8 +70,7 @@ type Reply struct {
 	Cut  bool
 }
 
-// Fetch sends a request and reads at most limit bytes of the reply's body. The error is
-// as [Reason] gives it.
+// Fetch sends a request and reads at most limit bytes of the reply. See [Reason] for errors.
 func Fetch(client *http.Client, req *http.Request, limit int) (Reply, error) {
 	res, err := client.Do(req)
 	if err != nil {

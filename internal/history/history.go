@@ -20,8 +20,7 @@ type History struct {
 	Memory *memory.Memory
 }
 
-// Passages implements core.History: the conversations from the newest to the oldest,
-// each from its end to its beginning.
+// Passages implements core.History: the newest conversations first, from their ends.
 func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.notes(ctx, owner, q, yield) {
@@ -44,7 +43,6 @@ func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery
 	}
 }
 
-// notes yields what is remembered of the owner.
 func (h History) notes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	notes, err := h.Memory.Notes(ctx, owner)
 	if err != nil {

@@ -20,6 +20,7 @@ var layers = []layer{
 	{"internal/proctree", nil},
 	{"internal/child", []string{"internal/proctree"}},
 	{"internal/named", nil},
+	{"internal/web", nil},
 	{"internal/javascript", []string{"internal/child", "internal/named"}},
 	{"internal/readable", nil},
 	{"internal/seal", nil},
@@ -49,7 +50,7 @@ var layers = []layer{
 	{"bridge/people", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/wording", "storage", "toolgroups"}},
 	{"bridge/approval", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "agent", "internal/runes", "toolgroups"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/panel", "bridge/people", "bridge/sessions", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/retry", "internal/workspace"}},
+	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/panel", "bridge/people", "bridge/sessions", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/retry", "internal/workspace"}},
 	{"telegram", []string{"bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"slack/manifest", nil},
 	{"slack", []string{"slack/manifest", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
@@ -68,7 +69,7 @@ var layers = []layer{
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
-	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*"}},
+	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }
 

@@ -12,17 +12,15 @@ import (
 	"oneclaw/internal/child"
 )
 
-// maxStarted is how many calls of the host a script has open at once; the prelude
-// queues more.
+// maxStarted is how many calls of the host are open at once; the prelude queues more.
 const maxStarted = 16
 
 // addressSpace is how much a child may map beyond what it has at its start: the
 // heap of the script, the copies made on the way out, and Go's own reserve.
 const addressSpace = 1 << 30
 
-// Serve runs one script that the parent sends over in and reports its result over
-// out. It bounds what this process may use, for good, and ends it when in does:
-// the engine does not look at a context.
+// Serve runs one script that the parent sends over in and reports its result over out. It
+// bounds what this process may use, for good, and ends it when in does.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := child.Confine(child.Limits{Memory: addressSpace}); err != nil {
 		return fmt.Errorf("javascript: %w", err)
@@ -167,7 +165,6 @@ func (c *runner) next(settle quickjs.Value) error {
 	return nil
 }
 
-// call asks the host and waits for its reply.
 func (c *runner) call(name, argument string) (string, error) {
 	id, err := c.ask(name, argument)
 	if err != nil {
@@ -182,7 +179,6 @@ func (c *runner) call(name, argument string) (string, error) {
 	}
 }
 
-// start asks the host; the reply comes later.
 func (c *runner) start(name, argument string) (int, error) {
 	id, err := c.ask(name, argument)
 	if err == nil {
@@ -209,7 +205,6 @@ func (c *runner) timer(id, milliseconds int) {
 	c.timers[id] = due{c.now.Add(time.Duration(milliseconds) * time.Millisecond), c.armed}
 }
 
-// finish sends the result.
 func (c *runner) finish(failed bool, text string) {
 	if c.done {
 		return

@@ -1,17 +1,12 @@
 // Package javascript runs scripts that nobody has checked.
 //
-// Every run has a process of its own: the program starts itself again with
-// [Argument], and that child runs [Serve]. The engine is QuickJS, transpiled to Go.
-// Within one process it could neither be stopped for sure (a native loop such as
-// Array.prototype.includes over a length of 2^53 never looks whether it should
-// end) nor be kept out of the memory that holds the bot's secrets. The child starts
-// with an empty environment, no open files but two pipes and a bounded address
-// space; it cannot write files, and it is killed when its time is over. Nothing of
-// it is left in memory between two runs.
+// Every run has a process of its own (see package child), which runs [Serve]. The engine
+// is QuickJS, transpiled to Go. Within one process it could neither be stopped for sure
+// (a native loop such as Array.prototype.includes over a length of 2^53 never looks
+// whether it should end) nor be kept out of the memory that holds the bot's secrets.
 //
-// A script has the language, console, timers, URL, text encoding and a few more of
-// what it would find in a browser. Whatever reaches outside are functions of the
-// [Script], which run in the parent: the child can only ask for them.
+// A script has the language and a few of what it would find in a browser. Whatever
+// reaches outside are functions of the [Script], which run in the parent.
 package javascript
 
 import (
@@ -24,6 +19,7 @@ import (
 	"time"
 
 	"oneclaw/internal/child"
+	"oneclaw/internal/named"
 )
 
 // Limits of a run.
@@ -54,8 +50,7 @@ var (
 	ErrBusy = errors.New("other scripts are running")
 )
 
-// ScriptError is the failure of a script: it has a mistake in its syntax, threw
-// something, ran out of memory, or came to no result.
+// ScriptError is the failure of a script by its own fault.
 type ScriptError struct {
 	// Message is what a person who writes scripts needs to know.
 	Message string
@@ -64,10 +59,8 @@ type ScriptError struct {
 // Error returns the message.
 func (e *ScriptError) Error() string { return e.Message }
 
-// Function is a function of the host that a script may call. It gets one JSON
-// value and returns one that can be encoded as JSON; what its error says reaches
-// the script as an exception. It must end soon after ctx does, and may be called
-// concurrently.
+// Function is a function of the host that a script may call; its error reaches the script
+// as an exception. It must end soon after ctx does, and may be called concurrently.
 type Function func(ctx context.Context, argument json.RawMessage) (any, error)
 
 // Script is what runs.
@@ -130,8 +123,11 @@ func New(cfg Config) (*Engine, error) {
 	}
 	return &Engine{
 		command: command,
-		slots:   newSlots(cmp.Or(cfg.Runs, DefaultRuns), cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
-		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		slots: &slots{
+			owners: named.New(cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
+			all:    make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+		},
+		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
@@ -165,7 +161,6 @@ func (e *Engine) Run(ctx context.Context, s Script) (string, error) {
 	return "", ErrTimeout
 }
 
-// limited is a context with a time limit, where there is one.
 func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return ctx, func() {}

@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// maxCalls is how many calls of the host a script may have open at once. The
-	// child queues more than maxStarted itself, so that only one that was tampered
-	// with gets there.
+	// maxCalls is how many calls of the host a script may have open at once. Only a child
+	// that was tampered with gets there.
 	maxCalls = 2 * maxStarted
 	// maxLines and maxLine bound what a console may write, in lines and bytes.
 	maxLines = 100

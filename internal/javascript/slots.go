@@ -13,12 +13,7 @@ type slots struct {
 	all    chan struct{}
 }
 
-func newSlots(all, owner int) *slots {
-	return &slots{owners: named.New(owner), all: make(chan struct{}, all)}
-}
-
-// take waits for a slot, in the order in which it was asked for. Calling release gives the
-// slot back.
+// take waits for a slot, in the order in which it was asked for.
 func (s *slots) take(ctx context.Context, owner string) (release func(), err error) {
 	leave, err := s.owners.Acquire(ctx, owner)
 	if err != nil {

@@ -1,6 +1,7 @@
 package javascript
 
 import (
+	"cmp"
 	"crypto/rand"
 	_ "embed"
 	"encoding/json"
@@ -19,8 +20,7 @@ var prelude string
 // Its value is then a promise of {value}.
 const async = quickjs.EvalGlobal | 1<<7
 
-// begin runs the task up to where it waits for something. What it returns is the
-// function that is told what has happened.
+// begin runs the task until it waits, and returns what is told of what has happened.
 func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	natives := map[string]quickjs.HostFunc{
 		"__call": func(args []any) (any, error) {
@@ -72,11 +72,7 @@ func (c *runner) begin(t task) (settle quickjs.Value, err error) {
 	if err != nil {
 		return settle, explain(err)
 	}
-	params := string(t.Params)
-	if params == "" {
-		params = "{}"
-	}
-	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, params, t.Check); err != nil {
+	if _, err := run.Call(quickjs.UndefinedValue, value, t.Entry, cmp.Or(string(t.Params), "{}"), t.Check); err != nil {
 		return settle, explain(err)
 	}
 	return settle, nil
@@ -158,7 +154,6 @@ func result(r reply) string {
 	return `{"value":` + string(r.Value) + `}`
 }
 
-// shorten cuts a text to MaxResult.
 func shorten(s string) string {
 	if len(s) <= MaxResult {
 		return s

@@ -20,7 +20,6 @@ type task struct {
 	Check     bool            `json:"check,omitempty"`
 }
 
-// reply answers a call of the child.
 type reply struct {
 	ID    int             `json:"id"`
 	Value json.RawMessage `json:"value,omitempty"`

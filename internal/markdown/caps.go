@@ -44,8 +44,7 @@ func costly(s string) bool {
 	return false
 }
 
-// containers counts the quote and list markers that begin a line and returns
-// what follows them.
+// containers counts the quote and list markers that begin a line; the rest follows them.
 func containers(line string) (int, string) {
 	n := 0
 	for {
@@ -81,8 +80,7 @@ func marker(line string) int {
 	return digits + 1
 }
 
-// delimiters counts the runs of characters that can open or close something
-// inside a paragraph.
+// delimiters counts what can open or close something inside a paragraph.
 func delimiters(s string) int {
 	n := 0
 	for i := range len(s) {

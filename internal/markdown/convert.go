@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"html"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -24,7 +25,6 @@ type converter struct {
 	depth  int
 }
 
-// parseTree reads text as Markdown.
 func parseTree(s string) *node {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
@@ -84,7 +84,7 @@ func (c *converter) block(n ast.Node) *node {
 	case *ast.Heading:
 		return &node{kind: kindHeading, children: c.inlines(n)}
 	case *ast.FencedCodeBlock:
-		return &node{kind: kindCodeBlock, text: c.lines(n), lang: language(string(n.Language(c.source)))}
+		return &node{kind: kindCodeBlock, text: c.lines(n), lang: language.FindString(string(n.Language(c.source)))}
 	case *ast.CodeBlock:
 		return &node{kind: kindCodeBlock, text: c.lines(n)}
 	case *ast.HTMLBlock:
@@ -103,15 +103,7 @@ func (c *converter) block(n ast.Node) *node {
 	return &node{kind: kindParagraph, children: c.inlines(n)}
 }
 
-// lines returns the raw lines of a block.
-func (c *converter) lines(n ast.Node) string {
-	var b strings.Builder
-	for i := range n.Lines().Len() {
-		segment := n.Lines().At(i)
-		b.Write(segment.Value(c.source))
-	}
-	return b.String()
-}
+func (c *converter) lines(n ast.Node) string { return string(n.Lines().Value(c.source)) }
 
 // verbatim makes one paragraph of s.
 func verbatim(s string) *node {
@@ -157,7 +149,6 @@ func (c *converter) list(n *ast.List) *node {
 	return list
 }
 
-// box returns the check box of a task item.
 func box(item ast.Node) string {
 	first := item.FirstChild()
 	if first == nil {
@@ -174,17 +165,7 @@ func box(item ast.Node) string {
 }
 
 func (c *converter) table(n *east.Table) *node {
-	table := &node{kind: kindTable}
-	for _, a := range n.Alignments {
-		switch a {
-		case east.AlignRight:
-			table.align = append(table.align, alignRight)
-		case east.AlignCenter:
-			table.align = append(table.align, alignCenter)
-		default:
-			table.align = append(table.align, alignLeft)
-		}
-	}
+	table := &node{kind: kindTable, align: n.Alignments}
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		r := &node{kind: kindRow}
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
@@ -304,14 +285,5 @@ func address(destination []byte) string {
 	return clean(string(util.URLEscape(destination, true)))
 }
 
-// language returns the name of a code block's language if it can stand in an
-// attribute, else nothing.
-func language(s string) string {
-	ok := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+#-_.", r)
-	}
-	if len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool { return !ok(r) }) {
-		return ""
-	}
-	return s
-}
+// language is the name of a code block's language that can stand in an attribute.
+var language = regexp.MustCompile(`^[A-Za-z0-9+#_.-]{1,32}$`)

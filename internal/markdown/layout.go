@@ -108,7 +108,6 @@ type layout struct {
 	body   bool // below the header of a table
 }
 
-// lay returns the atoms of the document.
 func (d *Document) lay(r rules) []atom {
 	l := &layout{rules: r}
 	l.blocks(d.root.children, nil, 2, cutBlock)
@@ -286,7 +285,6 @@ func (l *layout) nest(parent *span, s span) *span {
 	return &s
 }
 
-// text lays out running text word by word.
 func (l *layout) text(s string, sp *span) {
 	marks := !sp.code() && markPairs(s)
 	for s != "" {

@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -30,7 +31,6 @@ type place struct {
 	marks      bool   // see atom
 }
 
-// next returns the character itself.
 func (p place) next() rune {
 	r, _ := utf8.DecodeRuneInString(p.rest)
 	return r
@@ -51,7 +51,6 @@ type rules interface {
 	guard(p place) bool
 }
 
-// scheme returns the scheme of an address in lower case.
 func scheme(url string) string {
 	before, _, found := strings.Cut(url, ":")
 	if !found {
@@ -76,10 +75,7 @@ func wordRune(r rune) bool {
 func Units(s string) int {
 	n := 0
 	for _, r := range s {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
+		n += utf16.RuneLen(r)
 	}
 	return n
 }

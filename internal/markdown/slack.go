@@ -5,21 +5,17 @@ import (
 	"unicode"
 )
 
-// SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit
-// UTF-16 units, markup and escapes included: 3,000 for the text of a section,
-// 4,000 for that of a message. Nothing in it notifies anybody, whatever the
-// source says. A document in which nothing can be seen has no parts.
+// SlackMrkdwn renders the document in Slack's mrkdwn, in parts of at most limit UTF-16
+// units, markup and escapes included. Nothing in it notifies anybody. A document in which
+// nothing can be seen has no parts.
 func (d *Document) SlackMrkdwn(limit int) []Part {
 	limit = max(limit, MinLimit)
 	return split(d, slack{limit: limit}, limit)
 }
 
-// slack is Slack's mrkdwn.
 type slack struct {
 	limit int
 }
-
-var _ rules = slack{}
 
 func (slack) traits() traits {
 	return traits{markupCounts: true, lineBound: true, wordMarks: true, quoteMark: '>', plainEscaped: true}

@@ -115,9 +115,8 @@ func (s *splitter) choose(best [cutLevels]cut, overflow int) (cut, bool) {
 	return latest, alone.fits()
 }
 
-// sever cuts the atom at i, which does not fit behind w, between characters as
-// a reader sees them; its rest begins the next part. If it must, it takes
-// something of the atom in any case.
+// sever cuts the atom at i, which does not fit behind w, between characters as a reader
+// sees them. If it must, it takes something of the atom in any case.
 func (s *splitter) sever(w writer, i int, must bool) cut {
 	a := s.atoms[i]
 	n, fitting := longest(w, a, clusters(a.text, s.limit))

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"github.com/rivo/uniseg"
+	east "github.com/yuin/goldmark/extension/ast"
 )
 
 // maxColumn is the widest column that is filled up with spaces. A longer cell
 // keeps its text and shifts the rest of its row.
 const maxColumn = 40
 
-// table lays out a table as aligned lines of a preformatted span.
 func (l *layout) table(n *node, s *span) {
 	rows, widths := cells(n)
 	if len(rows) == 0 {
@@ -62,8 +62,7 @@ func cells(n *node) ([][]string, []int) {
 	return rows, widths
 }
 
-// row returns one line of a table.
-func row(texts []string, widths []int, align []alignment) string {
+func row(texts []string, widths []int, align []east.Alignment) string {
 	var b strings.Builder
 	for i, text := range texts {
 		if i > 0 {
@@ -71,10 +70,10 @@ func row(texts []string, widths []int, align []alignment) string {
 		}
 		fill := max(widths[i]-uniseg.StringWidth(text), 0)
 		left := 0
-		if i < len(align) && align[i] == alignRight {
+		if i < len(align) && align[i] == east.AlignRight {
 			left = fill
 		}
-		if i < len(align) && align[i] == alignCenter {
+		if i < len(align) && align[i] == east.AlignCenter {
 			left = fill / 2
 		}
 		b.WriteString(strings.Repeat(" ", left) + text + strings.Repeat(" ", fill-left))

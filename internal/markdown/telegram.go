@@ -6,20 +6,16 @@ import "strings"
 const maxTelegramHref = 2048
 
 // TelegramHTML renders the document for Telegram's HTML parse mode, in parts of at most
-// limit UTF-16 units as a reader sees them, tags not counted: Telegram takes 4096 in a
-// message. The markup of a part is never longer than four times the limit. Nothing in it
-// notifies anybody. A document in which nothing can be seen has no parts.
+// limit UTF-16 units as a reader sees them, and four times that with the markup. Nothing
+// in it notifies anybody. A document in which nothing can be seen has no parts.
 func (d *Document) TelegramHTML(limit int) []Part {
 	limit = max(limit, MinLimit)
 	return split(d, telegram{limit: limit}, limit)
 }
 
-// telegram is the HTML parse mode of Telegram.
 type telegram struct {
 	limit int
 }
-
-var _ rules = telegram{}
 
 // maxEntities is how much formatting a part may have. Telegram keeps 100 entities of a
 // message and drops the rest without a word; some are left for lines that a send adds.

@@ -1,6 +1,10 @@
 package markdown
 
-import "strings"
+import (
+	"strings"
+
+	east "github.com/yuin/goldmark/extension/ast"
+)
 
 // kind says what a node is.
 type kind uint8
@@ -27,31 +31,21 @@ const (
 	kindLink
 )
 
-// alignment is how the cells of a table's column are set.
-type alignment uint8
-
-const (
-	alignLeft alignment = iota
-	alignRight
-	alignCenter
-)
-
 // node is a part of the tree. Only the fields that its kind needs are set.
 type node struct {
 	kind     kind
-	text     string      // text, code, code block
-	url      string      // link
-	bare     bool        // link: its text is its address
-	lang     string      // code block
-	ordered  bool        // list
-	start    int         // ordered list: its first number
-	box      string      // item: its check box, empty if it has none
-	align    []alignment // table
+	text     string           // text, code, code block
+	url      string           // link
+	bare     bool             // link: its text is its address
+	lang     string           // code block
+	ordered  bool             // list
+	start    int              // ordered list: its first number
+	box      string           // item: its check box, empty if it has none
+	align    []east.Alignment // table
 	children []*node
 }
 
-// flat returns the text in n without its structure, with the addresses of links behind
-// theirs if asked for.
+// flat returns the text in n without its structure, with addresses if asked for.
 func (n *node) flat(addresses bool) string {
 	if len(n.children) == 0 {
 		if n.kind == kindBreak {
@@ -69,8 +63,7 @@ func (n *node) flat(addresses bool) string {
 	return b.String()
 }
 
-// suffix returns what tells the address of a link behind its text, nothing if
-// the text is the address.
+// suffix tells the address of a link behind its text, if that is another.
 func (n *node) suffix() string {
 	if n.kind != kindLink || n.bare || n.url == "" || strings.TrimPrefix(n.url, "mailto:") == n.flat(false) {
 		return ""

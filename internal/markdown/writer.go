@@ -61,8 +61,7 @@ type writer struct {
 }
 
 // write appends an atom, at the start of a part without its gap. It ends early once the
-// part is too long: nobody uses it then, and the rest of a very long word would be looked
-// at again for each part.
+// part is too long: nobody uses it then.
 func (w *writer) write(a atom) {
 	if w.begun {
 		w.gap(a.gap, common(w.span, a.span))
@@ -126,7 +125,6 @@ func (w *writer) gap(g gap, within *span) {
 	}
 }
 
-// space appends white space to both streams.
 func (w *writer) space(s string) {
 	for _, r := range s {
 		w.text.put(r, false)

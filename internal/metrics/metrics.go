@@ -24,12 +24,10 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// maxLabelValues bounds the models, and the groups of tools, that are told apart; those
-// after them are counted together.
+// maxLabelValues bounds the models and groups told apart; others count together.
 const maxLabelValues = 64
 
-// Metrics counts what an operator wants to know. No label has the id of a chat, a user
-// or a message.
+// Metrics counts. No label has the id of a chat, a user or a message.
 type Metrics struct {
 	registry *prometheus.Registry
 	accepted *prometheus.CounterVec
@@ -47,8 +45,7 @@ type Metrics struct {
 	groups   labels
 }
 
-// New makes metrics of the program in a version. Names that people choose are shown
-// without the secrets that are known.
+// New makes metrics of a version. Known secrets are masked in names that people choose.
 func New(version string, known *redact.Redactor) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), models: newLabels(known.Text), groups: newLabels(known.Text)}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -151,7 +148,6 @@ func (c *measuredModel) Complete(ctx context.Context, req agent.Request, onDelta
 	return reply, err
 }
 
-// count counts a call of a model.
 func (m *Metrics) count(ctx context.Context, model string, took time.Duration, used agent.Usage, err error) {
 	m.seconds.WithLabelValues(model).Observe(took.Seconds())
 	m.calls.WithLabelValues(model, modelOutcome(ctx, err)).Inc()

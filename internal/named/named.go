@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Semaphores let a number through for each name; others wait. They may be used
-// concurrently.
+// Semaphores let a number through for each name. They may be used concurrently.
 type Semaphores struct {
 	width int
 

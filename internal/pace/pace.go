@@ -19,8 +19,7 @@ const (
 	maxKeys = 4096
 )
 
-// Paces are limits by what they are about: a chat, a method, everything. One request may be
-// under several.
+// Paces are limits by what they are about: a chat, a method, everything.
 type Paces struct {
 	hold time.Duration
 
@@ -49,7 +48,6 @@ func (l *limit) slot(now time.Time) time.Time {
 	return later(later(now, l.shut), l.next)
 }
 
-// narrow makes the gap smaller.
 func (l *limit) narrow(gap time.Duration) {
 	if l.gap = gap; gap < minGap {
 		l.gap, l.next = 0, time.Time{}
@@ -81,8 +79,7 @@ func (p *Paces) Wait(ctx context.Context, keys ...string) time.Duration {
 	}
 }
 
-// reserve says when a request may begin, and keeps that moment for it unless it is too far
-// away.
+// reserve says when a request may begin, and keeps that moment unless it is too far away.
 func (p *Paces) reserve(ctx context.Context, keys []string) (at time.Time, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +109,6 @@ func (p *Paces) Busy(keys ...string) bool {
 	return p.any(keys, func(l *limit, now time.Time) bool { return l.slot(now).After(now) })
 }
 
-// any reports whether one of the limits is so.
 func (p *Paces) any(keys []string, is func(*limit, time.Time) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,8 +83,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// weight orders rules: the heavier one counts. Two of one weight never fit the same call,
-// unless they name the same.
+// weight orders rules: the heavier one counts.
 func (r Rule) weight() []int {
 	tool, chat := len(r.Tool), 0
 	if r.Tool != "" && !strings.HasSuffix(r.Tool, "*") {
@@ -147,8 +146,7 @@ type Policies struct {
 	registry func() *toolgroups.Registry
 }
 
-// New makes policies of rules that [Check] accepts. A rule for what the registry does not
-// have now is logged.
+// New makes policies of rules that [Check] accepts.
 func New(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
 	p := &Policies{rules: slices.Clone(rules), registry: registry}
 	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })

@@ -1,10 +1,8 @@
 package price
 
 // Defaults returns list prices of common models in dollars per million tokens, as of
-// November 2026: providers change them without notice, so check your provider's page. They
-// are those of standard requests: providers ask more for very long prompts and faster
-// service, less for batches and at certain hours. Where a price depends on the hour, it is
-// the higher one.
+// November 2026: providers change them without notice. They are those of standard
+// requests, and the higher ones where a price depends on the hour.
 func Defaults() Table { return openAI().With(others()) }
 
 // openAI is from developers.openai.com/api/docs/pricing.

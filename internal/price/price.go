@@ -5,9 +5,11 @@ package price
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -81,7 +83,6 @@ func (p Price) Of(t Tokens) USD {
 	return Dollars(millionths / 1e6)
 }
 
-// check refuses what cannot be a price.
 func (p Price) check() error {
 	for _, v := range []float64{p.Input, p.CachedInput, p.CacheWrite, p.Output} {
 		if v < 0 || math.IsNaN(v) || v > 1e6 {
@@ -111,9 +112,7 @@ func (t Table) Check() error {
 
 // For returns the price of a model at a type of provider; false where the table does not
 // know it. A date at the end of the name, what a router puts in front of it and the
-// difference of a dot and a dash do not matter. An exact name counts before one with
-// stars, a longer pattern before a shorter one, one with the provider before one
-// without.
+// difference of a dot and a dash do not matter. The most exact entry counts.
 func (t Table) For(provider, model string) (Price, bool) {
 	name := normal(model)
 	names := []string{normal(provider) + "/" + name, name}
@@ -131,6 +130,23 @@ func (t Table) For(provider, model string) (Price, bool) {
 		}
 	}
 	return found, best >= 0
+}
+
+// Like is [Table.For] for whatever type of provider. For a model that the table does not
+// know it returns the first price, in the order of names, among those whose names begin
+// most like its own: a new version costs about what its family does. The zero value
+// stands for a model of no family.
+func (t Table) Like(model string) Price {
+	p, ok := t.For("", model)
+	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	for cut := len(name); !ok && cut > 0; cut = strings.LastIndexByte(name[:cut], '-') {
+		for _, other := range slices.Sorted(maps.Keys(t)) {
+			if !ok && strings.HasPrefix(normal(other)+"-", name[:cut]+"-") {
+				p, ok = t[other], true
+			}
+		}
+	}
+	return p
 }
 
 // rank says how well a pattern fits a name; a negative number if it does not.

@@ -45,6 +45,17 @@ func TestFor(t *testing.T) {
 	}
 }
 
+func TestLike(t *testing.T) {
+	table := price.Table{"gpt-5": {Input: 1}, "gpt-5-pro": {Input: 2}, "claude-opus-5.5": {Input: 3}, "claude-opus-4.5": {Input: 4}}
+	for model, want := range map[string]float64{
+		"gpt-5-pro": 2, "gpt-5.9": 1, "openai/GPT-5.9-mini": 1, "claude-opus-5.7": 3, "claude-sonnet-6": 4, "claudette": 0, "llama": 0, "": 0,
+	} {
+		if got := table.Like(model).Input; got != want {
+			t.Errorf("Like(%q) = %v, want %v", model, got, want)
+		}
+	}
+}
+
 func TestOf(t *testing.T) {
 	p := price.Price{Input: 2, CachedInput: 0.2, CacheWrite: 2.5, Output: 10}
 	for _, c := range []struct {

@@ -50,11 +50,6 @@ func Watch(ctx context.Context, root int, limit uint64) error {
 	}
 }
 
-// Memory returns how many bytes a process and its descendants take. What several of
-// them share is counted once, as far as the kernel lets this process see that. The
-// error says that there is no such process, or no /proc.
-func Memory(root int) (uint64, error) { return measure(root, 0) }
-
 // Kill kills a process and its descendants. What is gone already is no error.
 func Kill(root int) error {
 	pids, err := tree(root)
@@ -69,7 +64,8 @@ func Kill(root int) error {
 	return err
 }
 
-// measure returns the memory of a tree. Up to enough bytes, an upper bound will do,
+// measure returns the memory of a tree, with what several share counted once as far as
+// the kernel lets this process see that. Up to enough bytes, an upper bound will do,
 // which costs less: memory that processes share counts for each.
 func measure(root int, enough uint64) (uint64, error) {
 	pids, err := tree(root)
@@ -79,14 +75,16 @@ func measure(root int, enough uint64) (uint64, error) {
 	bound, exact := uint64(0), uint64(0)
 	resident := make([]uint64, len(pids))
 	for i, pid := range pids {
-		resident[i] = residentSize(pid)
+		// With all that it shares; 0 for one that has ended meanwhile.
+		resident[i], _ = sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
 		bound += resident[i]
 	}
 	if bound <= enough {
 		return bound, nil
 	}
 	for i, pid := range pids {
-		if share, ok := proportionalSize(pid); ok {
+		// With its part of what it shares, which the kernel shows to who may trace it.
+		if share, ok := sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); ok {
 			exact += share
 		} else {
 			exact += resident[i]
@@ -95,7 +93,6 @@ func measure(root int, enough uint64) (uint64, error) {
 	return exact, nil
 }
 
-// tree lists a process and its descendants.
 func tree(root int) ([]int, error) {
 	if _, ok := parent(root); !ok {
 		return nil, fmt.Errorf("proctree: process %d: %w", root, os.ErrNotExist)
@@ -121,7 +118,6 @@ func tree(root int) ([]int, error) {
 	return pids, nil
 }
 
-// parent returns the parent of a process that runs.
 func parent(pid int) (int, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -134,19 +130,6 @@ func parent(pid int) (int, bool) {
 	}
 	above, err := strconv.Atoi(string(fields[1]))
 	return above, err == nil
-}
-
-// residentSize is the memory of one process, with all that it shares. It is 0 for one
-// that has ended meanwhile.
-func residentSize(pid int) uint64 {
-	sum, _ := sizes(pid, "status", "RssAnon:", "RssShmem:", "VmSwap:")
-	return sum
-}
-
-// proportionalSize is the memory of one process, with its part of what it shares. The
-// kernel shows it to whoever may trace the process.
-func proportionalSize(pid int) (uint64, bool) {
-	return sizes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 }
 
 // sizes sums lines of a file of a process, and reports whether it has any of them.

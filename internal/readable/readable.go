@@ -47,8 +47,12 @@ func Markdown(ctx context.Context, page io.Reader, at *url.URL) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if n := count(doc); n > maxNodes {
-		return "", fmt.Errorf("it has %d parts, more than the limit of %d", n, maxNodes)
+	parts := 0
+	for range doc.Descendants() {
+		parts++
+	}
+	if parts > maxNodes {
+		return "", fmt.Errorf("it has %d parts, more than the limit of %d", parts, maxNodes)
 	}
 	remove(doc, clutter)
 	tame(doc, 0)
@@ -168,7 +172,6 @@ func clutter(n *html.Node) bool {
 	return n.Type == html.CommentNode
 }
 
-// remove deletes the nodes below n that match.
 func remove(n *html.Node, is func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
@@ -188,14 +191,6 @@ func find(n *html.Node, is func(*html.Node) bool) *html.Node {
 		}
 	}
 	return nil
-}
-
-func count(n *html.Node) int {
-	total := 0
-	for range n.Descendants() {
-		total++
-	}
-	return total
 }
 
 // text is all text below a node; none below nil.

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"html"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -36,8 +37,7 @@ const (
 	maxAdded = 1000
 )
 
-// Redactor masks secrets. A nil or zero one knows no values and masks shapes alone. It
-// may be used concurrently.
+// Redactor masks secrets; a nil one shapes alone. It may be used concurrently.
 type Redactor struct {
 	mu    sync.Mutex
 	given []string
@@ -98,12 +98,8 @@ func prepare(secrets []string) *values {
 			}
 		}
 	}
-	var all []string
-	for form := range known {
-		all = append(all, form)
-	}
 	// The longest first: one may be part of another.
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	all := slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
@@ -145,8 +141,7 @@ func lowerEscapes(s string) string {
 }
 
 // base64Within returns what stands in the base64 of any data in which the secret begins
-// behind a multiple of three bytes and lead more: the characters that depend on nothing
-// else.
+// behind a multiple of three bytes and lead more.
 func base64Within(secret string, lead int) string {
 	data := append(make([]byte, lead), secret...)
 	encoded := base64.StdEncoding.EncodeToString(data)
@@ -172,41 +167,9 @@ func (r *Redactor) Known(text string) string {
 	return r.prepared().replacer.Replace(text)
 }
 
-// begins reports whether a known value begins with a word, so far as there is enough of
-// it to tell.
+// begins reports whether a known value begins with a word that is long enough to tell.
 func (v *values) begins(word string) bool {
 	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
-}
-
-// Unfinished masks a text that is still growing: what it ends with may be the beginning
-// of a secret, and is left out until a space follows it.
-func (r *Redactor) Unfinished(text string) string {
-	text = text[:strings.LastIndexFunc(text, unicode.IsSpace)+1]
-	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
-		text = text[:at]
-	}
-	if r != nil {
-		text = r.prepared().unbegun(text)
-	}
-	return r.Text(text)
-}
-
-// unbegun leaves out what a text ends with, where a known value with spaces in it may go
-// on from there.
-func (v *values) unbegun(text string) string {
-	end := len(text)
-	for _, form := range v.forms {
-		if !strings.ContainsFunc(form, unicode.IsSpace) {
-			continue
-		}
-		for n := min(len(form)-1, len(text)); n > 0; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				end = min(end, len(text)-n)
-				break
-			}
-		}
-	}
-	return text[:end]
 }
 
 // Error returns an error whose text is masked. What it wraps is still found by
@@ -232,8 +195,7 @@ func (e *maskedError) Unwrap() error { return e.err }
 // Has reports whether there is something to mask in a text.
 func (r *Redactor) Has(text string) bool { return r.Text(text) != text }
 
-// Writer returns a writer that masks what goes to w. Each Write has to bring whole
-// records, as those of log handlers do. It reports the length it was given.
+// Writer returns a writer that masks whole records, as those of log handlers.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }
 
 type writer struct {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// shape is what a kind of secret looks like. A text is searched for the literals, which
-// is quick, and the pattern is tried only where one stands. It is anchored, and its
-// group is what is masked.
+// shape is what a kind of secret looks like. The pattern, which is anchored and whose
+// group is masked, is tried only where one of the literals stands.
 type shape struct {
 	name     string
 	literals []string
@@ -27,8 +26,7 @@ type shape struct {
 	random bool
 }
 
-// shapes are those of the services that people use with a bot. Each says where its form
-// is described.
+// shapes are those of well-known services, each with where its form is described.
 var shapes = []shape{
 	{ // core.telegram.org/bots/api#authorizing-your-bot; today's all have an A behind the colon
 		name: "telegram", literals: []string{":A", "%3AA", "%3aA"}, back: digit, within: digit,
@@ -149,7 +147,6 @@ func endOfKey(text string) int {
 	return end + line + len(pemDash)
 }
 
-// span is a part of a text that is masked.
 type span struct{ from, to int }
 
 // maskShapes masks everything in a text that has the shape of a secret, and words that

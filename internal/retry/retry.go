@@ -29,8 +29,7 @@ func New(first, longest time.Duration) *Pauses {
 	}}
 }
 
-// Next returns how long to wait before the next try: at least as long as the other side
-// asked for (0: it asked for nothing).
+// Next returns how long to wait, at least as long as the other side asked for.
 func (p *Pauses) Next(asked time.Duration) time.Duration {
 	return max(min(max(p.steps.NextBackOff(), p.first), p.longest), asked)
 }
@@ -38,8 +37,7 @@ func (p *Pauses) Next(asked time.Duration) time.Duration {
 // Reset begins anew: the last try succeeded.
 func (p *Pauses) Reset() { p.steps.Reset() }
 
-// Wait waits, or returns the cause for which ctx ended. A duration of 0 or less does not
-// wait.
+// Wait waits, or returns the cause for which ctx ended.
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

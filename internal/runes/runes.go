@@ -17,8 +17,7 @@ func Split(text string, n int) (head, tail string) {
 	return text, ""
 }
 
-// Clip returns a text of at most n characters. One that is longer loses its end, and ends
-// in "…" instead.
+// Clip returns a text of at most n characters. A longer one ends in "…" instead.
 func Clip(text string, n int) string {
 	if _, tail := Split(text, n); tail == "" {
 		return text

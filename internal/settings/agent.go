@@ -118,8 +118,7 @@ func (s Agents) List(ctx context.Context) ([]Agent, error) {
 	return append(all, sorted(stored, func(a Agent) (name, id string) { return a.Name, a.ID })...), nil
 }
 
-// For returns the agents that an owner may use: the built-in ones, everybody's
-// and its own.
+// For returns the agents that an owner may use.
 func (s Agents) For(ctx context.Context, owner string) ([]Agent, error) {
 	all, err := s.List(ctx)
 	return slices.DeleteFunc(all, func(a Agent) bool { return !a.usableBy(owner) }), err

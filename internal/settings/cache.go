@@ -8,10 +8,9 @@ const (
 	maxCachedBytes = 8 << 20
 )
 
-// cache keeps values that were read while somebody follows the changes, and forgets what
-// has changed. It never gives a value that is older than a write that has returned here;
-// what others write is forgotten when the watch tells of it. Lists and secrets are never in
-// it.
+// cache keeps values that were read while somebody follows the changes. It never gives one
+// that is older than a write that has returned here; what others write is forgotten when
+// the watch tells of it. Lists and secrets are never in it.
 type cache struct {
 	mu sync.Mutex
 	// followers is how many tell of every change. Without one nothing is kept.
@@ -53,7 +52,6 @@ func (c *cache) keep(key string, value any, size int, changes uint64) {
 	c.size += size
 }
 
-// forget drops what is kept under a key.
 func (c *cache) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

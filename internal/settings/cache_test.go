@@ -59,13 +59,13 @@ func (k *tap) Watch(ctx context.Context, _ string) iter.Seq2[storage.Event, erro
 type followed struct {
 	*tap
 	*settings.Settings
-	noticed chan settings.Change
+	noticed chan settings.Area
 	stop    func()
 }
 
 func follow(t testing.TB, kv storage.KV) *followed {
 	t.Helper()
-	f := &followed{tap: &tap{KV: kv, told: make(chan string)}, noticed: make(chan settings.Change)}
+	f := &followed{tap: &tap{KV: kv, told: make(chan string)}, noticed: make(chan settings.Area)}
 	f.Settings, _ = open(t, f.tap)
 	f.start(t)
 	return f
@@ -76,7 +76,7 @@ func (f *followed) start(t testing.TB) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- f.Follow(ctx, func(_ context.Context, c settings.Change) error {
+		done <- f.Follow(ctx, func(_ context.Context, c settings.Area) error {
 			f.noticed <- c
 			return nil
 		})

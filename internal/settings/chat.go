@@ -39,8 +39,7 @@ func (s Chats) Get(ctx context.Context, chat string) (Choice, error) {
 	return choice, err
 }
 
-// SetAgent makes a chat use an agent that its owner may use; "" takes the choice
-// back.
+// SetAgent makes a chat use an agent of its owner's; "" takes the choice back.
 func (s Chats) SetAgent(ctx context.Context, chat, owner, agent string) error {
 	if agent != "" {
 		a, err := s.agents.Get(ctx, agent)
@@ -122,14 +121,12 @@ type Route struct {
 type Answer struct {
 	Agent Agent
 	// Routes are the models to ask, in this order: what the chat has chosen, what the
-	// agent prefers, the default, the program's own. Those that cannot be used (an
-	// inactive provider, no key, an unknown model) are left out.
+	// agent prefers, the default, the program's own. Those that cannot be used are left out.
 	Routes []Route
 }
 
 // Resolve finds out what a chat is answered with. What was chosen and is no longer
-// there is passed over; owner is whose agents may be used. Without any model that can
-// be asked the answer has no routes.
+// there is passed over; owner is whose agents may be used.
 func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) {
 	choice, err := s.Get(ctx, chat)
 	if err != nil {

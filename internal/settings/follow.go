@@ -20,19 +20,11 @@ const (
 	AreaSwitches Area = "off"
 )
 
-// Change is something that was changed, here or on another replica.
-type Change struct {
-	Area Area
-	// Name is what was changed in the area: an id, the name of a setting, a chat; for
-	// a switch tool/name or group/name.
-	Name string
-}
-
-// Follow tells a function about every change until ctx ends, in order, beginning with
-// [AreaAll], and again with that where changes were missed. It returns nil when ctx
-// ends, and the error of the function or of the store otherwise. Several may follow.
-// While somebody does, what each message needs of the settings is kept in memory.
-func (s *Settings) Follow(ctx context.Context, f func(context.Context, Change) error) error {
+// Follow tells a function in which area each change is, here or on another replica, until
+// ctx ends, in order, beginning with [AreaAll], and again with that where changes were
+// missed. It returns nil when ctx ends, and the error of the function or of the store
+// otherwise. Several may follow.
+func (s *Settings) Follow(ctx context.Context, f func(context.Context, Area) error) error {
 	for {
 		err := s.follow(ctx, f)
 		switch {
@@ -49,13 +41,13 @@ func (s *Settings) Follow(ctx context.Context, f func(context.Context, Change) e
 }
 
 // follow watches first and reads then, so that no change falls in between.
-func (s *Settings) follow(ctx context.Context, f func(context.Context, Change) error) error {
+func (s *Settings) follow(ctx context.Context, f func(context.Context, Area) error) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	events := s.kv.Watch(watching, prefix)
 	s.cache.follow(1)
 	defer s.cache.follow(-1)
-	if err := f(ctx, Change{Area: AreaAll}); err != nil {
+	if err := f(ctx, AreaAll); err != nil {
 		return err
 	}
 	for event, err := range events {
@@ -63,8 +55,8 @@ func (s *Settings) follow(ctx context.Context, f func(context.Context, Change) e
 			return fmt.Errorf("settings: watch: %w", err)
 		}
 		s.cache.forget(event.Key)
-		area, name, _ := strings.Cut(strings.TrimPrefix(event.Key, prefix), "/")
-		if err := f(ctx, Change{Area(area), name}); err != nil {
+		area, _, _ := strings.Cut(strings.TrimPrefix(event.Key, prefix), "/")
+		if err := f(ctx, Area(area)); err != nil {
 			return err
 		}
 	}

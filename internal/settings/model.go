@@ -107,14 +107,10 @@ func (s Models) Get(ctx context.Context, ref Ref) (Model, error) {
 	}
 	i := slices.IndexFunc(models, func(m Model) bool { return m.ID == ref.Model })
 	if i < 0 {
-		return Model{}, noModel(ref)
+		return Model{}, refuse(NotFound, "Provider '%s' has no model '%s'. list_models shows those there are; add_model or fetch_models adds some.",
+			shorten(ref.Provider), shorten(ref.Model))
 	}
 	return models[i], nil
-}
-
-func noModel(ref Ref) error {
-	return refuse(NotFound, "Provider '%s' has no model '%s'. list_models shows those there are; add_model or fetch_models adds some.",
-		shorten(ref.Provider), shorten(ref.Model))
 }
 
 // Add adds a model by hand.
@@ -196,8 +192,7 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 }
 
 // windows are the contexts of models by how their names begin, as their makers publish
-// them; the longest beginning counts. What a provider's API or the operator says comes
-// before it.
+// them; the longest beginning counts.
 var windows = []struct {
 	begins string
 	tokens int

@@ -75,8 +75,7 @@ func (r *records) preset() Provider {
 	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
 }
 
-// readPreset is the program's own provider with its name and whether it is active, which
-// are all that is kept of it.
+// readPreset is the program's own provider with what is kept of it.
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
 	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
@@ -137,8 +136,7 @@ func (s Providers) List(ctx context.Context) ([]Provider, error) {
 	return slices.Insert(all, 0, own), err
 }
 
-// Add stores a new provider, inactive, without a key, and returns it with its
-// id.
+// Add stores a new provider, inactive and without a key.
 func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL string) (Provider, error) {
 	p := Provider{ID: newID("provider"), Name: strings.TrimSpace(name), Type: kind, BaseURL: cleanURL(baseURL)}
 	if err := p.check(); err != nil {

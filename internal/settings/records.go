@@ -38,7 +38,6 @@ func usable(id string) bool {
 	return id != "" && len(id) <= maxKeyLength && utf8.ValidString(id) && !strings.ContainsRune(id, '/')
 }
 
-// found is what was read under a key.
 type found[T any] struct {
 	value  T
 	exists bool
@@ -67,7 +66,6 @@ func fetch[T any](ctx context.Context, r *records, key string) (f found[T], entr
 	return f, entry, err
 }
 
-// read returns what lies under a key; false if there is nothing.
 func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, error) {
 	entry, err := r.kv.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -102,7 +100,6 @@ func list[T any](ctx context.Context, r *records, below string) (map[string]T, e
 	return values, nil
 }
 
-// names returns what lies below a key, sorted.
 func (r *records) names(ctx context.Context, below string) ([]string, error) {
 	var names []string
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: below}) {
@@ -115,8 +112,7 @@ func (r *records) names(ctx context.Context, below string) ([]string, error) {
 }
 
 // change reads a value, calls a function that changes it, and writes it if nobody else
-// did meanwhile, else begins again. An error of the function ends it; nothing is
-// written then.
+// did meanwhile, else begins again. An error of the function ends it.
 func change[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
 	for {
 		present, entry, err := fetch[T](ctx, r, key)
@@ -132,7 +128,6 @@ func change[T any](ctx context.Context, r *records, key string, f func(value *T,
 	}
 }
 
-// put writes a value over a revision.
 func (r *records) put(ctx context.Context, key string, value any, revision storage.Revision) error {
 	data, err := json.Marshal(value)
 	if err != nil {

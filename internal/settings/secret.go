@@ -22,8 +22,7 @@ type Vault struct {
 	variables Variables
 }
 
-// Variables are what the user's own tools are given by name. Their values can be read
-// from the [Vault] alone.
+// Variables are what the user's own tools are given by name. Only the [Vault] reads them.
 type Variables struct{ *records }
 
 // keyPlace binds a key to the server that it was entered for.
@@ -57,8 +56,7 @@ func (v *Vault) Key(ctx context.Context, p Provider) (string, error) {
 	return string(key), nil
 }
 
-// Reveal gives all keys and variables to [Config.Revealed]. One that cannot be read is
-// logged and left out.
+// Reveal gives all keys and variables that can be read to [Config.Revealed].
 func (v *Vault) Reveal(ctx context.Context) error {
 	providers, err := v.providers.List(ctx)
 	if err != nil {
@@ -87,8 +85,7 @@ func (r *records) reveal(secret string) {
 	}
 }
 
-// SetKey stores the API key of a provider. An empty one says that its server wants
-// none.
+// SetKey stores the API key of a provider; an empty one says that none is wanted.
 func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 	p, err := v.providers.Get(ctx, provider)
 	if err != nil {

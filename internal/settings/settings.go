@@ -2,14 +2,13 @@
 // providers and their models, agents, a few settings, variables of user tools,
 // switches of tools, and what each chat has chosen.
 //
-// Everything is a small JSON value in the key-value store under one prefix.
-// [Settings.Follow] tells of every change, on whichever replica; while it runs, values
-// that were read are kept until they change, otherwise they are read when they are needed. What the program itself was started with
-// (its provider, its agent, the first values of its settings) is given in [Config],
-// never stored, and protected: it can be switched off, not deleted.
+// Everything is a small JSON value in the key-value store under one prefix. While
+// [Settings.Follow] runs, values that were read are kept until they change. What the
+// program itself was started with is given in [Config], never stored, and protected: it
+// can be switched off, not deleted.
 //
-// API keys and variables are encrypted at rest. [Settings] can store variables and
-// forget keys, but reads neither: that is the [Vault], which no tool is given.
+// API keys and variables are encrypted at rest. [Settings] reads neither: that is the
+// [Vault], which no tool is given.
 package settings
 
 import (
@@ -71,9 +70,8 @@ type Config struct {
 	// Agents are built in, the first one being used where nobody has chosen. At least
 	// one is needed; ids and prompts must be set.
 	Agents []Agent
-	// Defaults are the first values of the settings, by name. Besides
-	// [SettingDefaultModel] and [SettingDefaultAgent], which always are settings, those
-	// named here are the ones that exist.
+	// Defaults are the first values of the settings that exist, by name, besides
+	// [SettingDefaultModel] and [SettingDefaultAgent].
 	Defaults map[string]string
 	// Routings are the modes that [SettingRouting] takes. Empty means groups and all.
 	Routings []string
@@ -97,8 +95,7 @@ type Preset struct {
 	Model string
 }
 
-// Settings reads and changes everything but secrets. It may be used concurrently and
-// has no goroutine of its own.
+// Settings reads and changes everything but secrets. It may be used concurrently.
 type Settings struct {
 	*records
 	Providers Providers
@@ -110,8 +107,7 @@ type Settings struct {
 	Chats     Chats
 }
 
-// Open checks the configuration and returns the settings, and apart from them what
-// reads secrets. It reads nothing.
+// Open checks the configuration and returns the settings, and what reads secrets.
 func Open(cfg Config) (*Settings, *Vault, error) {
 	if cfg.KV == nil {
 		return nil, nil, errors.New("settings: no store")

@@ -9,8 +9,7 @@ import (
 // Switches turn tools and groups off.
 type Switches struct{ *records }
 
-// Off returns the sorted names of the tools and groups that are switched off, as
-// a registry takes them. Names that nothing has are among them.
+// Off returns the sorted names of the tools and groups that are switched off.
 func (s Switches) Off(ctx context.Context) (tools, groups []string, err error) {
 	if tools, err = s.names(ctx, toolOffPrefix); err != nil {
 		return nil, nil, err

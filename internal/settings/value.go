@@ -47,13 +47,11 @@ func oneOf(values ...string) kind {
 	return kind{strings.Join(values, ", "), func(value string) bool { return slices.Contains(values, value) }}
 }
 
-func tokens(value string) bool {
-	n, err := strconv.ParseInt(value, 10, 64)
-	return err == nil && n >= 0
-}
-
 func (r *records) kinds() map[string]kind {
-	budget := kind{"a whole number of tokens, 0 for no bound", tokens}
+	budget := kind{"a whole number of tokens, 0 for no bound", func(v string) bool {
+		n, err := strconv.ParseInt(v, 10, 64)
+		return err == nil && n >= 0
+	}}
 	return map[string]kind{
 		SettingDefaultModel: {"provider_id/model_id of a known model", func(v string) bool {
 			_, err := ParseRef(v)

@@ -140,15 +140,15 @@ func TestSwitches(t *testing.T) {
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, v := open(t, openKV(t))
-	changes, done := make(chan settings.Change, 100), make(chan error, 1)
+	changes, done := make(chan settings.Area, 100), make(chan error, 1)
 	go func() {
-		done <- s.Follow(ctx, func(_ context.Context, c settings.Change) error {
+		done <- s.Follow(ctx, func(_ context.Context, c settings.Area) error {
 			changes <- c
 			return nil
 		})
 	}()
-	if first := <-changes; first != (settings.Change{Area: settings.AreaAll}) {
-		t.Errorf("first %+v", first)
+	if first := <-changes; first != settings.AreaAll {
+		t.Errorf("first %s", first)
 	}
 	p, err := s.Providers.Add(ctx, "P", settings.TypeOpenAI, "https://p.test")
 	must(t, err)
@@ -157,16 +157,11 @@ func TestFollow(t *testing.T) {
 	must(t, s.Switches.SetGroup(ctx, "pdf", false))
 	must(t, s.Switches.SetGroup(ctx, "pdf", true))
 	must(t, s.Chats.SetModel(ctx, "slack:C1:1.2", settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}))
-	for _, want := range []settings.Change{
-		{Area: "provider", Name: p.ID},
-		{Area: "key", Name: p.ID},
-		{Area: settings.AreaValues, Name: "routing"},
-		{Area: settings.AreaSwitches, Name: "group/pdf"},
-		{Area: settings.AreaSwitches, Name: "group/pdf"},
-		{Area: "chat", Name: "slack:C1:1.2"},
+	for _, want := range []settings.Area{
+		"provider", "key", settings.AreaValues, settings.AreaSwitches, settings.AreaSwitches, "chat",
 	} {
 		if got := <-changes; got != want {
-			t.Errorf("change %+v, want %+v", got, want)
+			t.Errorf("change of %s, want %s", got, want)
 		}
 	}
 	cancel()
@@ -174,7 +169,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("at the end: %v", err)
 	}
 	stop := errors.New("enough")
-	if err := s.Follow(t.Context(), func(context.Context, settings.Change) error { return stop }); !errors.Is(err, stop) {
+	if err := s.Follow(t.Context(), func(context.Context, settings.Area) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("stopped by the function: %v", err)
 	}
 }

@@ -95,8 +95,7 @@ func Savings(l *budget.Ledger) func(context.Context, toolgroups.Scope) (string, 
 	}
 }
 
-// savings says what loading tools when they are needed has saved; empty before the first
-// call.
+// savings says what loading tools when needed has saved; empty before the first call.
 func savings(s budget.Sum, told string) string {
 	if s.All == 0 {
 		return ""

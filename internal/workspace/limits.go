@@ -39,8 +39,7 @@ var (
 	ErrUncounted = errors.New("a folder of the workspace is unreadable or too deeply nested; delete it or make it readable")
 )
 
-// Room returns how many bytes may still be written. Where there are none, the error says
-// why.
+// Room returns how many bytes may still be written, or why there are none.
 func (r *Root) Room() (int64, error) {
 	used, err := usage(r.root, 0)
 	if err != nil {
@@ -64,8 +63,7 @@ func (r *Root) Room() (int64, error) {
 // where it has holes, and every file and folder counts with 4 KiB at least.
 func (r *Root) Used() (int64, error) { return usage(r.root, 0) }
 
-// Spare returns how many bytes of the disk are free beyond the reserve. It is negative
-// where the reserve is touched.
+// Spare returns how many bytes are free beyond the reserve; negative where it is touched.
 func (r *Root) Spare() (int64, error) { return Spare(r.dir, r.reserve) }
 
 // Spare returns how many bytes of the disk of dir are free beyond a reserve.
@@ -106,9 +104,8 @@ func (r *Root) take(least, most int64) (int64, error) {
 	return most, nil
 }
 
-// Bound returns a writer that passes on what there is room for, and fails with [ErrFull]
-// or [ErrDiskFull] where there is none: for a file of the workspace that comes as a
-// stream.
+// Bound returns a writer for a file of the workspace that passes on what there is room
+// for, and fails with [ErrFull] or [ErrDiskFull] where there is none.
 func (r *Root) Bound(w io.Writer) io.Writer { return &bound{root: r, to: w} }
 
 type bound struct {

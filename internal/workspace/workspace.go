@@ -1,10 +1,9 @@
 // Package workspace confines the paths that the model names to the folder of one
 // owner's files.
 //
-// A path is relative to the folder, or absolute and inside it. Nothing outside can
-// be reached: not with "..", not through a symbolic link, not by a link that is
-// swapped in between a check and its use, because every file is opened through an
-// [os.Root].
+// Nothing outside can be reached: not with "..", not through a symbolic link, not by a
+// link that is swapped in between a check and its use, because every file is opened
+// through an [os.Root].
 //
 // A workspace holds no more than its quota, and leaves a reserve of the disk to the bot
 // itself. Writes that come at the same time can exceed both by what each writes at once.
@@ -256,8 +255,7 @@ func Cause(err error) error {
 	return err
 }
 
-// mapError keeps the host's paths out of errors and gives what callers tell apart
-// its name.
+// mapError keeps the host's paths out of errors and gives them names to tell apart.
 func mapError(err error) error {
 	err = Cause(err)
 	switch {

@@ -18,9 +18,7 @@ var manifest []byte
 // YAML returns the manifest that the app is made from, in YAML.
 func YAML() []byte { return slices.Clone(manifest) }
 
-// HTTP returns the manifest of an app that is posted its events instead of
-// opening a socket. Public is the address under which Slack reaches the bot, such as
-// https://bot.example.com.
+// HTTP returns the manifest of an app that posts its events to a public address.
 func HTTP(public string) ([]byte, error) {
 	u, err := url.Parse(strings.TrimRight(public, "/"))
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

@@ -12,9 +12,8 @@ import (
 	"oneclaw/storage"
 )
 
-// Backup writes the whole store, as it is at this moment, to w; the result is a
-// file that Open takes. Writes go on meanwhile, but while it runs the file cannot
-// reuse space and a write that must enlarge the map of the file waits: give it a
+// Backup writes the whole store, as it is at this moment, to w. Writes go on meanwhile,
+// but the file cannot reuse space and a write that must enlarge its map waits: give it a
 // file or a buffer rather than a slow connection.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	if err := s.enter(ctx); err != nil {
@@ -79,7 +78,6 @@ func verify(ctx context.Context, cfg Config) error {
 	})
 }
 
-// checkAll checks pages and content.
 func checkAll(ctx context.Context, tx *bbolt.Tx) error {
 	var fault error
 	for err := range tx.Check() { // to its end: it has a goroutine

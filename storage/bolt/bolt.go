@@ -31,8 +31,8 @@ import (
 	"oneclaw/storage"
 )
 
-// DefaultLockTimeout is how long Open waits for another process to let go.
-const DefaultLockTimeout = 250 * time.Millisecond
+// lockTimeout is how long Open waits for another process to let go.
+const lockTimeout = 250 * time.Millisecond
 
 // formatVersion is the layout that this package reads and writes.
 const formatVersion = 1
@@ -48,9 +48,6 @@ var (
 type Config struct {
 	// Path names the file. It is made if it does not exist; its directory is not.
 	Path string
-	// LockTimeout is how long to wait for another process that has the file open;
-	// 0 means DefaultLockTimeout.
-	LockTimeout time.Duration
 	// CheckTime bounds a look through the file before it is used, which finds most
 	// damage. What it did not come to is found when it is read. 0 means none.
 	CheckTime time.Duration
@@ -85,8 +82,6 @@ type Store struct {
 	running sync.WaitGroup
 }
 
-var _ storage.Store = (*Store)(nil)
-
 // Open opens the file of cfg and makes it if there is none. Where another process
 // has it open the error is storage.ErrLocked. A file that is damaged, made by a
 // newer version of the program, or no store at all, is refused.
@@ -112,6 +107,7 @@ func Open(cfg Config) (*Store, error) {
 		path:   cfg.Path,
 		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		writes: make(chan *write),
+		hub:    hub{watchers: map[*watcher]struct{}{}},
 
 		resident: cmp.Or(cfg.resident, maxResident),
 	}
@@ -165,7 +161,6 @@ func inspect(cfg Config, read func(*bbolt.DB) error) error {
 	return cmp.Or(err, db.Close())
 }
 
-// prepare lays out a new file.
 func prepare(db *bbolt.DB) error {
 	fresh, err := checkLayout(db)
 	if err != nil || !fresh {
@@ -226,9 +221,8 @@ func checkSize(db *bbolt.DB) error {
 // Path returns the name of the file.
 func (s *Store) Path() string { return s.path }
 
-// Close waits for running calls, ends every Watch with storage.ErrClosed and
-// closes the file. An iteration between two pages is not a running call: it ends
-// with storage.ErrClosed.
+// Close implements storage.Store. An iteration between two pages is not a running call:
+// it ends with storage.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) shutdown() error {

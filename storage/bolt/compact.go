@@ -67,7 +67,6 @@ func compact(ctx context.Context, cfg Config, step func()) (freed int64, err err
 	return free, folder.Sync(filepath.Dir(cfg.Path))
 }
 
-// waste returns how large a file is, and how much of that is free.
 func waste(db *bbolt.DB) (size, free int64, err error) {
 	err = guard(func() error {
 		if err := checkSize(db); err != nil {
@@ -84,7 +83,6 @@ func waste(db *bbolt.DB) (size, free int64, err error) {
 	return size, int64(db.Stats().FreePageN) * int64(db.Info().PageSize), err
 }
 
-// copyTo writes what is in src into a new file.
 func copyTo(next Config, src *bbolt.DB, step func()) (err error) {
 	dst, err := openDB(next, false)
 	if err != nil {

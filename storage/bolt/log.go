@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -30,7 +31,6 @@ func (s *Store) Append(ctx context.Context, log string, after storage.Position, 
 	return after + storage.Position(len(records)), nil
 }
 
-// appendRecords adds records to a log that ends at after.
 func appendRecords(logs *bbolt.Bucket, log string, after storage.Position, records []storage.Record) (err error) {
 	bucket := logs.Bucket([]byte(log))
 	if bucket == nil {
@@ -132,13 +132,15 @@ func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.S
 
 // scan is the state of one iteration over a log between its pages.
 type scan struct {
-	log   []byte
-	q     storage.Query
-	begun bool
-	life  uint64
-	lo    storage.Position // the first position that may still come
-	hi    storage.Position // the last position that may still come
-	count int
+	log []byte
+	q   storage.Query
+	// prefix is what the keys begin with in front of the position.
+	prefix []byte
+	begun  bool
+	life   uint64
+	lo     storage.Position // the first position that may still come
+	hi     storage.Position // the last position that may still come
+	count  int
 }
 
 // page reads on from where the last page ended.
@@ -154,11 +156,10 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 	if sc.lo > sc.hi {
 		return nil, true, nil
 	}
-	data := bucket.Bucket(bucketRecords)
-	w := sc.walk(bucket)
-	for size := 0; size < pageBytes && len(records) < pageEntries; {
-		pos, value, ok, err := w.next()
-		if err != nil || !ok || pos < sc.lo || pos > sc.hi {
+	data, size := bucket.Bucket(bucketRecords), 0
+	for key, value := range sc.entries(bucket) {
+		pos, err := decodePosition(key, len(sc.prefix))
+		if err != nil || pos < sc.lo || pos > sc.hi {
 			return records, true, err
 		}
 		if sc.q.Label != "" {
@@ -175,8 +176,11 @@ func (sc *scan) page(tx *bbolt.Tx) (records []storage.Record, done bool, err err
 		if sc.passed(pos) {
 			return records, true, nil
 		}
+		if size >= pageBytes || len(records) == pageEntries {
+			return records, false, nil
+		}
 	}
-	return records, false, nil
+	return records, true, nil
 }
 
 // begin fixes what the iteration will yield at most.
@@ -186,6 +190,9 @@ func (sc *scan) begin(bucket *bbolt.Bucket) error {
 		return err
 	}
 	sc.begun, sc.lo, sc.hi = true, 1, last
+	if sc.q.Label != "" {
+		sc.prefix = labelPrefix(sc.q.Label)
+	}
 	if bucket != nil {
 		sc.life = bucket.Sequence()
 	}
@@ -210,61 +217,34 @@ func (sc *scan) passed(pos storage.Position) bool {
 	return sc.lo > sc.hi || sc.count == sc.q.Limit
 }
 
-// walk returns a walk over the positions that are still to come.
-func (sc *scan) walk(bucket *bbolt.Bucket) *walk {
-	w := &walk{backward: sc.q.Backward, from: sc.lo}
-	if w.backward {
-		w.from = sc.hi
+// entries yields the keys that are the prefix and a position, with what stands under them,
+// from the first that may still come.
+func (sc *scan) entries(bucket *bbolt.Bucket) iter.Seq2[[]byte, []byte] {
+	cursor := bucket.Bucket(bucketRecords).Cursor()
+	if sc.q.Label != "" {
+		cursor = bucket.Bucket(bucketLabels).Cursor()
 	}
-	if sc.q.Label == "" {
-		w.cursor = bucket.Bucket(bucketRecords).Cursor()
-	} else {
-		w.cursor = bucket.Bucket(bucketLabels).Cursor()
-		w.prefix = labelPrefix(sc.q.Label)
+	from, step := sc.lo, cursor.Next
+	if sc.q.Backward {
+		from, step = sc.hi, cursor.Prev
 	}
-	return w
+	return func(yield func(key, value []byte) bool) {
+		key, value := seek(cursor, slices.Concat(sc.prefix, positionKey(from)), sc.q.Backward)
+		for key != nil && bytes.HasPrefix(key, sc.prefix) && yield(key, value) {
+			key, value = step()
+		}
+	}
 }
 
-// walk goes through the keys that are a prefix and a position.
-type walk struct {
-	cursor   *bbolt.Cursor
-	prefix   []byte
-	from     storage.Position
-	backward bool
-	started  bool
-}
-
-// next returns a position and what stands under its key.
-func (w *walk) next() (pos storage.Position, value []byte, ok bool, err error) {
-	key, value := w.step()
-	if key == nil || !bytes.HasPrefix(key, w.prefix) {
-		return 0, nil, false, nil
-	}
-	pos, err = decodePosition(key, len(w.prefix))
-	return pos, value, err == nil, err
-}
-
-func (w *walk) step() (key, value []byte) {
-	if !w.started {
-		w.started = true
-		return w.seek()
-	}
-	if w.backward {
-		return w.cursor.Prev()
-	}
-	return w.cursor.Next()
-}
-
-// seek returns the entry of from, or the next one in the direction of the walk.
-func (w *walk) seek() (key, value []byte) {
-	target := append(bytes.Clone(w.prefix), positionKey(w.from)...)
-	key, value = w.cursor.Seek(target)
+// seek returns the entry of a key, or the next one in the direction.
+func seek(cursor *bbolt.Cursor, target []byte, backward bool) (key, value []byte) {
+	key, value = cursor.Seek(target)
 	switch {
-	case !w.backward:
+	case !backward:
 	case key == nil:
-		return w.cursor.Last()
+		return cursor.Last()
 	case !bytes.Equal(key, target):
-		return w.cursor.Prev()
+		return cursor.Prev()
 	}
 	return key, value
 }

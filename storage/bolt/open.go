@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +35,7 @@ func openDB(cfg Config, readOnly bool) (db *bbolt.DB, err error) {
 	var file *os.File
 	err = guard(func() (err error) {
 		db, err = bbolt.Open(cfg.Path, 0o600, &bbolt.Options{
-			Timeout:      cmp.Or(cfg.LockTimeout, DefaultLockTimeout),
+			Timeout:      lockTimeout,
 			FreelistType: bbolt.FreelistMapType,
 			NoSync:       cfg.NoSync,
 			NoStatistics: !cfg.counted,

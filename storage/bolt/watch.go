@@ -63,9 +63,6 @@ type hub struct {
 func (h *hub) add(w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watchers == nil {
-		h.watchers = make(map[*watcher]struct{})
-	}
 	h.watchers[w] = struct{}{}
 }
 

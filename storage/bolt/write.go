@@ -143,7 +143,6 @@ func (s *Store) submit(ctx context.Context, size int, apply func(*batch) error) 
 	return <-w.done
 }
 
-// writeAll is the writer.
 func (s *Store) writeAll() {
 	for w := range s.writes {
 		s.commit(s.gather(w))

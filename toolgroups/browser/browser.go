@@ -13,31 +13,23 @@ import (
 	"oneclaw/internal/guard"
 )
 
-// Defaults of [Config].
-const (
-	DefaultIdle = 5 * time.Minute
-	DefaultTabs = 2
-	DefaultLoad = 25 * time.Second
-	// DefaultMaxMemory is what an ordinary heavy page takes three times over.
-	DefaultMaxMemory = 1 << 30
-)
+// DefaultMaxMemory is what an ordinary heavy page takes three times over, in bytes.
+const DefaultMaxMemory = 1 << 30
 
 // Config says what the browser may do.
 type Config struct {
-	// Path is the executable of Chromium. "" means the first that is found on the
-	// PATH.
+	// Path is the executable of Chromium. "" means the first on the PATH.
 	Path string
 	// AllowPrivate are ranges of addresses that pages may reach although they are not
 	// public. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Idle is how long Chromium is kept without a call. 0 means [DefaultIdle].
+	// Idle is how long Chromium is kept without a call. 0 means five minutes.
 	Idle time.Duration
-	// Load is how long a page may take to load; then it is looked at as it is. 0 means
-	// [DefaultLoad].
+	// Load is how long a page may load; then it is looked at. 0 means 25 seconds.
 	Load time.Duration
-	// Tabs is how many calls run side by side; others wait. 0 means [DefaultTabs].
+	// Tabs is how many calls run side by side; others wait. 0 means two.
 	Tabs int
 	// MaxMemory is how many bytes all processes of Chromium may take together while a
 	// page is open; then it is killed. 0 means [DefaultMaxMemory]. Systems without /proc
@@ -60,8 +52,6 @@ var (
 type Browser struct {
 	cfg    Config
 	dialer *net.Dialer
-	log    *slog.Logger
-	now    func() time.Time
 	tabs   chan struct{} // one for each running call
 	launch chan struct{} // taken while Chromium starts or is replaced
 	done   chan struct{}
@@ -79,23 +69,23 @@ func New(cfg Config) (*Browser, error) {
 	if cfg.Idle < 0 || cfg.Tabs < 0 || cfg.Load < 0 || cfg.MaxMemory < 0 {
 		return nil, errors.New("browser: Idle, Load, Tabs and MaxMemory must not be negative")
 	}
-	b := &Browser{
+	cfg.Idle = cmp.Or(cfg.Idle, 5*time.Minute)
+	cfg.Load = cmp.Or(cfg.Load, 25*time.Second)
+	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Browser{
 		cfg:    cfg,
 		dialer: guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		now:    cfg.Now,
-		tabs:   make(chan struct{}, cmp.Or(cfg.Tabs, DefaultTabs)),
+		tabs:   make(chan struct{}, cmp.Or(cfg.Tabs, 2)),
 		launch: make(chan struct{}, 1),
 		done:   make(chan struct{}),
-	}
-	if b.now == nil {
-		b.now = time.Now
-	}
-	return b, nil
+	}, nil
 }
 
-// Close ends Chromium and waits for the calls, which fail. Calling it again is
-// harmless.
+// Close ends Chromium and waits for the calls, which fail.
 func (b *Browser) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -121,8 +111,7 @@ func (b *Browser) Close() error {
 	return err
 }
 
-// acquire waits for a free tab and a running Chromium. What it returns must be
-// released.
+// acquire waits for a tab and a running Chromium, which must be released.
 func (b *Browser) acquire(ctx context.Context) (*chromium, error) {
 	if err := b.take(ctx, b.tabs); err != nil {
 		return nil, err
@@ -158,7 +147,7 @@ func (b *Browser) chromium(ctx context.Context) (*chromium, error) {
 	defer func() { <-b.launch }()
 	c, dead := b.join()
 	if dead != nil {
-		b.log.Warn("browser ended by itself")
+		b.cfg.Logger.Warn("browser ended by itself")
 		b.end(dead)
 	}
 	if c != nil {
@@ -196,13 +185,12 @@ func (b *Browser) join() (c, dead *chromium) {
 	return b.running, nil
 }
 
-// release gives a tab back. The last one to do so starts the time until Chromium is
-// ended.
+// release gives a tab back. After the last one Chromium is ended in time.
 func (b *Browser) release(c *chromium) {
 	b.mu.Lock()
 	if c == b.running {
 		if b.users--; b.users == 0 && !b.closed {
-			b.idle = time.AfterFunc(cmp.Or(b.cfg.Idle, DefaultIdle), b.expire)
+			b.idle = time.AfterFunc(b.cfg.Idle, b.expire)
 		}
 	}
 	b.mu.Unlock()
@@ -216,8 +204,8 @@ func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := c.guard(ctx, uint64(b.maxMemory())); err != nil {
-			b.log.Warn("browser killed", "err", err)
+		if err := c.guard(ctx, uint64(b.cfg.MaxMemory)); err != nil {
+			b.cfg.Logger.Warn("browser killed", "err", err)
 		}
 	}()
 	return func(err *error) {
@@ -228,8 +216,6 @@ func (b *Browser) watch(ctx context.Context, c *chromium) func(*error) {
 		}
 	}
 }
-
-func (b *Browser) maxMemory() int64 { return cmp.Or(b.cfg.MaxMemory, DefaultMaxMemory) }
 
 // expire ends a Chromium that nobody uses.
 func (b *Browser) expire() {
@@ -244,11 +230,11 @@ func (b *Browser) expire() {
 	b.mu.Unlock()
 	defer b.closing.Done()
 	b.end(c)
-	b.log.Debug("browser ended, nobody used it")
+	b.cfg.Logger.Debug("browser ended, nobody used it")
 }
 
 func (b *Browser) end(c *chromium) {
 	if err := c.close(); err != nil {
-		b.log.Warn("browser was not ended cleanly", "err", err)
+		b.cfg.Logger.Warn("browser was not ended cleanly", "err", err)
 	}
 }

@@ -17,9 +17,8 @@ import (
 const (
 	// startPatience bounds the start of Chromium.
 	startPatience = 20 * time.Second
-	// nowhere is a proxy that does not answer. It is that of the browser itself: only
-	// the contexts of calls have another, so that Chromium's own services reach
-	// nothing.
+	// nowhere is a proxy that does not answer: that of the browser itself, whose own services
+	// reach nothing.
 	nowhere = "http://127.0.0.1:1"
 	// throughProxy has addresses of this machine go through the proxy too.
 	throughProxy = "<-loopback>"
@@ -40,8 +39,7 @@ type chromium struct {
 	swollen    atomic.Bool // it took more memory than it may
 }
 
-// guard kills the browser when all of its processes together take more than limit bytes
-// of memory. It returns when ctx ends.
+// guard kills the browser when its processes together take more than limit bytes, until ctx ends.
 func (c *chromium) guard(ctx context.Context, limit uint64) error {
 	err := proctree.Watch(ctx, c.process.Pid, limit)
 	if err == nil || c.swollen.Swap(true) {
@@ -53,11 +51,8 @@ func (c *chromium) guard(ctx context.Context, limit uint64) error {
 	return err
 }
 
-// Find returns the path of the Chromium that a browser of this configuration starts.
-func Find(cfg Config) (string, error) { return find(cfg.Path) }
-
-// find returns the path of the executable.
-func find(path string) (string, error) {
+// Find returns the path of the Chromium that a browser with this [Config].Path starts.
+func Find(path string) (string, error) {
 	if path != "" {
 		return exec.LookPath(path)
 	}
@@ -71,7 +66,7 @@ func find(path string) (string, error) {
 
 // launch starts Chromium. The process outlives ctx, which only bounds the start.
 func launch(ctx context.Context, path string) (*chromium, error) {
-	path, err := find(path)
+	path, err := Find(path)
 	if err != nil {
 		return nil, errMissing
 	}

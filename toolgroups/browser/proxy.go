@@ -76,9 +76,6 @@ func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
 	return p, nil
 }
 
-// url is what the browser is told.
-func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
-
 // failure is why the latest connection could not be made, or nil.
 func (p *proxy) failure() error {
 	p.mu.Lock()
@@ -110,7 +107,6 @@ func (p *proxy) enter() bool {
 	return !p.closed
 }
 
-// ServeHTTP implements [http.Handler].
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.enter() {
 		panic(http.ErrAbortHandler)
@@ -216,7 +212,6 @@ type countedConn struct {
 	proxy *proxy
 }
 
-// Read implements [io.Reader].
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if over := c.proxy.spend(n); over != nil {
@@ -225,7 +220,6 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (c *countedConn) Close() error {
 	c.proxy.forget(c)
 	return c.Conn.Close()

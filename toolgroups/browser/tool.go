@@ -2,7 +2,7 @@ package browser
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,14 +35,13 @@ const (
 )
 
 //go:embed browser.json
-var manifest []byte
+var manifests embed.FS
 
 // Tool makes the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf("browser", manifest, toolgroups.Typed(b.run))
+	return toolgroups.ToolOf(manifests, "browser", toolgroups.Typed(b.run))
 }
 
-// args are the arguments of the tool.
 type args struct {
 	URL       string   `json:"url"`
 	Mode      string   `json:"mode"`
@@ -98,16 +97,16 @@ func (b *Browser) explain(ctx context.Context, code string, err error) error {
 		return fault
 	case errors.Is(err, errMemory):
 		return toolgroups.Errorf(code, "The page was closed: the browser took more than %d MiB of memory, and this page or one "+
-			"that was open at the same time is the cause. Do not open it again; webfetch may read it.", b.maxMemory()>>20)
+			"that was open at the same time is the cause. Do not open it again; webfetch may read it.", b.cfg.MaxMemory>>20)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errMissing):
 		return toolgroups.Errorf(code, "No page can be opened: %v. Pages that need no JavaScript can be read with webfetch.", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, errClosed):
-		b.log.Error("browser ended during a call", "err", err)
+		b.cfg.Logger.Error("browser ended during a call", "err", err)
 		return toolgroups.Errorf(code, "The browser has ended. Try again.")
 	}
-	b.log.Debug("page was not read", "err", err)
+	b.cfg.Logger.Debug("page was not read", "err", err)
 	return toolgroups.Errorf(code, "The page was not read: %v.", err)
 }
 
@@ -144,7 +143,7 @@ func (b *Browser) look(ctx context.Context, call toolgroups.Call, address string
 	if in.MaxLength > 0 {
 		limit = min(in.MaxLength, limit)
 	}
-	return toolgroups.Result{Text: v.notes() + files.Shorten(call.Scope, "browser", text, limit, b.now())}, nil
+	return toolgroups.Result{Text: v.notes() + files.Shorten(call.Scope, "browser", text, limit, b.cfg.Now())}, nil
 }
 
 // picture is what a screenshot answers.
@@ -166,7 +165,7 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if len(data) > maxPicture {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeScreenshot, "The picture has more than %d MiB. Ask for a smaller part.", maxPicture>>20)
 	}
-	name, err := files.Keep(call.Scope, "screenshots/page", ".png", b.now(), data)
+	name, err := files.Keep(call.Scope, "screenshots/page", ".png", b.cfg.Now(), data)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("keep the picture in the workspace: %w", err)
 	}
@@ -181,6 +180,5 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	caption := v.url.Hostname()
-	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: caption}}}, nil
+	return toolgroups.Result{Text: string(text), Files: []toolgroups.File{{Path: name, Caption: v.url.Hostname()}}}, nil
 }

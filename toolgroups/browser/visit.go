@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,13 +49,13 @@ func (b *Browser) visit(ctx context.Context, c *chromium, address string, width,
 		return nil, nil, err
 	}
 	tab, closeTab := c.newTab(chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
-		p.ProxyServer, p.ProxyBypassList = way.url(), throughProxy
+		p.ProxyServer, p.ProxyBypassList = "http://"+way.listener.Addr().String(), throughProxy
 	}))
 	work, leave := context.WithCancel(tab)
 	stop := context.AfterFunc(ctx, leave)
 	v := &visit{proxy: way, cancel: func() { stop(); leave(); closeTab() }}
 	if err = v.prepare(work, width, height); err == nil {
-		err = v.open(work, address, cmp.Or(b.cfg.Load, DefaultLoad))
+		err = v.open(work, address, b.cfg.Load)
 	}
 	if err != nil {
 		v.close()
@@ -185,9 +184,8 @@ func (v *visit) text(tab context.Context) (string, error) {
 	return read("document.body && document.body.innerText")
 }
 
-// script runs the body of a function in the page. A value that is no string comes as
-// JSON, an exception as text. What comes back is cut in the page, by means that the
-// page cannot replace.
+// script runs the body of a function in the page. What it returns is a text or JSON, and cut
+// there by means that the page cannot replace; an exception comes as text.
 func (v *visit) script(tab context.Context, body string) (string, error) {
 	source, err := json.Marshal(body)
 	if err != nil {

@@ -18,24 +18,21 @@ type createAgent struct {
 }
 
 // createAgent stores an agent of the owner of the chat. It changes no conversation.
-func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (toolgroups.Result, error) {
+func (f *Family) createAgent(ctx context.Context, call toolgroups.Call, in createAgent) (string, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
 		Name: in.Name, Description: in.Description, Prompt: in.Prompt, Owner: call.Owner,
 	})
-	if err != nil {
-		return refused(ctx, CodeCreationFailed, err)
-	}
-	return toolgroups.Text("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
-		a.Name, a.ID, a.ID)
+	return fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
+		a.Name, a.ID, a.ID), err
 }
 
 // maxExcerpt is how many characters of a prompt the list shows.
 const maxExcerpt = 100
 
-func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (toolgroups.Result, error) {
+func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (string, error) {
 	agents, err := f.cfg.Settings.Agents.List(ctx)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d agents:", len(agents))
@@ -55,7 +52,7 @@ func (f *Family) listAgents(ctx context.Context, _ toolgroups.Call, _ none) (too
 			fmt.Fprintf(&b, "\n  preferred provider: %s, model: %s", cmp.Or(a.Prefers.Provider, "none"), cmp.Or(a.Prefers.Model, "none"))
 		}
 	}
-	return toolgroups.Text("%s", b.String())
+	return b.String(), nil
 }
 
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -70,29 +67,20 @@ type updateAgent struct {
 }
 
 func (in updateAgent) apply(a *settings.Agent) {
-	for _, field := range []struct {
-		to   *string
-		from *string
-	}{
-		{&a.Name, in.Name},
-		{&a.Description, in.Description},
-		{&a.Prompt, in.Prompt},
-		{&a.Prefers.Provider, in.Provider},
-		{&a.Prefers.Model, in.Model},
-	} {
-		if field.from != nil {
-			*field.to = *field.from
-		}
-	}
+	toolgroups.Assign(&a.Name, in.Name)
+	toolgroups.Assign(&a.Description, in.Description)
+	toolgroups.Assign(&a.Prompt, in.Prompt)
+	toolgroups.Assign(&a.Prefers.Provider, in.Provider)
+	toolgroups.Assign(&a.Prefers.Model, in.Model)
 }
 
-func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgent) (toolgroups.Result, error) {
+func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgent) (string, error) {
 	if err := f.checkPreference(ctx, in); err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	before, after, err := f.cfg.Settings.Agents.Change(ctx, in.ID, in.apply)
 	if err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	var changed []string
 	for _, field := range []struct{ name, from, to string }{
@@ -107,13 +95,12 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 		}
 	}
 	if len(changed) == 0 {
-		return toolgroups.Text("Nothing about agent '%s' was changed: it is already like that.", after.Name)
+		return fmt.Sprintf("Nothing about agent '%s' was changed: it is already like that.", after.Name), nil
 	}
-	return toolgroups.Text("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", "))
+	return fmt.Sprintf("Agent '%s' was changed: %s.", after.Name, strings.Join(changed, ", ")), nil
 }
 
-// checkPreference refuses a model that there is not, which would silently be passed
-// over when the agent answers.
+// checkPreference refuses a model that there is not: it would silently be passed over.
 func (f *Family) checkPreference(ctx context.Context, in updateAgent) error {
 	if in.Provider == nil && in.Model == nil {
 		return nil
@@ -138,10 +125,7 @@ type agentID struct {
 	ID string `json:"agent_id"`
 }
 
-func (f *Family) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentID) (toolgroups.Result, error) {
+func (f *Family) deleteAgent(ctx context.Context, _ toolgroups.Call, in agentID) (string, error) {
 	a, err := f.cfg.Settings.Agents.Delete(ctx, in.ID)
-	if err != nil {
-		return refused(ctx, CodeDeletionFailed, err)
-	}
-	return toolgroups.Text("Agent '%s' was deleted. Chats that used it go back to the default agent.", a.Name)
+	return fmt.Sprintf("Agent '%s' was deleted. Chats that used it go back to the default agent.", a.Name), err
 }

@@ -9,18 +9,15 @@ package config
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
 
-//go:embed config.json
-var manifest []byte
-
-//go:embed create_agent.json
-var createAgentManifest []byte
+//go:embed *.json
+var manifests embed.FS
 
 // Codes of errors beside those of the dispatch.
 const (
@@ -62,8 +59,8 @@ func New(cfg Config) (*Family, error) {
 	}
 	f := &Family{cfg: cfg}
 	var err, agentErr error
-	f.group, err = toolgroups.GroupOf("config", manifest, f.handlers())
-	f.agent, agentErr = toolgroups.ToolOf("create_agent", createAgentManifest, toolgroups.Typed(f.createAgent))
+	f.group, err = toolgroups.GroupOf(manifests, "config", f.handlers())
+	f.agent, agentErr = toolgroups.ToolOf(manifests, "create_agent", handler(CodeCreationFailed, f.createAgent))
 	return f, errors.Join(err, agentErr)
 }
 
@@ -75,35 +72,43 @@ func (f *Family) CreateAgent() toolgroups.Tool { return f.agent }
 
 func (f *Family) handlers() map[string]toolgroups.Handler {
 	return map[string]toolgroups.Handler{
-		"list_providers":    toolgroups.Typed(f.listProviders),
-		"create_provider":   toolgroups.Typed(f.createProvider),
-		"update_provider":   toolgroups.Typed(f.updateProvider),
-		"delete_provider":   toolgroups.Typed(f.deleteProvider),
-		"list_models":       toolgroups.Typed(f.listModels),
-		"fetch_models":      toolgroups.Typed(f.fetchModels),
-		"set_default_model": toolgroups.Typed(f.setDefaultModel),
-		"add_model":         toolgroups.Typed(f.addModel),
-		"delete_model":      toolgroups.Typed(f.deleteModel),
-		"list_agents":       toolgroups.Typed(f.listAgents),
-		"update_agent":      toolgroups.Typed(f.updateAgent),
-		"delete_agent":      toolgroups.Typed(f.deleteAgent),
-		"get_config":        toolgroups.Typed(f.getConfig),
-		"set_config":        toolgroups.Typed(f.setConfig),
-		"manage_env_var":    toolgroups.Typed(f.manageVariable),
-		"list_tool_states":  toolgroups.Typed(f.listToolStates),
-		"set_tool_enabled":  toolgroups.Typed(f.setToolEnabled),
+		"list_providers":    handler(toolgroups.CodeExecution, f.listProviders),
+		"create_provider":   handler(toolgroups.CodeExecution, f.createProvider),
+		"update_provider":   handler(CodeUpdateFailed, f.updateProvider),
+		"delete_provider":   handler(CodeDeletionFailed, f.deleteProvider),
+		"list_models":       handler(toolgroups.CodeExecution, f.listModels),
+		"fetch_models":      handler(CodeFetchFailed, f.fetchModels),
+		"set_default_model": handler(CodeUpdateFailed, f.setDefaultModel),
+		"add_model":         handler(CodeAddFailed, f.addModel),
+		"delete_model":      handler(CodeDeletionFailed, f.deleteModel),
+		"list_agents":       handler(toolgroups.CodeExecution, f.listAgents),
+		"update_agent":      handler(CodeUpdateFailed, f.updateAgent),
+		"delete_agent":      handler(CodeDeletionFailed, f.deleteAgent),
+		"get_config":        handler(toolgroups.CodeExecution, f.getConfig),
+		"set_config":        handler(CodeUpdateFailed, f.setConfig),
+		"manage_env_var":    handler(toolgroups.CodeExecution, f.manageVariable),
+		"list_tool_states":  handler(toolgroups.CodeExecution, f.listToolStates),
+		"set_tool_enabled":  handler(CodeUpdateFailed, f.setToolEnabled),
 	}
+}
+
+// handler makes a tool of a function. failed is the code where the store could not do it.
+func handler[In any](failed string, run func(context.Context, toolgroups.Call, In) (string, error)) toolgroups.Handler {
+	return toolgroups.Typed(func(ctx context.Context, call toolgroups.Call, in In) (toolgroups.Result, error) {
+		text, err := run(ctx, call, in)
+		return toolgroups.Result{Text: text}, fault(ctx, failed, err)
+	})
 }
 
 // none are the arguments of a tool without parameters.
 type none struct{}
 
-// fault turns an error of the settings into what the model is told. failed is the code
-// where the store could not do it.
+// fault turns an error of the settings into what the model is told.
 func fault(ctx context.Context, failed string, err error) error {
 	var refusal *settings.Error
+	var told *toolgroups.Error
 	if !errors.As(err, &refusal) {
-		if ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || errors.As(err, &told) {
 			return err
 		}
 		// What the store says may name its files; the log of the bot has it.
@@ -118,11 +123,6 @@ func fault(ctx context.Context, failed string, err error) error {
 		return toolgroups.Errorf(failed, "%s", refusal.Message)
 	}
 	return toolgroups.Errorf(toolgroups.CodeInvalid, "%s", refusal.Message)
-}
-
-// refused is fault as the result of a tool.
-func refused(ctx context.Context, failed string, err error) (toolgroups.Result, error) {
-	return toolgroups.Result{}, fault(ctx, failed, err)
 }
 
 // yesNo is how lists show a truth.

@@ -10,13 +10,13 @@ import (
 	"oneclaw/toolgroups"
 )
 
-func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (toolgroups.Result, error) {
+func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (string, error) {
 	providers, err := f.cfg.Settings.Providers.List(ctx)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	if len(providers) == 0 {
-		return toolgroups.Text("There are no providers. create_provider adds one.")
+		return "There are no providers. create_provider adds one.", nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d providers:", len(providers))
@@ -24,7 +24,7 @@ func (f *Family) listProviders(ctx context.Context, _ toolgroups.Call, _ none) (
 		fmt.Fprintf(&b, "\n- %s\n  id: %s, type: %s, base URL: %s, active: %s, pre-configured: %s, key present: %s",
 			p.Name, p.ID, p.Type, p.BaseURL, yesNo(p.Active), yesNo(p.Preset), yesNo(p.HasKey))
 	}
-	return toolgroups.Text("%s", b.String())
+	return b.String(), nil
 }
 
 type createProvider struct {
@@ -33,14 +33,11 @@ type createProvider struct {
 	URL  string        `json:"api_base_url"`
 }
 
-func (f *Family) createProvider(ctx context.Context, _ toolgroups.Call, in createProvider) (toolgroups.Result, error) {
+func (f *Family) createProvider(ctx context.Context, _ toolgroups.Call, in createProvider) (string, error) {
 	p, err := f.cfg.Settings.Providers.Add(ctx, in.Name, in.Type, in.URL)
-	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
-	}
-	return toolgroups.Text("Provider '%s' was added with the id %s. It is inactive and has no API key yet: "+
+	return fmt.Sprintf("Provider '%s' was added with the id %s. It is inactive and has no API key yet: "+
 		"an administrator of the machine enters the key with `oneclaw provider key %s` (never in the chat); "+
-		"then update_provider activates it.", p.Name, p.ID, p.ID)
+		"then update_provider activates it.", p.Name, p.ID, p.ID), err
 }
 
 type updateProvider struct {
@@ -50,11 +47,11 @@ type updateProvider struct {
 	Active *bool   `json:"is_active"`
 }
 
-func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updateProvider) (toolgroups.Result, error) {
+func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updateProvider) (string, error) {
 	before, after, err := f.cfg.Settings.Providers.Change(ctx, in.ID,
 		settings.ProviderChange{Name: in.Name, BaseURL: in.URL, Active: in.Active})
 	if err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	var changed []string
 	note := func(field, from, to string) {
@@ -66,7 +63,7 @@ func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updat
 	note("base URL", before.BaseURL, after.BaseURL)
 	note("active", yesNo(before.Active), yesNo(after.Active))
 	if len(changed) == 0 {
-		return toolgroups.Text("Nothing about provider '%s' was changed: it is already like that.", after.Name)
+		return fmt.Sprintf("Nothing about provider '%s' was changed: it is already like that.", after.Name), nil
 	}
 	text := fmt.Sprintf("Provider '%s' was changed:\n%s", after.Name, strings.Join(changed, "\n"))
 	switch {
@@ -75,36 +72,33 @@ func (f *Family) updateProvider(ctx context.Context, _ toolgroups.Call, in updat
 	case after.Active && !after.HasKey:
 		text += "\nIt has no API key yet, so it cannot be used: `oneclaw provider key " + after.ID + "`."
 	}
-	return toolgroups.Text("%s", text)
+	return text, nil
 }
 
 type providerID struct {
 	ID string `json:"provider_id"`
 }
 
-func (f *Family) deleteProvider(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
+func (f *Family) deleteProvider(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
 	p, err := f.cfg.Settings.Providers.Delete(ctx, in.ID)
-	if err != nil {
-		return refused(ctx, CodeDeletionFailed, err)
-	}
-	return toolgroups.Text("Provider '%s' was deleted with its models and its key.", p.Name)
+	return fmt.Sprintf("Provider '%s' was deleted with its models and its key.", p.Name), err
 }
 
-func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
+func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
 	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	models, err := f.cfg.Settings.Models.List(ctx, in.ID)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	if len(models) == 0 {
-		return toolgroups.Text("No models of provider '%s' are known. fetch_models asks its API, add_model adds one by hand.", p.Name)
+		return fmt.Sprintf("No models of provider '%s' are known. fetch_models asks its API, add_model adds one by hand.", p.Name), nil
 	}
 	byDefault, err := f.cfg.Settings.Values.Get(ctx, settings.SettingDefaultModel)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d models of provider '%s':", len(models), p.Name)
@@ -121,38 +115,38 @@ func (f *Family) listModels(ctx context.Context, _ toolgroups.Call, in providerI
 			b.WriteString(", default")
 		}
 	}
-	return toolgroups.Text("%s", b.String())
+	return b.String(), nil
 }
 
 // maxNamed is how many fetched models the result names.
 const maxNamed = 200
 
-func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in providerID) (toolgroups.Result, error) {
+func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in providerID) (string, error) {
 	p, err := f.cfg.Settings.Providers.Get(ctx, in.ID)
 	if err != nil {
-		return refused(ctx, CodeFetchFailed, err)
+		return "", err
 	}
 	if !p.HasKey {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeKeyRequired,
+		return "", toolgroups.Errorf(CodeKeyRequired,
 			"Provider '%s' has no API key. An administrator of the machine enters it with `oneclaw provider key %s`; it cannot be done in the chat.", p.Name, p.ID)
 	}
 	if f.cfg.Models == nil {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
+		return "", toolgroups.Errorf(CodeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
 	}
 	fetched, err := f.cfg.Models(ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
-			return toolgroups.Result{}, err
+			return "", err
 		}
-		return toolgroups.Result{}, toolgroups.Errorf(CodeFetchFailed, "The API of provider '%s' did not give its models: %s", p.Name, err)
+		return "", toolgroups.Errorf(CodeFetchFailed, "The API of provider '%s' did not give its models: %s", p.Name, err)
 	}
 	n, err := f.cfg.Settings.Models.Replace(ctx, in.ID, fetched)
 	if err != nil {
-		return refused(ctx, CodeFetchFailed, err)
+		return "", err
 	}
 	models, err := f.cfg.Settings.Models.List(ctx, in.ID)
 	if err != nil {
-		return refused(ctx, CodeFetchFailed, err)
+		return "", err
 	}
 	models = slices.DeleteFunc(models, func(m settings.Model) bool { return m.Source != settings.SourceDynamic })
 	var b strings.Builder
@@ -164,7 +158,7 @@ func (f *Family) fetchModels(ctx context.Context, _ toolgroups.Call, in provider
 		}
 		b.WriteString("\n- " + m.ID)
 	}
-	return toolgroups.Text("%s", b.String())
+	return b.String(), nil
 }
 
 type modelID struct {
@@ -177,37 +171,32 @@ func (in modelID) ref() settings.Ref {
 	return settings.Ref{Provider: in.Provider, Model: strings.TrimSpace(in.Model)}
 }
 
-func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
+func (f *Family) setDefaultModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
 	// Asked for first, so that an unknown one is not_found and not an invalid value.
 	m, err := f.cfg.Settings.Models.Get(ctx, in.ref())
 	if err == nil {
 		err = f.cfg.Settings.Values.Set(ctx, settings.SettingDefaultModel, in.ref().String())
 	}
 	if err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	p, err := f.cfg.Settings.Providers.Get(ctx, in.Provider)
 	if err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	text := fmt.Sprintf("'%s' of provider '%s' is now the default model.", m.Name, p.Name)
 	if !p.Active || !p.HasKey {
 		text += " It cannot be used yet: the provider is inactive or has no API key. Until then another model answers."
 	}
-	return toolgroups.Text("%s", text)
+	return text, nil
 }
 
-func (f *Family) addModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
+func (f *Family) addModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
 	m, err := f.cfg.Settings.Models.Add(ctx, in.ref(), in.Name)
-	if err != nil {
-		return refused(ctx, CodeAddFailed, err)
-	}
-	return toolgroups.Text("Model '%s' was added.", m.ID)
+	return fmt.Sprintf("Model '%s' was added.", m.ID), err
 }
 
-func (f *Family) deleteModel(ctx context.Context, _ toolgroups.Call, in modelID) (toolgroups.Result, error) {
-	if err := f.cfg.Settings.Models.Delete(ctx, in.ref()); err != nil {
-		return refused(ctx, CodeDeletionFailed, err)
-	}
-	return toolgroups.Text("Model '%s' was deleted.", in.ref().Model)
+func (f *Family) deleteModel(ctx context.Context, _ toolgroups.Call, in modelID) (string, error) {
+	err := f.cfg.Settings.Models.Delete(ctx, in.ref())
+	return fmt.Sprintf("Model '%s' was deleted.", in.ref().Model), err
 }

@@ -11,19 +11,15 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// kept reports whether a tool is needed to turn others on again.
-func kept(tool string) bool {
-	switch tool {
-	case toolgroups.LoadToolGroup, "set_tool_enabled", "list_tool_states":
-		return true
+// kept reports whether a tool or group is needed to turn others on again.
+func kept(in toolSwitch) bool {
+	if in.Type == "group" {
+		return in.Name == "config"
 	}
-	return false
+	return slices.Contains([]string{toolgroups.LoadToolGroup, "set_tool_enabled", "list_tool_states"}, in.Name)
 }
 
-// keptGroup is the group of those tools.
-const keptGroup = "config"
-
-func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (toolgroups.Result, error) {
+func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (string, error) {
 	reg := f.cfg.Registry()
 	groups := reg.Groups()
 	slices.SortFunc(groups, func(a, b toolgroups.Group) int { return cmp.Compare(a.Name, b.Name) })
@@ -37,7 +33,7 @@ func (f *Family) listToolStates(context.Context, toolgroups.Call, none) (toolgro
 	}
 	b.WriteString("Without a group:\n")
 	writeStates(&b, reg.Core(), off, false)
-	return toolgroups.Text("%s", strings.TrimRight(b.String(), "\n"))
+	return strings.TrimRight(b.String(), "\n"), nil
 }
 
 func writeStates(b *strings.Builder, tools []toolgroups.Tool, off []string, closed bool) {
@@ -64,27 +60,27 @@ type toolSwitch struct {
 	Type    string `json:"type"`
 }
 
-func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolSwitch) (toolgroups.Result, error) {
+func (f *Family) setToolEnabled(ctx context.Context, _ toolgroups.Call, in toolSwitch) (string, error) {
 	set, what := f.cfg.Settings.Switches.SetTool, "Tool"
 	if in.Type == "group" {
 		set, what = f.cfg.Settings.Switches.SetGroup, "Group"
 	}
 	if err := f.maySwitch(in); err != nil {
-		return toolgroups.Result{}, err
+		return "", err
 	}
 	if err := set(ctx, in.Name, in.Enabled); err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	if f.cfg.Switched != nil {
 		if err := f.cfg.Switched(ctx); err != nil {
-			return refused(ctx, CodeUpdateFailed, err)
+			return "", err
 		}
 	}
 	text := fmt.Sprintf("%s '%s' is now %s.", what, in.Name, state(in.Enabled))
 	if group, ok := f.cfg.Registry().GroupOf(in.Name); ok && in.Enabled && what == "Tool" && f.cfg.Registry().GroupDisabled(group) {
 		text += " Its group '" + group + "' is off, so that it cannot be used before that is on."
 	}
-	return toolgroups.Text("%s", text)
+	return text, nil
 }
 
 // maySwitch refuses unknown names and what would lock everybody out.
@@ -97,7 +93,7 @@ func (f *Family) maySwitch(in toolSwitch) error {
 	} else if _, ok := reg.Tool(in.Name); !ok {
 		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", short(in.Name))
 	}
-	if !in.Enabled && (in.Type == "group" && in.Name == keptGroup || in.Type != "group" && kept(in.Name)) {
+	if !in.Enabled && kept(in) {
 		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' cannot be switched off: it is needed to switch things on again.", in.Name)
 	}
 	return nil

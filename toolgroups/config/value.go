@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"oneclaw/toolgroups"
@@ -12,30 +13,27 @@ type setting struct {
 	Value string `json:"value"`
 }
 
-func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (toolgroups.Result, error) {
+func (f *Family) getConfig(ctx context.Context, _ toolgroups.Call, in setting) (string, error) {
 	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	if value == "" {
-		return toolgroups.Text("%s is not set. Settings: %s.", in.Key, strings.Join(f.cfg.Settings.Values.Names(), ", "))
+		return fmt.Sprintf("%s is not set. Settings: %s.", in.Key, strings.Join(f.cfg.Settings.Values.Names(), ", ")), nil
 	}
-	return toolgroups.Text("%s = %s", in.Key, value)
+	return fmt.Sprintf("%s = %s", in.Key, value), nil
 }
 
-func (f *Family) setConfig(ctx context.Context, _ toolgroups.Call, in setting) (toolgroups.Result, error) {
+func (f *Family) setConfig(ctx context.Context, _ toolgroups.Call, in setting) (string, error) {
 	if strings.TrimSpace(in.Key) == "" || strings.TrimSpace(in.Value) == "" {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Key and value must not be blank. Settings: %s.",
+		return "", toolgroups.Errorf(toolgroups.CodeInvalid, "Key and value must not be blank. Settings: %s.",
 			strings.Join(f.cfg.Settings.Values.Names(), ", "))
 	}
 	if err := f.cfg.Settings.Values.Set(ctx, in.Key, in.Value); err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
+		return "", err
 	}
 	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
-	if err != nil {
-		return refused(ctx, CodeUpdateFailed, err)
-	}
-	return toolgroups.Text("%s is now %s.", in.Key, value)
+	return fmt.Sprintf("%s is now %s.", in.Key, value), err
 }
 
 type variable struct {
@@ -44,38 +42,34 @@ type variable struct {
 	Value  *string `json:"value"`
 }
 
-func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in variable) (toolgroups.Result, error) {
+func (f *Family) manageVariable(ctx context.Context, _ toolgroups.Call, in variable) (string, error) {
 	if in.Action == "list" {
 		return f.listVariables(ctx)
 	}
 	if strings.TrimSpace(in.Key) == "" {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The key is missing: %s needs the name of the variable.", in.Action)
+		return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The key is missing: %s needs the name of the variable.", in.Action)
 	}
 	switch in.Action {
 	case "set":
 		if in.Value == nil {
-			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The value is missing: set needs one.")
+			return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The value is missing: set needs one.")
 		}
-		if err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value); err != nil {
-			return refused(ctx, CodeUpdateFailed, err)
-		}
-		return toolgroups.Text("Variable %s was set. Its value cannot be shown again.", in.Key)
+		err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value)
+		return fmt.Sprintf("Variable %s was set. Its value cannot be shown again.", in.Key), fault(ctx, CodeUpdateFailed, err)
 	case "delete":
-		if err := f.cfg.Settings.Variables.Delete(ctx, in.Key); err != nil {
-			return refused(ctx, CodeDeletionFailed, err)
-		}
-		return toolgroups.Text("Variable %s was deleted.", in.Key)
+		err := f.cfg.Settings.Variables.Delete(ctx, in.Key)
+		return fmt.Sprintf("Variable %s was deleted.", in.Key), fault(ctx, CodeDeletionFailed, err)
 	}
-	return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The action must be list, set or delete.")
+	return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The action must be list, set or delete.")
 }
 
-func (f *Family) listVariables(ctx context.Context) (toolgroups.Result, error) {
+func (f *Family) listVariables(ctx context.Context) (string, error) {
 	names, err := f.cfg.Settings.Variables.Names(ctx)
 	if err != nil {
-		return refused(ctx, toolgroups.CodeExecution, err)
+		return "", err
 	}
 	if len(names) == 0 {
-		return toolgroups.Text("There are no variables.")
+		return "There are no variables.", nil
 	}
-	return toolgroups.Text("%d variables:\n- %s = ••••", len(names), strings.Join(names, " = ••••\n- "))
+	return fmt.Sprintf("%d variables:\n- %s = ••••", len(names), strings.Join(names, " = ••••\n- ")), nil
 }

@@ -10,6 +10,7 @@ package core
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -45,30 +46,21 @@ type Config struct {
 
 // Tools are the tools with what they share.
 type tools struct {
-	location *time.Location
-	now      func() time.Time
-	history  History
-	client   *http.Client
-	exec     ExecConfig
-	log      *slog.Logger
+	cfg    Config
+	client *http.Client
 }
 
 // New makes the tools of this package, in no order: the registry knows that of the core.
 // Nothing is started and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
-	t := &tools{
-		location: cmp.Or(cfg.Location, time.Local),
-		now:      cfg.Now,
-		history:  cfg.History,
-		client:   guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
-		exec:     cfg.Exec,
-		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if t.now == nil {
-		t.now = time.Now
-	}
-	if err := t.exec.check(); err != nil {
-		return nil, err
+	t := &tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
+	if cfg.Exec.MaxProcesses < 0 || cfg.Exec.MaxMemory < 0 || cfg.Exec.MaxTotalMemory < 0 {
+		return nil, errors.New("core: a limit of exec is negative")
 	}
 	var out []toolgroups.Tool
 	for name, run := range map[string]toolgroups.Handler{
@@ -80,17 +72,16 @@ func New(cfg Config) ([]toolgroups.Tool, error) {
 		"webfetch":         toolgroups.Typed(t.webfetch),
 		"exec":             toolgroups.Typed(t.runCommand),
 	} {
-		data, err := manifests.ReadFile(name + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("core: %w", err)
-		}
-		tool, err := toolgroups.ToolOf(name, data, run)
+		tool, err := toolgroups.ToolOf(manifests, name, run)
 		if err != nil {
 			return nil, fmt.Errorf("core: %w", err)
 		}
 		switch name {
 		case "exec":
-			tool.Role = t.exec.role()
+			tool.Role = toolgroups.RoleUser
+			if cfg.Exec.UnsafeExec {
+				tool.Role = toolgroups.RoleAdmin
+			}
 		case "http_request":
 			tool.Asks = asksToRequest
 		}

@@ -34,7 +34,6 @@ const (
 	maxKept = 1 << 20
 )
 
-// execArgs are the arguments of exec.
 type execArgs struct {
 	Command   string `json:"command"`
 	Timeout   *int   `json:"timeout_seconds"`
@@ -63,7 +62,7 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 		return toolgroups.Result{}, err
 	}
 	defer func() { _ = place.files.Close() }()
-	argv, err := t.exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
+	argv, err := t.cfg.Exec.argv(in.Command, place.files.Dir(), place.dir, place.room)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -77,8 +76,8 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 		return toolgroups.Result{}, toolgroups.Errorf(CodePermission, "The system does not allow commands to start.")
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "The command did not start: %v.", err)
-	case !t.exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
-		t.log.Error("sandbox did not start", "stderr", out.stderr.text())
+	case !t.cfg.Exec.UnsafeExec && out.code == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):
+		t.cfg.Logger.Error("sandbox did not start", "stderr", out.stderr.text())
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
 			"Commands cannot run: the sandbox did not start on this host (%s).", files.Line(out.stderr.text()))
 	case timed.Err() != nil:
@@ -137,7 +136,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killGrace
 	var err error
-	if cmd.ExtraFiles, err = t.exec.filterFile(); err != nil {
+	if cmd.ExtraFiles, err = t.cfg.Exec.filterFile(); err != nil {
 		return nil, err
 	}
 	defer closeAll(cmd.ExtraFiles)
@@ -145,7 +144,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 		return nil, err
 	}
 	var watchers sync.WaitGroup
-	for _, watch := range []func(context.Context, int) error{t.exec.watchProcesses, t.exec.watchMemory, at.watch} {
+	for _, watch := range []func(context.Context, int) error{t.cfg.Exec.watchProcesses, t.cfg.Exec.watchMemory, at.watch} {
 		watchers.Go(func() {
 			if err := watch(ctx, cmd.Process.Pid); err != nil {
 				stop(err)
@@ -169,8 +168,7 @@ func (t *tools) start(ctx context.Context, argv []string, at *place) (*output, e
 	return out, nil
 }
 
-// present writes what a command has left for the model; what does not fit is kept
-// in a file.
+// present writes what a command has left; what does not fit is kept in a file.
 func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroups.Result, error) {
 	head := fmt.Sprintf("[Exit Code: %d]", out.code)
 	stderr := out.stderr.text()
@@ -183,8 +181,7 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	if asked > 0 {
 		limit = min(asked, files.Inline)
 	}
-	// Errors are short as a rule and matter most: they get what output leaves free,
-	// and at least a quarter.
+	// Errors matter most: they get what output leaves free, and at least a quarter.
 	errLimit := min(limit, max(files.Inline-utf8.RuneCountInString(stdout), files.Inline/4))
 	shownErr, cutErr := lines(stderr, errLimit)
 	shownOut, cutOut := lines(stdout, min(limit, files.Inline-utf8.RuneCountInString(shownErr)))
@@ -192,7 +189,7 @@ func (t *tools) present(call toolgroups.Call, out *output, asked int) (toolgroup
 	if cutErr || cutOut || out.stdout.dropped() || out.stderr.dropped() {
 		where := "the rest was not kept"
 		whole := []byte(head + "\n\n" + sections(stdout, stderr))
-		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.now(), whole); err == nil {
+		if name, err := files.Keep(call.Scope, "tool-output/exec", ".txt", t.cfg.Now(), whole); err == nil {
 			where = fmt.Sprintf("the first %d of each are in the file %s", maxKept, name)
 		}
 		note = fmt.Sprintf("\n[cut: stdout had %d bytes, stderr %d; %s]", out.stdout.total, out.stderr.total, where)
@@ -215,8 +212,7 @@ func sections(stdout, stderr string) string {
 	return strings.TrimRight(stdout, "\n") + "\n[stderr]\n" + stderr
 }
 
-// lines cuts a text behind the last whole line that fits, or within a line that
-// alone does not.
+// lines cuts a text behind the last whole line that fits, or within the first.
 func lines(s string, limit int) (shown string, cut bool) {
 	first, rest := runes.Split(s, limit)
 	if rest == "" {

@@ -16,11 +16,9 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// maxFile is the largest file that is read and the most that is written by one
-// call, in bytes.
+// maxFile is the most that one call reads or writes, in bytes.
 const maxFile = 1 << 20
 
-// readArgs are the arguments of read_file.
 type readArgs struct {
 	Path     string `json:"path"`
 	Encoding string `json:"encoding"`
@@ -69,7 +67,6 @@ func decoderOf(name string) (*encoding.Decoder, error) {
 	return e.NewDecoder(), nil
 }
 
-// writeArgs are the arguments of write_file.
 type writeArgs struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`

@@ -17,8 +17,7 @@ import (
 // CodeSearch is the code of a failed search.
 const CodeSearch = "search_error"
 
-// History is what search_history looks through. It reads; finding and ranking is
-// done here.
+// History is what search_history looks through, finding and ranking by itself.
 type History interface {
 	// Passages yields what is on record for an owner, and for nobody else, of the
 	// kinds and days of the query, the newest first. It ends early when ctx does,
@@ -36,8 +35,7 @@ type HistoryQuery struct {
 	// Words are lower-case words of letters and digits. A message whose lower-case text
 	// holds less than half of them is not wanted and may be left out.
 	Words []string
-	// Enough, if not nil, reports that no message of a time or before it is wanted any
-	// more.
+	// Enough, if not nil, reports that no message so old is wanted any more.
 	Enough func(time.Time) bool
 }
 
@@ -79,7 +77,6 @@ const (
 	alike = 0.8
 )
 
-// historyArgs are the arguments of search_history.
 type historyArgs struct {
 	Query      string `json:"query"`
 	Scope      string `json:"scope"`
@@ -89,7 +86,7 @@ type historyArgs struct {
 }
 
 func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in historyArgs) (toolgroups.Result, error) {
-	now := t.now()
+	now := t.cfg.Now()
 	query, err := t.historyQuery(in)
 	if err != nil {
 		return toolgroups.Result{}, err
@@ -99,13 +96,13 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	}
 	s := newSearch(in.Query, now)
 	query.Words, query.Enough = s.words, s.enough
-	if t.history != nil {
-		for p, err := range t.history.Passages(ctx, call.Owner, query) {
+	if t.cfg.History != nil {
+		for p, err := range t.cfg.History.Passages(ctx, call.Owner, query) {
 			if err != nil {
 				if ctx.Err() != nil {
 					return toolgroups.Result{}, ctx.Err()
 				}
-				t.log.Error("history was not read", "err", err)
+				t.cfg.Logger.Error("history was not read", "err", err)
 				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
 			}
 			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < unsettled {
@@ -118,7 +115,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.report(in, s.best(limit), t.location)}, nil
+	return toolgroups.Result{Text: s.report(in, s.best(limit), t.cfg.Location)}, nil
 }
 
 // historyQuery checks the arguments.
@@ -168,7 +165,7 @@ func (t *tools) day(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, t.location)
+	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location)
 	if err != nil {
 		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.Line(text))
 	}
@@ -241,8 +238,7 @@ func (s *search) consider(p Passage) {
 	s.found[p.Kind] = kept
 }
 
-// enough reports whether no message of this time or older would be kept, however well it
-// matched.
+// enough reports whether no message of this time or older would be kept.
 func (s *search) enough(t time.Time) bool {
 	kept := s.found[KindMessage]
 	best := weight(KindMessage) * s.recency(Passage{Kind: KindMessage, Time: t})
@@ -286,8 +282,7 @@ func (s *search) recency(p Passage) float64 {
 	return 1 - 0.9*min(max(age, 0), 1)
 }
 
-// best returns the hits to show: by score, then the newer first, without those
-// that say the same as a better one.
+// best returns the best hits, of equals the newer first, none that says the same as a better one.
 func (s *search) best(limit int) []hit {
 	var all []hit
 	for _, kind := range []PassageKind{KindMemory, KindDailyLog, KindMessage, KindSession} {

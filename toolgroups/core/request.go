@@ -18,7 +18,6 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// requestArgs are the arguments of http_request.
 type requestArgs struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method"`
@@ -53,12 +52,11 @@ func (t *tools) httpRequest(ctx context.Context, call toolgroups.Call, in reques
 		note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read]", guard.MaxReply)
 	}
 	body := textOf(res.Data, res.Header.Get("Content-Type"))
-	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.now()) + note)
+	b.WriteString(files.Shorten(call.Scope, "http", body, files.Inline, t.cfg.Now()) + note)
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// requestError says why there is no reply. The URL is not repeated: it may hold
-// secrets.
+// requestError says why there is no reply, without the URL, which may hold secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {
@@ -72,8 +70,7 @@ func requestError(ctx context.Context, err error) error {
 	return toolgroups.Errorf(toolgroups.CodeExecution, "The request was not made or failed: %v.", err)
 }
 
-// textOf decodes a body by what its content type and its beginning say. Bytes that
-// are no text are only counted.
+// textOf decodes a body by its content type and its beginning. Other bytes are counted.
 func textOf(data []byte, contentType string) string {
 	if len(data) == 0 {
 		return ""

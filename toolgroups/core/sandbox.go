@@ -16,12 +16,10 @@ import (
 )
 
 const (
-	// DefaultMaxProcesses is how many processes a command may have.
-	DefaultMaxProcesses = 128
-	// DefaultMaxMemory is how many bytes of address space each of them may have.
-	DefaultMaxMemory = 2 << 30
-	// DefaultMaxTotalMemory is how many bytes of memory all of them may take together.
+	// DefaultMaxTotalMemory is [ExecConfig].MaxTotalMemory where nothing is said.
 	DefaultMaxTotalMemory = 1 << 30
+	// defaultProcesses is how many processes a command may have.
+	defaultProcesses = 128
 	// maxFileSize is the largest file that a command may write, in bytes.
 	maxFileSize = 512 << 20
 	// maxOpenFiles is how many files a process may have open.
@@ -38,46 +36,29 @@ type ExecConfig struct {
 	Sandbox string
 	// Network gives commands the host's network, its internal addresses included.
 	Network bool
-	// MaxProcesses bounds the processes of one command. 0 means
-	// [DefaultMaxProcesses].
+	// MaxProcesses bounds the processes of one command. 0 means 128.
 	MaxProcesses int
-	// MaxMemory bounds each process, in bytes. 0 means [DefaultMaxMemory].
+	// MaxMemory bounds each process, in bytes of address space. 0 means 2 GiB.
 	MaxMemory int64
 	// MaxTotalMemory bounds the memory of all processes of a command together, in bytes.
-	// They are watched, so that they can take more for a moment. 0 means
-	// [DefaultMaxTotalMemory].
+	// They are watched, so that they can take more for a moment. 0 means 1 GiB.
 	MaxTotalMemory int64
 	// UnsafeExec runs commands as the user of the bot, without a sandbox, and for
 	// administrators only. Without it exec needs bubblewrap.
 	UnsafeExec bool
 }
 
-func (c ExecConfig) check() error {
-	if c.MaxProcesses < 0 || c.MaxMemory < 0 || c.MaxTotalMemory < 0 {
-		return errors.New("core: a limit of exec is negative")
-	}
-	return nil
-}
-
-// role is who may run commands.
-func (c ExecConfig) role() toolgroups.Role {
-	if c.UnsafeExec {
-		return toolgroups.RoleAdmin
-	}
-	return toolgroups.RoleUser
-}
-
 // limits is a script that sets the limits of its process and becomes the command
-// in its first argument. Shells name the limit of processes differently.
+// in its first argument. Shells name the limit of processes differently. Without room no
+// file is written: what was written before cannot grow, but be deleted.
 func (c ExecConfig) limits(room int64) string {
-	processes := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
-	memory := cmp.Or(c.MaxMemory, DefaultMaxMemory)
+	processes := cmp.Or(c.MaxProcesses, defaultProcesses)
+	memory := cmp.Or(c.MaxMemory, 2<<30)
 	return fmt.Sprintf(`{ ulimit -p %d || ulimit -u %d; } 2>/dev/null; ulimit -v %d && ulimit -f %d && ulimit -n %d && `+
-		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, fileLimit(room)/512, maxOpenFiles)
+		`ulimit -c 0 && exec /bin/sh -c "$1"`, processes, processes, memory>>10, min(maxFileSize, room)/512, maxOpenFiles)
 }
 
-// argv is the command line that runs a command in dir, a folder of workspace, in which
-// there is room for so many bytes.
+// argv is the command line for a command in dir, a folder of workspace, with room for so many bytes.
 func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, error) {
 	shell := []string{"/bin/sh", "-c", c.limits(room), "sh", command}
 	if c.UnsafeExec {
@@ -122,6 +103,8 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 // container runtimes hide, is covered.
 func procMounts() []string {
 	args := []string{"--proc", "/proc"}
+	// What everybody may read and is about the host: its keys, its kernel's state.
+	covered := []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
 	entries, _ := os.ReadDir("/proc") // Without it there is nothing to cover.
 	for _, entry := range entries {
 		path := "/proc/" + entry.Name()
@@ -135,21 +118,14 @@ func procMounts() []string {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if info.Mode().Perm()&0o004 == 0 || slices.Contains(coveredFiles(), entry.Name()) {
+		if info.Mode().Perm()&0o004 == 0 || slices.Contains(covered, entry.Name()) {
 			args = append(args, "--ro-bind", os.DevNull, path)
 		}
 	}
 	return append(args, "--remount-ro", "/proc")
 }
 
-// coveredFiles are the files of /proc that everybody may read and that are about the
-// host: its keys, its kernel's state and arguments.
-func coveredFiles() []string {
-	return []string{"cmdline", "interrupts", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "timer_list", "timer_stats"}
-}
-
-// Check runs a command that does nothing, in an empty folder: what this host does not let
-// the sandbox do shows now.
+// Check tries the sandbox: what this host does not let it do shows now.
 func (c ExecConfig) Check(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "oneclaw-exec-")
 	if err != nil {

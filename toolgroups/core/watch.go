@@ -24,7 +24,6 @@ const (
 // exceeded is why a command was killed.
 type exceeded string
 
-// Error implements error.
 func (e exceeded) Error() string { return string(e) }
 
 // look looks at a command again and again, and returns why it has to end; nil when ctx ends.
@@ -46,7 +45,7 @@ func look(ctx context.Context, at func() error) error {
 // watchProcesses waits until a command has too many processes. The kernel's own limit
 // does not hold for root, which a container's bot may be.
 func (c ExecConfig) watchProcesses(ctx context.Context, pid int) error {
-	limit := cmp.Or(c.MaxProcesses, DefaultMaxProcesses)
+	limit := cmp.Or(c.MaxProcesses, defaultProcesses)
 	return look(ctx, func() error {
 		if descendants(pid, limit) > limit {
 			return exceeded("it started too many processes")
@@ -103,7 +102,3 @@ func (p *place) count(most int64) error {
 	}
 	return nil
 }
-
-// fileLimit is how long a file of a command may get. Without room it may write none at
-// all: what it has written before cannot grow, but be deleted.
-func fileLimit(room int64) int64 { return min(maxFileSize, room) }

@@ -40,7 +40,6 @@ const (
 	browserAgent = "Mozilla/5.0 (compatible; OneClaw/1.0)"
 )
 
-// fetchArgs are the arguments of webfetch.
 type fetchArgs struct {
 	URL       string `json:"url"`
 	MaxLength int    `json:"max_length"`
@@ -81,7 +80,7 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	if p.cut {
 		text += fmt.Sprintf("\n\n[cut: only the first %d bytes of the page were read]", maxPage)
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "webfetch", text, in.MaxLength, t.now())}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "webfetch", text, in.MaxLength, t.cfg.Now())}, nil
 }
 
 // fetch gets a page. Only a reply of the 200s is one.

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,8 +21,7 @@ import (
 )
 
 const (
-	// Inline is how many characters of text a result holds; the rest of what dispatch
-	// lets through is for notices.
+	// Inline is how many characters of text a result holds, besides notices.
 	Inline = toolgroups.MaxText - 1_000
 	// maxLine bounds a text on one line, in characters.
 	maxLine = 200
@@ -47,8 +48,30 @@ func Save(scope toolgroups.Scope, name string, data []byte) (rel string, err err
 	return filepath.ToSlash(rel), err
 }
 
-// Keep writes a file under a name that no other has, with the time in it, and returns
-// its path.
+// ReadHost reads a regular file of at most limit bytes, anywhere on the host.
+func ReadHost(path string, limit int64) (data []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, workspace.Cause(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, workspace.Cause(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if data, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
+		return nil, workspace.Cause(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("larger than %d bytes", limit)
+	}
+	return data, nil
+}
+
+// Keep writes a file under a new name with the time in it, and returns its path.
 func Keep(scope toolgroups.Scope, prefix, suffix string, now time.Time, data []byte) (string, error) {
 	name := fmt.Sprintf("%s-%s-%s%s", prefix, now.UTC().Format("20060102-150405"), rand.Text()[:6], suffix)
 	return Save(scope, name, data)
@@ -79,8 +102,7 @@ func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time
 		strings.TrimRight(first, "\n"), limit, len([]rune(text)), where)
 }
 
-// Explain says what is wrong with the file that the model named, which may have limit
-// bytes.
+// Explain says what is wrong with a file that the model named; limit is in bytes.
 func Explain(name string, err error, limit int64) string {
 	name = Line(name)
 	switch {
@@ -98,6 +120,24 @@ func Explain(name string, err error, limit int64) string {
 		return fmt.Sprintf("'%s' may not be used.", name)
 	}
 	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
+}
+
+// CodeNotFound is the code of an error about a file that is not there.
+const CodeNotFound = "file_not_found"
+
+// Fault is what [Explain] says as an error, with a code of its own for a path that is
+// empty, not allowed, or of no file, and otherwise for all else.
+func Fault(name string, err error, limit int64, otherwise string) *toolgroups.Error {
+	code := otherwise
+	switch {
+	case errors.Is(err, workspace.ErrEmptyPath):
+		code = toolgroups.CodeInvalid
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
+		code = toolgroups.CodeDenied
+	case errors.Is(err, fs.ErrNotExist):
+		code = CodeNotFound
+	}
+	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }
 
 // Line makes a text safe for one line of a result.

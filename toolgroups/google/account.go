@@ -51,32 +51,36 @@ func (a account) valid(now time.Time, rejected string) bool {
 	return a.Access != "" && a.Access != rejected && now.Add(early).Before(a.Expiry)
 }
 
-// load reads the account of a user. storage.ErrNotFound if there is none.
-func (g *Google) load(ctx context.Context, user string) (account, storage.Revision, error) {
-	key := accountPrefix + user
+// get reads and decrypts a value; storage.ErrNotFound or [seal.ErrUnreadable] if it cannot.
+func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
 	entry, err := g.cfg.KV.Get(ctx, key)
 	if err != nil {
-		return account{}, 0, err
+		return 0, err
 	}
 	data, err := g.seal.Open(key, entry.Value)
-	if err != nil {
-		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	if err == nil {
+		err = json.Unmarshal(data, value)
 	}
-	var a account
-	if err := json.Unmarshal(data, &a); err != nil {
-		return account{}, 0, fmt.Errorf("stored Google account: %w", err)
+	return entry.Revision, err
+}
+
+// put encrypts a value and writes it.
+func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 	}
-	return a, entry.Revision, nil
+	return err
+}
+
+// load reads the account of a user.
+func (g *Google) load(ctx context.Context, user string) (a account, rev storage.Revision, err error) {
+	rev, err = g.get(ctx, accountPrefix+user, &a)
+	return a, rev, err
 }
 
 func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) error {
-	data, err := json.Marshal(a)
-	if err != nil {
-		return fmt.Errorf("encode the account: %w", err)
-	}
-	key := accountPrefix + user
-	_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
-	return err
+	return g.put(ctx, accountPrefix+user, a, rev)
 }
 
 // tokens finds out whether the user has an account with the scopes.
@@ -132,8 +136,7 @@ func notConnected() error {
 	return toolgroups.Errorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
-// token returns a valid token of the user and gets a new one if need be, one at a
-// time for each user.
+// token returns a valid token of the user, a new one if need be, one at a time for each user.
 func (g *Google) token(ctx context.Context, user, rejected string) (string, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -146,7 +149,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 		return "", notConnected()
 	case err != nil:
 		return "", service.Wrap("read the Google account", err)
-	case a.valid(g.now(), rejected):
+	case a.valid(g.cfg.Now(), rejected):
 		return a.Access, nil
 	}
 	if a.Lost {
@@ -156,7 +159,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	if errors.Is(err, errLost) {
 		a.Lost, a.Access, a.Refresh = true, "", ""
 		if err := g.store(ctx, user, a, rev); err != nil {
-			g.log.Warn("lost google account not stored", "user", user, "err", err)
+			g.cfg.Logger.Warn("lost google account not stored", "user", user, "err", err)
 		}
 		return "", consentLost()
 	}
@@ -165,7 +168,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	}
 	if err := g.store(ctx, user, fresh, rev); err != nil {
 		// Another process refreshed or the user disconnected meanwhile.
-		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.now(), rejected) {
+		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.cfg.Now(), rejected) {
 			return now.Access, nil
 		}
 		return "", service.Wrap("store the Google account", err)
@@ -173,8 +176,7 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	return fresh.Access, nil
 }
 
-// refresh gets a new token. errLost is the one error after which there is no use in
-// trying again.
+// refresh gets a new token. After errLost there is no use in trying again.
 func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, g.direct)
 	// A token without an access token makes the source ask for one.
@@ -193,21 +195,20 @@ func (g *Google) refresh(ctx context.Context, a account) (account, error) {
 	return a, nil
 }
 
-// refreshFault says why there is no token, without the text of the answer, which
-// could hold one.
+// refreshFault says why there is no token, without the answer, which could hold one.
 func (g *Google) refreshFault(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.As(err, &answer):
-		g.log.Warn("google token not refreshed", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google token not refreshed", "err", service.Plain(err.Error()))
 		return toolgroups.Errorf(service.CodeUnavailable, "Google's sign-in could not be reached. The account stays connected; try again later.")
 	case answer.ErrorCode == "invalid_grant":
 		return consentLost()
 	}
 	status := answer.Response.StatusCode
-	g.log.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
+	g.cfg.Logger.Warn("google token not refreshed", "status", status, "code", service.Plain(answer.ErrorCode))
 	if status == http.StatusTooManyRequests {
 		return toolgroups.Errorf(service.CodeRateLimited, "Google's sign-in limits the rate of requests. Try again in a minute.")
 	}

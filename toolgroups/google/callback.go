@@ -57,22 +57,18 @@ func (v view) of(user string, p pending) view {
 	return v
 }
 
-// maxShownName bounds a name on a page, in characters.
-const maxShownName = 64
-
-// plainLine is a name without what is not seen or changes the order of what is.
+// plainLine is the beginning of a name, without what is not seen or changes the order of what is.
 func plainLine(name string) string {
 	shown, _ := runes.Split(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, name), maxShownName)
+	}, name), 64)
 	return strings.TrimSpace(shown)
 }
 
-// Pages are what browsers are shown during a sign-in. They belong under [StartPath] and
-// [CallbackPath].
+// Pages are what browsers are shown under [StartPath] and [CallbackPath].
 func (g *Google) Pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
@@ -100,14 +96,14 @@ func (g *Google) show(w http.ResponseWriter, user string, v view, err error) {
 	if err != nil {
 		text, other := told(err)
 		if other != nil {
-			g.log.Error("google sign-in not finished", "user", user, "err", err)
+			g.cfg.Logger.Error("google sign-in not finished", "user", user, "err", err)
 			text = "Something went wrong here. Send /connect google again."
 		}
 		v = view{Title: "Not connected", Text: text}
 		w.WriteHeader(http.StatusBadRequest)
 	}
 	if err := signInPage.Execute(w, v); err != nil {
-		g.log.Debug("sign-in page not sent", "err", err)
+		g.cfg.Logger.Debug("sign-in page not sent", "err", err)
 	}
 }
 

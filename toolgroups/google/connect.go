@@ -18,13 +18,9 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// DefaultLocalURL is where the callback is reached on the bot's own machine.
-const DefaultLocalURL = "http://127.0.0.1:8787"
-
 // mistake is an error of a sign-in that users are told in these words.
 type mistake string
 
-// Error implements error.
 func (m mistake) Error() string { return string(m) }
 
 const (
@@ -80,7 +76,7 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", ofEmail(current.Email)), nil
 	}
 	p, err := g.begin(ctx, req.User, pending{
-		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, DefaultLocalURL) + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, Redirect: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
@@ -147,7 +143,7 @@ func (g *Google) toAskFor(ctx context.Context, user string, named []string) ([]s
 		scopes = append(scopes, without(a.Scopes, scopes)...)
 	case !errors.Is(err, storage.ErrNotFound):
 		// What cannot be decrypted any more is replaced.
-		g.log.Warn("stored google account not readable", "err", err)
+		g.cfg.Logger.Warn("stored google account not readable", "err", err)
 	}
 	scopes = append(scopes, without(append(named, wanted...), scopes)...)
 	if err != nil || a.Lost {
@@ -167,12 +163,7 @@ func told(err error) (string, error) {
 	return "", err
 }
 
-func connectedText(a account) string {
-	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), service.ScopeNames(a.Scopes))
-}
-
-// finish turns a code into an account. The code is exchanged once; only a request
-// that was not answered is repeated.
+// finish turns a code into an account. Only a request that was not answered is repeated.
 func (g *Google) finish(ctx context.Context, user string, p pending, code string) (account, error) {
 	unlock, err := g.locks.Acquire(ctx, user)
 	if err != nil {
@@ -192,7 +183,7 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 		return account{}, errLasting
 	}
 	a := account{
-		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.now(),
+		Scopes: p.Scopes, Access: token.AccessToken, Expiry: token.Expiry, Refresh: token.RefreshToken, Connected: g.cfg.Now(),
 	}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)
@@ -203,13 +194,13 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 	// From here on it is connected; the address is only for the eye.
 	if a.Email = g.address(ctx, a.Access); a.Email != "" {
 		if err := g.store(ctx, user, a, storage.Any); err != nil {
-			g.log.Warn("address of google account not stored", "user", user, "err", err)
+			g.cfg.Logger.Warn("address of google account not stored", "user", user, "err", err)
 		}
 	}
 	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
-		g.log.Warn("needs of google tools not forgotten", "user", user, "err", err)
+		g.cfg.Logger.Warn("needs of google tools not forgotten", "user", user, "err", err)
 	}
-	g.log.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
+	g.cfg.Logger.Info("google account connected", "user", user, "scopes", service.ScopeNames(a.Scopes))
 	return a, nil
 }
 
@@ -223,16 +214,15 @@ func (g *Google) address(ctx context.Context, access string) string {
 	}
 	resp, err := g.direct.Do(bearing(req, access))
 	if err != nil {
-		g.log.Warn("address of google account not found", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("address of google account not found", "err", service.Plain(err.Error()))
 		return ""
 	}
-	defer func() { _ = resp.Body.Close() }()
-	defer drain(resp.Body)
+	defer discard(resp.Body)
 	var info struct {
 		Email string `json:"email"`
 	}
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxErrorBody)).Decode(&info) != nil {
-		g.log.Warn("address of google account not found", "status", resp.StatusCode)
+		g.cfg.Logger.Warn("address of google account not found", "status", resp.StatusCode)
 	}
 	return info.Email
 }
@@ -255,7 +245,7 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 			return "", fmt.Errorf("forget the Google account: %w", err)
 		}
 	}
-	g.log.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
+	g.cfg.Logger.Info("google account disconnected", "user", user, "withdrawn", withdrawn)
 	if !withdrawn {
 		return "Your Google account is disconnected and I have forgotten its tokens, but Google could not be told. " +
 			"Please remove the app at https://myaccount.google.com/permissions as well.", nil
@@ -273,10 +263,9 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := g.direct.Do(req)
 	if err != nil {
-		g.log.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
+		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
 		return false
 	}
-	defer func() { _ = resp.Body.Close() }()
-	defer drain(resp.Body)
+	defer discard(resp.Body)
 	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusBadRequest
 }

@@ -15,8 +15,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// scopeSharing is what forwarding and delegates need. Google grants it to service
-// accounts with domain-wide delegation alone.
+// scopeSharing is for forwarding and delegates. Google grants it to domain-wide delegation alone.
 const scopeSharing = scopePrefix + "gmail.settings.sharing"
 
 // grantable are the scopes that a person can grant.
@@ -64,7 +63,7 @@ func (g *Google) delegated(user, email string, scopes []string) tokenSource {
 		defer unlock()
 		kept, _ := d.tokens.Load(name)
 		token, ok := kept.(*oauth2.Token)
-		if ok && token.AccessToken != rejected && g.now().Add(early).Before(token.Expiry) {
+		if ok && token.AccessToken != rejected && g.cfg.Now().Add(early).Before(token.Expiry) {
 			return token.AccessToken, nil
 		}
 		key := *d.key
@@ -84,7 +83,7 @@ func (g *Google) delegateFault(ctx context.Context, err error) error {
 	var answer *oauth2.RetrieveError
 	if errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError &&
 		answer.Response.StatusCode != http.StatusTooManyRequests {
-		g.log.Warn("service account refused", "status", answer.Response.StatusCode)
+		g.cfg.Logger.Warn("service account refused", "status", answer.Response.StatusCode)
 		return toolgroups.Errorf(toolgroups.CodeDenied,
 			"The service account may not act for this user. The administrator of the domain has to allow its client the scopes.")
 	}

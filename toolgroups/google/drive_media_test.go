@@ -26,7 +26,9 @@ type tripper func(*http.Request) (*http.Response, error)
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // answering has every request below the retries answered by fn.
-func (d *desk) answering(fn tripper) { d.g.base = &retrying{base: fn, pause: 1, now: d.g.now} }
+func (d *desk) answering(fn tripper) {
+	d.g.base = &retrying{base: &redirected{base: fn}, pause: 1, now: d.g.cfg.Now}
+}
 
 func httpAnswer(status int, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body), ContentLength: -1, ProtoMajor: 1, ProtoMinor: 1}
@@ -126,7 +128,7 @@ func TestDriveUploadD35(t *testing.T) {
 		fmt.Sprintf(`{"file_path":%q,"name":"x"}`, outside): "permission_denied",
 		`{"file_path":"../x","name":"x"}`:                   "permission_denied",
 		`{"file_path":"link","name":"x"}`:                   "permission_denied",
-		`{"file_path":"none","name":"x"}`:                   service.CodeFileNotFound,
+		`{"file_path":"none","name":"x"}`:                   "file_not_found",
 		`{"file_path":"","name":"x"}`:                       "validation_error",
 		`{"file_path":".","name":"x"}`:                      "validation_error",
 		`{"file_path":"a","name":" "}`:                      "validation_error",

@@ -21,26 +21,19 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// DefaultPause is the first pause before a request is sent again.
-const DefaultPause = 500 * time.Millisecond
-
-// sealPurpose keeps what is sealed here apart from what others seal with the secret.
-const sealPurpose = "oneclaw google accounts v1"
-
 // Config is what the family needs.
 type Config struct {
 	// ClientID and ClientSecret are the operator's OAuth client. Empty means that
 	// nobody can connect an account, which the tools then say.
 	ClientID     string
 	ClientSecret string
-	// APIURL takes the place of scheme and host of every Google address; the paths
-	// stay. Empty means Google.
+	// APIURL replaces scheme and host of every Google address. Empty means Google.
 	APIURL string
 	// PublicURL is where [Google.Pages] is reached from outside, without the path.
 	// Empty means that users paste the code they are given.
 	PublicURL string
 	// LocalURL is where the callback is reached on the bot's own machine, which takes
-	// the place of a PublicURL that is missing. Empty means [DefaultLocalURL].
+	// the place of a PublicURL that is missing. Empty means http://127.0.0.1:8787.
 	LocalURL string
 	// KV keeps the accounts.
 	KV storage.KV
@@ -54,7 +47,7 @@ type Config struct {
 	// Transport carries the requests. nil means one of its own.
 	Transport http.RoundTripper
 	// Pause is the first pause before a request is sent again; each further one is
-	// twice as long. 0 means [DefaultPause].
+	// twice as long. 0 means half a second.
 	Pause time.Duration
 	// Location is where users mean a time without an offset. nil means time.Local.
 	Location *time.Location
@@ -70,10 +63,9 @@ type Google struct {
 	seal     *seal.Sealer
 	locks    *named.Semaphores // one token at a time for each user
 	delegate *delegate
+	target   *url.URL     // [Config].APIURL; nil means Google
 	direct   *http.Client // for OAuth, whose requests carry their own secrets
 	base     http.RoundTripper
-	now      func() time.Time
-	log      *slog.Logger
 }
 
 // New checks the configuration. It connects to nothing.
@@ -81,7 +73,7 @@ func New(cfg Config) (*Google, error) {
 	if cfg.KV == nil {
 		return nil, errors.New("google: no store for the accounts")
 	}
-	sealer, err := seal.New(cfg.SecretKey, sealPurpose)
+	sealer, err := seal.New(cfg.SecretKey, "oneclaw google accounts v1")
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
 	}
@@ -104,17 +96,17 @@ func New(cfg Config) (*Google, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	moved := &redirected{target: target, base: cfg.Transport}
-	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
+	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
 	return &Google{
 		cfg:      cfg,
 		seal:     sealer,
 		locks:    named.New(1),
 		delegate: agent,
+		target:   target,
 		direct:   &http.Client{Transport: &retrying{base: moved, pause: cfg.Pause, always: true, now: cfg.Now}, CheckRedirect: stay},
 		base:     &retrying{base: moved, pause: cfg.Pause, now: cfg.Now},
-		now:      cfg.Now,
-		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil
 }
 
@@ -167,9 +159,9 @@ func (g *Google) conn(ctx context.Context, call toolgroups.Call, scopes []string
 		return nil, err
 	}
 	return &service.Conn{
-		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.now,
+		Call: call, Scopes: scopes, Location: g.cfg.Location, Pause: g.cfg.Pause, Now: g.cfg.Now,
 		Client: &http.Client{
-			Transport:     &authorized{tokens: tokens, base: &limited{base: g.base}},
+			Transport:     &authorized{tokens: tokens, base: g.base},
 			CheckRedirect: stay,
 		},
 	}, nil

@@ -1,10 +1,6 @@
 package google
 
-import (
-	"net/url"
-
-	"golang.org/x/oauth2"
-)
+import "golang.org/x/oauth2"
 
 // Addresses of Google's sign-in (developers.google.com/identity/protocols/oauth2).
 const (
@@ -18,11 +14,8 @@ const (
 // browser and so has to be moved here; the others are moved by the transport.
 func (g *Google) oauth(redirect string, scopes ...string) *oauth2.Config {
 	page := authURL
-	if target, err := url.Parse(g.cfg.APIURL); err == nil && target.Host != "" {
-		if u, err := url.Parse(authURL); err == nil {
-			u.Scheme, u.Host = target.Scheme, target.Host
-			page = u.String()
-		}
+	if g.target != nil {
+		page = g.target.JoinPath("/o/oauth2/v2/auth").String()
 	}
 	return &oauth2.Config{
 		ClientID:     g.cfg.ClientID,

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +15,9 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"oneclaw/internal/seal"
 	"oneclaw/storage"
+	"oneclaw/toolgroups/google/service"
 )
 
 const (
@@ -52,25 +53,14 @@ type pending struct {
 	Wrong int `json:"wrong,omitempty"`
 }
 
-// begin remembers a sign-in under a new state.
+// begin remembers a sign-in under a new state; a user has one at a time.
 func (g *Google) begin(ctx context.Context, user string, p pending) (pending, error) {
 	p.State = base64.RawURLEncoding.EncodeToString(g.seal.Seal(statePlace, []byte(user+"\x00"+rand.Text())))
-	p.Verifier, p.Expires = oauth2.GenerateVerifier(), g.now().Add(pendingTime)
-	if err := g.keep(ctx, user, p, storage.Any); err != nil {
+	p.Verifier, p.Expires = oauth2.GenerateVerifier(), g.cfg.Now().Add(pendingTime)
+	if err := g.put(ctx, pendingPrefix+user, p, storage.Any); err != nil {
 		return pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
 	return p, nil
-}
-
-// keep writes the sign-in of a user, who has one at a time.
-func (g *Google) keep(ctx context.Context, user string, p pending, rev storage.Revision) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("encode the sign-in: %w", err)
-	}
-	key := pendingPrefix + user
-	_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
-	return err
 }
 
 // consentURL is the address of Google's page.
@@ -79,26 +69,19 @@ func (g *Google) consentURL(p pending) string {
 		oauth2.SetAuthURLParam("include_granted_scopes", "true"), oauth2.S256ChallengeOption(p.Verifier))
 }
 
-// find returns the sign-in of a user. An empty state stands for one that came by the
-// user's own chat.
+// find returns the sign-in of a user. An empty state is one of the user's own chat.
 func (g *Google) find(ctx context.Context, user, state string) (pending, storage.Revision, error) {
-	key := pendingPrefix + user
-	entry, err := g.cfg.KV.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return pending{}, 0, errLink
-	}
-	if err != nil {
-		return pending{}, 0, fmt.Errorf("read the sign-in: %w", err)
-	}
-	data, err := g.seal.Open(key, entry.Value)
 	var p pending
-	if err != nil || json.Unmarshal(data, &p) != nil {
+	rev, err := g.get(ctx, pendingPrefix+user, &p)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, seal.ErrUnreadable):
+		return pending{}, 0, errLink
+	case err != nil:
+		return pending{}, 0, fmt.Errorf("read the sign-in: %w", err)
+	case state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1, !g.cfg.Now().Before(p.Expires):
 		return pending{}, 0, errLink
 	}
-	if state != "" && subtle.ConstantTimeCompare([]byte(state), []byte(p.State)) != 1 || !g.now().Before(p.Expires) {
-		return pending{}, 0, errLink
-	}
-	return p, entry.Revision, nil
+	return p, rev, nil
 }
 
 // end removes a sign-in that was found, so that it is used once.
@@ -136,8 +119,7 @@ func (g *Google) userOf(state string) (string, bool) {
 	return user, ok
 }
 
-// pasted finds the code in what a user sent: an address, a query, or the code alone,
-// which browsers show with its slash encoded.
+// pasted finds the code in an address, a query, or alone with its slash encoded.
 func pasted(args string) (code, state string, ok bool) {
 	args = strings.Trim(strings.TrimSpace(args), "<>`\"'")
 	if _, query, found := strings.Cut(args, "?"); found {
@@ -181,7 +163,7 @@ func (g *Google) connected(ctx context.Context, user string, p pending, code str
 	if err != nil {
 		return told(err)
 	}
-	return connectedText(a), nil
+	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", ofEmail(a.Email), service.ScopeNames(a.Scopes)), nil
 }
 
 // arrive keeps the code with which a browser came back, until the user confirms it in the
@@ -198,8 +180,8 @@ func (g *Google) arrive(ctx context.Context, user, state, code string) (pending,
 		return p, cmp.Or[error](g.end(ctx, user, rev), errDenied)
 	}
 	random := rand.Text()
-	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.now().Add(pendingTime)
-	err = g.keep(ctx, user, p, rev)
+	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.cfg.Now().Add(pendingTime)
+	err = g.put(ctx, pendingPrefix+user, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return p, errLink
 	}
@@ -228,7 +210,7 @@ func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error
 		if p.Wrong++; p.Wrong >= maxWrong {
 			return told(cmp.Or[error](g.end(ctx, req.User, rev), errVoid))
 		}
-		err = g.keep(ctx, req.User, p, rev)
+		err = g.put(ctx, pendingPrefix+req.User, p, rev)
 		if err == nil {
 			return sentence(errWrong), nil
 		}

@@ -23,8 +23,6 @@ const (
 	maxPause = 8 * time.Second
 	// maxBody bounds an answer in bytes.
 	maxBody = 96 << 20
-	// maxReplay bounds a body that is kept so that it can be sent again.
-	maxReplay = 64 << 20
 	// maxErrorBody bounds the body of an error.
 	maxErrorBody = 64 << 10
 )
@@ -42,20 +40,23 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// redirected sends every request to another host.
+// redirected sends every request to another host, and bounds the size of answers.
 type redirected struct {
 	target *url.URL // nil for none
 	base   http.RoundTripper
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *redirected) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.target == nil {
-		return t.base.RoundTrip(req)
+	if t.target != nil {
+		req = req.Clone(req.Context())
+		req.URL.Scheme, req.URL.Host, req.Host = t.target.Scheme, t.target.Host, ""
 	}
-	req = req.Clone(req.Context())
-	req.URL.Scheme, req.URL.Host, req.Host = t.target.Scheme, t.target.Host, ""
-	return t.base.RoundTrip(req)
+	resp, err := t.base.RoundTrip(req)
+	if err == nil {
+		// The reader fails where the body is longer, so that nothing is taken for whole.
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
+	}
+	return resp, err
 }
 
 // retrying sends a request again where that cannot do anything twice: Google did
@@ -67,7 +68,6 @@ type retrying struct {
 	now    func() time.Time
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	pauses := retry.New(t.pause, maxPause)
 	for attempt := 1; ; attempt++ {
@@ -94,8 +94,7 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthwhile reports whether the request may be sent again. It may look into the
-// body of an error, which it then replaces.
+// worthwhile reports whether to send the request again. It may replace the body of an error.
 func (t *retrying) worthwhile(req *http.Request, resp *http.Response, err error) bool {
 	idempotent := t.always || req.Method == http.MethodGet || req.Method == http.MethodHead ||
 		req.Method == http.MethodPut || req.Method == http.MethodDelete
@@ -127,11 +126,9 @@ func peek(resp *http.Response) []byte {
 
 // discard ends a body so that its connection can be used again.
 func discard(body io.ReadCloser) {
-	drain(body)
+	_, _ = io.CopyN(io.Discard, body, maxErrorBody)
 	_ = body.Close()
 }
-
-func drain(body io.Reader) { _, _ = io.CopyN(io.Discard, body, maxErrorBody) }
 
 // rewound is the request with its body from the beginning, if it has that.
 func rewound(req *http.Request) (*http.Request, bool) {
@@ -151,50 +148,25 @@ func rewound(req *http.Request) (*http.Request, bool) {
 }
 
 // repeatable gives a request the means to be sent again. Methods of the library that
-// can carry media leave them out, even where there is only a small body.
+// can carry media leave them out. Files that are sent are bounded by [service.MaxFile].
 func repeatable(req *http.Request) (*http.Request, error) {
 	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
 		return req, nil
 	}
-	head, err := io.ReadAll(io.LimitReader(req.Body, maxReplay+1))
-	if err != nil {
-		return nil, errors.Join(err, req.Body.Close())
-	}
-	out := req.Clone(req.Context())
-	if len(head) > maxReplay {
-		out.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
-		return out, nil
-	}
-	if err := req.Body.Close(); err != nil {
+	data, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
 		return nil, err
 	}
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	out := req.Clone(req.Context())
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	out.Body, err = out.GetBody()
 	return out, err
 }
 
-// limited bounds the size of answers.
-type limited struct{ base http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (t *limited) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := t.base.RoundTrip(req)
-	if err == nil {
-		// The reader fails where the body is longer, so that nothing is taken for whole.
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
-	}
-	return resp, err
-}
-
-// tokenSource yields the token of one account. rejected is the one that Google did
-// not accept, if any.
+// tokenSource yields the token of one account, but not the rejected one, if any.
 type tokenSource func(ctx context.Context, rejected string) (string, error)
 
-// authorized adds the token of one account, and tries once more with a new one
-// where it is not accepted.
+// authorized adds a token, and tries once more with a new one where it is not accepted.
 type authorized struct {
 	tokens tokenSource
 	base   http.RoundTripper
@@ -203,7 +175,6 @@ type authorized struct {
 	token string
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (t *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := t.current(req.Context(), "")
 	if err != nil {

@@ -15,14 +15,13 @@ import (
 // checkTime bounds the look at new code.
 const checkTime = 10 * time.Second
 
-// checkCode runs code without what it could reach outside, up to where its function
-// would be called.
+// checkCode runs code up to where its function would be called, with nothing outside.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")
 	}
 	h := &host{tools: t, scope: call.Scope}
-	functions := h.functions(access{google: true})
+	functions := h.functions(true)
 	for name := range functions {
 		functions[name] = func(context.Context, json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)

@@ -20,7 +20,6 @@ const (
 	maxEvalTime     = 120
 )
 
-// evalArgs are the arguments of js_eval.
 type evalArgs struct {
 	Code    string `json:"code"`
 	Timeout *int   `json:"timeout_seconds"`
@@ -34,7 +33,7 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	if in.Timeout != nil {
 		seconds = min(max(*in.Timeout, 1), maxEvalTime)
 	}
-	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, access{})
+	res, err := t.run(ctx, call, javascript.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
 	if errors.Is(err, javascript.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
@@ -43,29 +42,19 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	return res, err
 }
 
-// access is what a script may use besides what all may.
-type access struct {
-	google bool
-}
-
-// runTool runs a user tool.
-func (t *Tools) runTool(ctx context.Context, call toolgroups.Call, e entry) (toolgroups.Result, error) {
-	params, err := t.params(ctx, call, e.env)
-	if err != nil {
-		return toolgroups.Result{}, err
-	}
-	script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-	res, err := t.run(ctx, call, script, access{google: e.google})
-	if errors.Is(err, javascript.ErrTimeout) {
-		return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
-	}
-	return res, err
-}
-
 // handler runs a user tool.
 func (t *Tools) handler(e entry) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		return t.runTool(ctx, call, e)
+		params, err := t.params(ctx, call, e.env)
+		if err != nil {
+			return toolgroups.Result{}, err
+		}
+		script := javascript.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
+		res, err := t.run(ctx, call, script, e.google)
+		if errors.Is(err, javascript.ErrTimeout) {
+			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
+		}
+		return res, err
 	}
 }
 
@@ -98,15 +87,15 @@ func (t *Tools) params(ctx context.Context, call toolgroups.Call, names []string
 	return json.Marshal(params)
 }
 
-// run runs a script for a call.
-func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, may access) (toolgroups.Result, error) {
+// run runs a script for a call. google says that it may use the account of the user.
+func (t *Tools) run(ctx context.Context, call toolgroups.Call, s javascript.Script, google bool) (toolgroups.Result, error) {
 	text := ""
 	err := files.Use(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
-		s.Functions = h.functions(may)
+		s.Functions = h.functions(google)
 		s.Log = func(level slog.Level, text string) {
-			t.log.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
+			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}
 		text, err = t.cfg.Engine.Run(ctx, s)
 		return err

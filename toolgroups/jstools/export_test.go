@@ -2,5 +2,5 @@ package jstools
 
 // Errors returns what is wrong in the folder, one line for each mistake, sorted by file.
 func (t *Tools) Errors() []error {
-	return t.snapshot().errors()
+	return t.content.Load().errors()
 }

@@ -2,18 +2,15 @@ package jstools
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"oneclaw/internal/javascript"
-	"oneclaw/internal/workspace"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/files"
 )
 
 // maxFiles is how many manifests are read.
@@ -21,6 +18,7 @@ const maxFiles = 500
 
 // content is what the folder holds, sorted by file.
 type content struct {
+	print string // of the folder, as [Tools.look] makes it
 	files []file
 	err   error // why not all of them are here
 }
@@ -67,54 +65,35 @@ func (c content) errors() []error {
 	return out
 }
 
-// find returns a file by its name without extension.
-func (c content) find(base string) (file, bool) {
-	i := slices.IndexFunc(c.files, func(f file) bool { return f.base == base })
-	if i < 0 {
-		return file{}, false
-	}
-	return c.files[i], true
-}
-
 // owner returns the file that a tool is in.
 func (c content) owner(tool string) (file, bool) {
 	for _, f := range c.files {
-		if f.tool != nil && f.tool.Name == tool || f.group != nil && hasTool(*f.group, tool) {
+		if f.tool != nil && f.tool.Name == tool || f.group != nil && slices.Contains(toolgroups.Names(f.group.Tools), tool) {
 			return f, true
 		}
 	}
 	return file{}, false
 }
 
-func hasTool(g toolgroups.Group, name string) bool {
-	return slices.ContainsFunc(g.Tools, func(t toolgroups.Tool) bool { return t.Name == name })
-}
-
-// rescan reads the folder if files in it have changed, and reports whether they
-// had. The write lock must be held.
+// rescan reads the folder if it has changed, and says so. The write lock must be held.
 func (t *Tools) rescan() (bool, error) {
 	names, print, err := t.look()
 	if err != nil {
 		return false, fmt.Errorf("jstools: %w", err)
 	}
-	t.mu.Lock()
-	same := print == t.print
-	t.mu.Unlock()
-	if same {
+	if print == t.content.Load().print {
 		return false, nil
 	}
 	c := t.load(names)
+	c.print = print
 	for _, err := range c.errors() {
-		t.log.Warn("user tool left out", "error", err)
+		t.cfg.Logger.Warn("user tool left out", "error", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.print, t.content = print, c
+	t.content.Store(&c)
 	return true, nil
 }
 
-// look returns the manifests of the folder and a text that is another one when a
-// file has changed.
+// look returns the manifests, and a text that differs when a file has changed.
 func (t *Tools) look() (names []string, print string, err error) {
 	list, err := os.ReadDir(t.cfg.Dir)
 	if err != nil {
@@ -234,37 +213,13 @@ func (t *Tools) read(base string) file {
 
 func (t *Tools) path(base, ext string) string { return filepath.Join(t.cfg.Dir, base+ext) }
 
-// readLimited reads a regular file, a manifest or its code, without the host's paths in
-// its errors.
-func readLimited(path string) (data []byte, err error) {
-	const limit = max(javascript.MaxSource, toolgroups.MaxManifest)
-	name := filepath.Base(path)
-	info, err := os.Stat(path)
+// readLimited reads a manifest or its code.
+func readLimited(path string) ([]byte, error) {
+	data, err := files.ReadHost(path, max(javascript.MaxSource, toolgroups.MaxManifest))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", name)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, workspace.Cause(err))
-	}
-	if len(data) > limit {
-		return nil, fmt.Errorf("%s: larger than %d bytes", name, limit)
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return data, nil
-}
-
-// missing reports whether there is no such file.
-func missing(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // raw is what a manifest says beyond what every tool has.

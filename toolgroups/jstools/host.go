@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/workspace"
@@ -19,9 +18,6 @@ const (
 	maxFile = 1 << 20
 	// maxWritten is how much one run may write to files, downloads included.
 	maxWritten = 64 << 20
-
-	isoLayout   = "2006-01-02T15:04:05.000-07:00"
-	humanLayout = "Monday, January 2, 2006 at 3:04:05 PM MST"
 )
 
 // host is what one run of a script can reach.
@@ -32,7 +28,7 @@ type host struct {
 	written atomic.Int64
 }
 
-func (h *host) functions(may access) map[string]javascript.Function {
+func (h *host) functions(google bool) map[string]javascript.Function {
 	functions := map[string]javascript.Function{
 		"fetch":           typed(h.fetch),
 		"downloadToFile":  typed(h.download),
@@ -42,7 +38,7 @@ func (h *host) functions(may access) map[string]javascript.Function {
 		"exists":          typed(h.exists),
 		"time":            typed(h.time),
 	}
-	if account := h.tools.cfg.Google; may.google && account != nil {
+	if account := h.tools.cfg.Google; google && account != nil {
 		functions["googleToken"] = func(ctx context.Context, _ json.RawMessage) (any, error) {
 			return account.AccessToken(ctx, h.scope)
 		}
@@ -114,17 +110,9 @@ type timeArgs struct {
 }
 
 func (h *host) time(_ context.Context, in timeArgs) (any, error) {
-	location := h.tools.cfg.Location
-	if in.Timezone != "" {
-		named, err := time.LoadLocation(in.Timezone)
-		if err != nil {
-			return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)
-		}
-		location = named
+	text, ok := toolgroups.Clock(h.tools.cfg.Now().In(h.tools.cfg.Location), in.Timezone, in.Format)
+	if !ok {
+		return nil, fmt.Errorf("unknown time zone %.64q: use an IANA name such as Europe/Berlin", in.Timezone)
 	}
-	layout := isoLayout
-	if in.Format == "human_readable" {
-		layout = humanLayout
-	}
-	return h.tools.cfg.Now().In(location).Format(layout), nil
+	return text, nil
 }

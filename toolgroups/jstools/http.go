@@ -75,8 +75,7 @@ func textOf(res guard.Reply) string {
 	return strings.ToValidUTF8(string(data), "\uFFFD")
 }
 
-// requestError says why there is no reply. The URL is not repeated: it may hold
-// secrets.
+// requestError says why there is no reply, without the URL, which may hold secrets.
 func requestError(ctx context.Context, err error) error {
 	err = guard.Reason(err)
 	switch {

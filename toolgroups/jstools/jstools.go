@@ -16,7 +16,7 @@ package jstools
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +25,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/internal/guard"
@@ -41,31 +42,22 @@ const (
 	Source = "user"
 	// DefaultRescan is how often [Tools.Watch] looks at the folder.
 	DefaultRescan = 2 * time.Second
-	// DefaultMaxWait is how long a script waits for others before it begins.
-	DefaultMaxWait = 5 * time.Minute
 )
 
 var (
-	//go:embed js_eval.json
-	evalManifest []byte
-	//go:embed js_tool_management.json
-	managementManifest []byte
+	//go:embed *.json
+	manifests embed.FS
 	//go:embed host.js
 	hostPrelude string
 )
 
 // Google gives scripts access to the account of the user of a call.
 type Google interface {
-	// AccessToken returns a token that is valid now. The error says how to connect
-	// an account where there is none.
+	// AccessToken returns a valid token. The error says how to connect an account.
 	AccessToken(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// Email returns the address of the account, "" where it is not known.
 	Email(ctx context.Context, scope toolgroups.Scope) (string, error)
 }
-
-// Environment returns a variable for a script that runs on behalf of a scope;
-// false where there is no such variable.
-type Environment func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
 
 // Config is what the tools need to know about the bot.
 type Config struct {
@@ -80,8 +72,9 @@ type Config struct {
 	// Changed is called when other tools than before come from the folder, while
 	// no lock is held. nil means that nobody needs to know.
 	Changed func()
-	// Env gives the variables that manifests name. nil means there are none.
-	Env Environment
+	// Env returns a variable that a manifest names, false where there is none. nil means
+	// that there are none at all.
+	Env func(ctx context.Context, scope toolgroups.Scope, name string) (string, bool, error)
 	// Google is the account for scripts that ask for it. nil means there is none.
 	Google Google
 	// AllowPrivate are ranges of addresses that scripts may reach although they
@@ -89,19 +82,15 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 	// Resolver looks up the names of hosts. nil means the host's.
 	Resolver *net.Resolver
-	// Location is the time zone of _time where a script names none. nil means the
-	// host's.
+	// Location is the time zone of _time by default. nil means the host's.
 	Location *time.Location
 	// Now tells the time. nil means [time.Now].
 	Now func() time.Time
-	// Rescan is how often [Tools.Watch] looks at the folder. 0 means
-	// [DefaultRescan].
+	// Rescan is how often [Tools.Watch] looks. 0 means [DefaultRescan].
 	Rescan time.Duration
-	// MaxWait is how long a script waits for others before it begins. 0 means
-	// [DefaultMaxWait].
+	// MaxWait is how long a script waits for others. 0 means five minutes.
 	MaxWait time.Duration
-	// Logger gets what scripts write to their console and what is wrong in the
-	// folder. nil discards it.
+	// Logger gets the console of scripts and mistakes in the folder. nil discards it.
 	Logger *slog.Logger
 }
 
@@ -109,14 +98,11 @@ type Config struct {
 type Tools struct {
 	cfg    Config
 	client *http.Client
-	log    *slog.Logger
 
 	// write is held while files are read or written, so that nobody sees half of a
-	// change; mu guards what they came to.
+	// change; content is what they came to.
 	write   sync.Mutex
-	mu      sync.Mutex
-	print   string
-	content content
+	content atomic.Pointer[content]
 }
 
 // New reads the folder. Nothing is started and nothing has to be closed.
@@ -132,15 +118,13 @@ func New(cfg Config) (*Tools, error) {
 	}
 	cfg.Location = cmp.Or(cfg.Location, time.Local)
 	cfg.Rescan = cmp.Or(cfg.Rescan, DefaultRescan)
-	cfg.MaxWait = cmp.Or(cfg.MaxWait, DefaultMaxWait)
+	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	t := &Tools{
-		cfg:    cfg,
-		client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
-		log:    cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	t := &Tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
+	t.content.Store(&content{})
 	t.write.Lock()
 	defer t.write.Unlock()
 	if _, err := t.rescan(); err != nil {
@@ -151,14 +135,14 @@ func New(cfg Config) (*Tools, error) {
 
 // Eval returns the core tool js_eval.
 func (t *Tools) Eval() (toolgroups.Tool, error) {
-	tool, err := toolgroups.ToolOf("js_eval", evalManifest, toolgroups.Typed(t.eval))
+	tool, err := toolgroups.ToolOf(manifests, "js_eval", toolgroups.Typed(t.eval))
 	tool.Wait = t.cfg.MaxWait
 	return tool, err
 }
 
 // Group returns the group [Management].
 func (t *Tools) Group() (toolgroups.Group, error) {
-	return toolgroups.GroupOf(Management, managementManifest, map[string]toolgroups.Handler{
+	return toolgroups.GroupOf(manifests, Management, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.Typed(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.Typed(t.update),
@@ -166,14 +150,12 @@ func (t *Tools) Group() (toolgroups.Group, error) {
 	})
 }
 
-// Groups returns what the folder holds: [UserTools] first, if there are single
-// tools, then the groups by name.
+// Groups returns what the folder holds: [UserTools] if there are any, then groups by name.
 func (t *Tools) Groups() []toolgroups.Group {
-	return t.snapshot().groups()
+	return t.content.Load().groups()
 }
 
-// Watch looks at the folder from time to time until ctx ends, and loads it anew
-// when files have changed.
+// Watch loads the folder anew when files have changed, until ctx ends.
 func (t *Tools) Watch(ctx context.Context) {
 	tick := time.NewTicker(t.cfg.Rescan)
 	defer tick.Stop()
@@ -184,7 +166,7 @@ func (t *Tools) Watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := t.Reload(); err != nil {
-			t.log.Warn("user tools not read", "error", err)
+			t.cfg.Logger.Warn("user tools not read", "error", err)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +24,6 @@ const (
 // defaultTimeout is that of a tool whose creator names none, in seconds.
 const defaultTimeout = 30
 
-// toolArgs are the arguments of create_js_tool and update_js_tool.
 type toolArgs struct {
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
@@ -132,14 +133,14 @@ func (t *Tools) store(kind, name string, manifest []byte, source string, code *s
 
 // mayCreate refuses a name that is taken.
 func (t *Tools) mayCreate(name string) error {
-	c := t.snapshot()
+	c := t.content.Load()
 	if f, ok := c.owner(name); ok {
 		return toolgroups.Errorf(CodeCreate, "There is a user tool '%s' already (%s.json). Change it with update_js_tool, or take another name.", name, f.base)
 	}
 	if _, ok := t.reserved()[name]; ok {
 		return toolgroups.Errorf(CodeCreate, "The name '%s' is taken by the program. Take another.", name)
 	}
-	if !missing(t.path(name, ".json")) {
+	if _, err := os.Lstat(t.path(name, ".json")); !errors.Is(err, fs.ErrNotExist) {
 		return toolgroups.Errorf(CodeCreate, "There is a file %s.json already. Take another name, or delete that first.", name)
 	}
 	groups := c.groups()
@@ -153,7 +154,7 @@ func (t *Tools) list(context.Context, toolgroups.Call) (toolgroups.Result, error
 	if err := t.Reload(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	c := t.snapshot()
+	c := t.content.Load()
 	var lines []string
 	for _, f := range c.files {
 		var tools []toolgroups.Tool
@@ -256,16 +257,17 @@ func (t *Tools) mayChange(name, code string) (file, error) {
 	if err := t.Reload(); err != nil {
 		return file{}, toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
-	c := t.snapshot()
+	c := t.content.Load()
 	if f, ok := c.owner(name); ok && f.group != nil {
 		return f, toolgroups.Errorf(code, "The tool '%s' is part of the group '%s'. Whoever runs this bot changes it in %s.", name, f.base, t.path(f.base, ".json"))
 	}
-	f, ok := c.find(name)
-	switch {
-	case ok && !f.list:
+	var f file
+	if i := slices.IndexFunc(c.files, func(f file) bool { return f.base == name }); i >= 0 {
+		f = c.files[i]
+		if f.list {
+			return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
+		}
 		return f, nil
-	case ok:
-		return f, toolgroups.Errorf(code, "'%s' is a group and no tool. Whoever runs this bot changes it in %s.", name, t.path(f.base, ".json"))
 	}
 	if _, ok := t.reserved()[name]; ok {
 		return f, toolgroups.Errorf(code, "The tool '%s' comes with the program and is protected.", name)

@@ -3,7 +3,6 @@ package jstools
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	if !list && len(entries) == 1 {
 		f.function = strings.TrimSpace(entries[0].Function)
 	}
-	m, errs := toolgroups.ParseManifest(base, data, known(entries), toolgroups.ManifestOptions{Source: Source})
+	m, errs := toolgroups.ParseManifest(base, data, nil, Source)
 	f.errs = errs
 	switch {
 	case m.Tool != nil:
@@ -63,8 +62,7 @@ func (t *Tools) parse(base string, data []byte, source string) file {
 	return f
 }
 
-// bind gives tools the functions that run their code. A tool whose access cannot be
-// read is left out.
+// bind gives tools their functions, and leaves out those whose access cannot be read.
 func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool, source string) []toolgroups.Tool {
 	var out []toolgroups.Tool
 	for _, tool := range tools {
@@ -85,8 +83,7 @@ func (t *Tools) bind(f *file, tools []toolgroups.Tool, entries []raw, list bool,
 	return out
 }
 
-// rawEntries reads the entries of a manifest as far as they can be read, and
-// whether it is a list.
+// rawEntries reads what can be read of the entries, and whether it is a list.
 func rawEntries(data []byte) ([]raw, bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var parts []json.RawMessage
@@ -106,23 +103,7 @@ func rawEntries(data []byte) ([]raw, bool) {
 	return out, list
 }
 
-// known has an entry for each function that is named, for what is bound later.
-func known(entries []raw) map[string]toolgroups.Handler {
-	handlers := map[string]toolgroups.Handler{}
-	for _, r := range entries {
-		for _, name := range []string{r.Name, r.Function} {
-			handlers[strings.TrimSpace(name)] = unbound
-		}
-	}
-	return handlers
-}
-
-func unbound(context.Context, toolgroups.Call) (toolgroups.Result, error) {
-	return toolgroups.Result{}, errors.New("jstools: a tool without code")
-}
-
-// newEntry reads how a tool runs. In a list its function is named like it where
-// nothing else is said.
+// newEntry reads how a tool runs. In a list its function is named like it as a rule.
 func newEntry(r raw, list bool, source string) (entry, error) {
 	e := entry{source: source, function: strings.TrimSpace(r.Function)}
 	if e.function == "" {

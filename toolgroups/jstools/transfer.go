@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// maxTransfer bounds a file that is downloaded or an upload with all its parts,
-	// in bytes.
+	// maxTransfer bounds a download, or an upload with all its parts, in bytes.
 	maxTransfer = 50 << 20
 	maxParts    = 20
 )
@@ -32,8 +31,7 @@ type downloadArgs struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// download streams a reply to a file, which is there when all of it has come and
-// not before.
+// download streams a reply to a file, which is there when all of it has come.
 func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	rel, err := h.root.Creatable(in.Path)
 	if err != nil {

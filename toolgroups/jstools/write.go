@@ -12,30 +12,21 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// snapshot is what the folder held when it was last read.
-func (t *Tools) snapshot() content {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.content
-}
-
-// fresh reads the folder, whatever the times of its files say. The write lock must
-// be held.
+// fresh reads the folder in any case. The write lock must be held.
 func (t *Tools) fresh() error {
-	t.mu.Lock()
-	t.print = ""
-	t.mu.Unlock()
+	old := *t.content.Load()
+	old.print = ""
+	t.content.Store(&old)
 	_, err := t.rescan()
 	return err
 }
 
-// confirm reads the folder again and makes sure that a tool is there. The write
-// lock must be held.
+// confirm makes sure that a tool is there. The write lock must be held.
 func (t *Tools) confirm(name, code string) error {
 	if err := t.fresh(); err != nil {
 		return toolgroups.Errorf(code, "The folder of user tools cannot be read: %v.", err)
 	}
-	if f, ok := t.snapshot().owner(name); !ok || f.base != name {
+	if f, ok := t.content.Load().owner(name); !ok || f.base != name {
 		return toolgroups.Errorf(code, "The tool '%s' was written but cannot be used; list_user_tools says why.", name)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		return nil, timed.Err()
 	}
 	if errors.Is(err, sdk.ErrSessionMissing) {
-		s.forget(l)
+		s.drop(l, nil) // The server has forgotten it, which is no failure.
 		return nil, err
 	}
 	cause := l.cause(err)

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,8 +18,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Server says how one server is started or reached, and what of it is offered.
-// Either Command or URL is given.
+// Server says how one server is reached, by Command or by URL, and what is offered.
 type Server struct {
 	// Command starts a server that speaks over its standard input and output.
 	Command string `yaml:"command,omitempty"`
@@ -34,25 +34,20 @@ type Server struct {
 
 	// URL is the address of a server that speaks streamable HTTP.
 	URL string `yaml:"url,omitempty"`
-	// Headers are sent with each request to URL. "${NAME}" in a value stands for a
-	// variable of the bot.
+	// Headers are sent with each request to URL, with "${NAME}" as in Env.
 	Headers map[string]redact.Secret `yaml:"headers,omitempty"`
-	// AllowPrivate lets the host of URL have a private address. An address that is
-	// one, a name without a dot, and names such as mcp.internal need it not: they
-	// can mean nothing else.
+	// AllowPrivate lets the host of URL have a private address. An address that is one and
+	// names such as mcp or mcp.internal need it not: they can mean nothing else.
 	AllowPrivate bool `yaml:"allow_private,omitempty"`
 
-	// Include are patterns (as of path.Match) of the server's tools that are
-	// offered. None means all.
+	// Include are patterns (path.Match) of the tools that are offered. None means all.
 	Include []string `yaml:"include,omitempty"`
-	// Exclude are patterns of tools that are not offered, also where Include has
-	// them.
+	// Exclude are patterns of tools that are not offered, whatever Include has.
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Description is the line of the group in the prompt. Empty means the first
 	// sentence of the server's own instructions.
 	Description string `yaml:"description,omitempty"`
-	// Role is the least role that may load the group: "user" (the same as empty),
-	// "admin" or "owner".
+	// Role is the least role that may load the group: "user" (or empty), "admin" or "owner".
 	Role string `yaml:"role,omitempty"`
 	// Trust says what the server's own word about its tools counts: "hints" (the
 	// same as empty) takes it, so that what is neither read-only nor marked as not
@@ -62,10 +57,9 @@ type Server struct {
 	// ReadOnly are patterns of tools that are read-only whatever the server says.
 	ReadOnly []string `yaml:"read_only,omitempty"`
 
-	// Timeout bounds one call. 0 means [DefaultTimeout].
+	// Timeout bounds one call. 0 means a minute.
 	Timeout time.Duration `yaml:"timeout,omitempty"`
-	// StartTimeout bounds starting the server and reading its list.
-	// 0 means [DefaultStartTimeout].
+	// StartTimeout bounds starting the server and reading its list. 0 means 30 seconds.
 	StartTimeout time.Duration `yaml:"start_timeout,omitempty"`
 }
 
@@ -85,9 +79,8 @@ var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// Secrets returns the values that must never be shown: of headers, and of those
-// variables whose name or look says that they are secret. The environment's values
-// stand in the place of ${NAME}.
+// Secrets returns the values that must never be shown: of headers, and of those variables
+// whose name or look says that they are secret, with ${NAME} replaced.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {
@@ -124,8 +117,7 @@ func looksSecret(value string) bool {
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// filled puts what the environment has in the place of ${NAME}. missing is a reference to
-// what it does not have.
+// filled replaces ${NAME} by what the environment has; missing is what it does not have.
 func filled(value redact.Secret, lookup func(string) (string, bool)) (text, missing string) {
 	text = reference.ReplaceAllStringFunc(string(value), func(ref string) string {
 		found, ok := lookup(ref[2 : len(ref)-1])
@@ -193,7 +185,7 @@ func (s Server) offerFaults() []error {
 			}
 		}
 	}
-	if _, ok := parseRole(s.Role); !ok {
+	if _, ok := toolgroups.ParseRole(cmp.Or(s.Role, "user")); !ok {
 		errs = append(errs, fmt.Errorf("role: %q is none of user, admin, owner", s.Role))
 	}
 	if !slices.Contains([]string{"", TrustHints, TrustNone, TrustFull}, s.Trust) {
@@ -237,18 +229,6 @@ func (s Server) urlFaults() []error {
 		}
 	}
 	return errs
-}
-
-func parseRole(name string) (toolgroups.Role, bool) {
-	switch name {
-	case "", "user":
-		return toolgroups.RoleUser, true
-	case "admin":
-		return toolgroups.RoleAdmin, true
-	case "owner":
-		return toolgroups.RoleOwner, true
-	}
-	return toolgroups.RoleOwner, false
 }
 
 // matches reports whether a name fits one of the patterns, which are valid.

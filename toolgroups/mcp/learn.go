@@ -46,8 +46,8 @@ func (s *server) learn(l list) {
 		return
 	}
 	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools))
-	if s.changed != nil {
-		s.changed()
+	if s.family.Changed != nil {
+		s.family.Changed()
 	}
 }
 
@@ -67,7 +67,7 @@ func (s *server) discover(ctx context.Context, slots chan struct{}) {
 		if err == nil || errors.Is(err, errClosed) || !s.unknown() {
 			return
 		}
-		if retry.Wait(ctx, s.status().Retry.Sub(s.now())) != nil {
+		if retry.Wait(ctx, s.status().Retry.Sub(s.family.Now())) != nil {
 			return
 		}
 	}

@@ -43,8 +43,7 @@ type link struct {
 	ended  bool // closed from here
 }
 
-// tap remembers the connection of a transport, to close it whatever state the
-// session is in.
+// tap remembers the connection of a transport, so that it can always be closed.
 type tap struct {
 	sdk.Transport
 
@@ -52,7 +51,6 @@ type tap struct {
 	conn sdk.Connection
 }
 
-// Connect implements the transport.
 func (t *tap) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	t.mu.Lock()
@@ -92,8 +90,7 @@ func connect(ctx context.Context, d dialer, old bool) (*link, list, error) {
 	if old {
 		options.ProtocolVersion = oldProtocol
 	}
-	// The session waits for its writes, whatever ctx says; the end of the
-	// connection ends them.
+	// The session waits for its writes, which end with the connection.
 	stop := context.AfterFunc(ctx, t.close)
 	defer stop()
 	session, err := client.Connect(ctx, t, options)

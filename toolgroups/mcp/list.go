@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,8 +26,7 @@ const (
 
 // list is what a server said about itself when it was last connected.
 type list struct {
-	// Fingerprint tells which server it was: another command or address makes the
-	// list worthless.
+	// Fingerprint tells which server it was: for another the list is worthless.
 	Fingerprint  string `json:"fingerprint"`
 	Title        string `json:"title,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
@@ -50,8 +50,7 @@ type entry struct {
 // format is raised when lists of an earlier program are no good any more.
 const format = "1"
 
-// fingerprint tells servers apart by what is started or reached, not by what is
-// made of it here nor by secrets.
+// fingerprint tells servers apart by what is started or reached, not by secrets.
 func fingerprint(s Server) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(format))
@@ -93,10 +92,7 @@ func fetch(ctx context.Context, session *sdk.ClientSession) (list, error) {
 }
 
 func newEntry(t *sdk.Tool) entry {
-	e := entry{Name: t.Name, Description: t.Description}
-	if e.Description == "" {
-		e.Description = t.Title
-	}
+	e := entry{Name: t.Name, Description: cmp.Or(t.Description, t.Title)}
 	raw, err := json.Marshal(t.InputSchema)
 	if err == nil {
 		e.Parameters, err = parameters(raw)
@@ -120,8 +116,7 @@ type cache struct {
 	fingerprint string
 }
 
-// read returns the list that is kept and its digest, and false where there is none
-// for the server as it is configured now.
+// read returns the list that is kept for the server as it is configured, and its digest.
 func (c cache) read() (l list, sum digest, ok bool, err error) {
 	data, err := os.ReadFile(c.path)
 	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
@@ -144,11 +139,9 @@ func (c cache) write(data []byte) error {
 	if c.path == "" || len(data) > maxCache {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
-		return fmt.Errorf("keep the tool list: %w", err)
+	err := os.MkdirAll(filepath.Dir(c.path), 0o700)
+	if err == nil {
+		err = folder.Replace(c.path, data)
 	}
-	if err := folder.Replace(c.path, data); err != nil {
-		return fmt.Errorf("keep the tool list: %w", err)
-	}
-	return nil
+	return err
 }

@@ -36,38 +36,25 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// CodeUnavailable is the code of the error that a tool gives while its server
-// cannot be reached.
+// CodeUnavailable is the code of an error while the server cannot be reached.
 const CodeUnavailable = "server_unavailable"
 
 // GroupPrefix stands in front of a server's name in the name of its group.
 const GroupPrefix = "mcp_"
 
-// The limits where [Config] and [Server] say nothing.
-const (
-	DefaultTimeout      = 60 * time.Second
-	DefaultStartTimeout = 30 * time.Second
-	DefaultIdle         = 5 * time.Minute
-	DefaultRetry        = time.Second
-	DefaultMaxRetry     = 5 * time.Minute
-	DefaultMaxMessage   = 16 << 20
-)
-
 // Config names the servers. The fields without a YAML key are set by the program.
 type Config struct {
-	// Servers are the servers by name. A name is of letters, digits, "-" and "_",
-	// at most 32.
+	// Servers are the servers by name: letters, digits, "-" and "_", at most 32.
 	Servers map[string]Server `yaml:"servers"`
 	// DataDir is the folder for the tool lists. Empty keeps them in memory alone.
 	DataDir string `yaml:"-"`
-	// Idle is how long a server is kept after its last call. 0 means [DefaultIdle].
+	// Idle is how long a server is kept after its last call. 0 means five minutes.
 	Idle time.Duration `yaml:"-"`
 	// Retry is how long a server is left alone after its first failure; the time
-	// doubles with each further one up to MaxRetry. 0 means [DefaultRetry] and
-	// [DefaultMaxRetry].
+	// doubles with each further one up to MaxRetry. 0 means a second and five
+	// minutes.
 	Retry, MaxRetry time.Duration `yaml:"-"`
-	// MaxMessage is the size in bytes of the largest message of a server.
-	// 0 means [DefaultMaxMessage].
+	// MaxMessage is the size in bytes of the largest message of a server. 0 means 16 MiB.
 	MaxMessage int `yaml:"-"`
 	// Taken are names of tools that others have.
 	Taken []string `yaml:"-"`
@@ -92,8 +79,7 @@ type Client struct {
 	servers []*server // sorted by name
 }
 
-// New checks the configuration and reads the lists that are known. It starts
-// nothing.
+// New checks the configuration and reads the lists. It starts nothing.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -101,10 +87,10 @@ func New(cfg Config) (*Client, error) {
 	if cfg.DataDir != "" {
 		cfg.DataDir = filepath.Join(cfg.DataDir, "mcp")
 	}
-	cfg.Idle = cmp.Or(cfg.Idle, DefaultIdle)
-	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
-	cfg.MaxRetry = max(cmp.Or(cfg.MaxRetry, DefaultMaxRetry), cfg.Retry)
-	cfg.MaxMessage = cmp.Or(cfg.MaxMessage, DefaultMaxMessage)
+	cfg.Idle = cmp.Or(cfg.Idle, 5*time.Minute)
+	cfg.Retry = cmp.Or(cfg.Retry, time.Second)
+	cfg.MaxRetry = max(cmp.Or(cfg.MaxRetry, 5*time.Minute), cfg.Retry)
+	cfg.MaxMessage = cmp.Or(cfg.MaxMessage, 16<<20)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.LookupEnv == nil {
 		cfg.LookupEnv = os.LookupEnv
@@ -135,11 +121,11 @@ func (c *Client) Groups() []toolgroups.Group {
 	return groups
 }
 
-// discoverers is how many servers are contacted at once by Discover.
-const discoverers = 2
-
-// discoverTries is how often Discover tries one server.
-const discoverTries = 5
+// Discover contacts two servers at once, and tries each so often.
+const (
+	discoverers   = 2
+	discoverTries = 5
+)
 
 // Discover contacts the servers whose tools have never been seen, a few at a time,
 // and ends them again. One that cannot be reached is tried a few times more. It

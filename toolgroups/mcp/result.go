@@ -49,7 +49,7 @@ func (s *server) result(tool string, call toolgroups.Call, res *sdk.CallToolResu
 	if text == "" {
 		text = "Done. The server returned nothing."
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.now()), Files: a.files}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "mcp-"+s.name, strings.ToValidUTF8(text, "\uFFFD"), 0, s.family.Now()), Files: a.files}, nil
 }
 
 // add takes one piece of content.
@@ -81,8 +81,7 @@ func (a *answer) resource(r *sdk.ResourceContents) {
 	}
 }
 
-// structured adds structured content unless one of the texts is the same, as the
-// protocol recommends to servers.
+// structured adds structured content unless one of the texts is the same.
 func (a *answer) structured(v any) {
 	if v == nil {
 		return
@@ -112,8 +111,7 @@ func (a *answer) keep(what, kind string, data []byte) {
 	a.texts = append(a.texts, fmt.Sprintf("[%s saved as %s, %d bytes]", what, name, len(data)))
 }
 
-// write puts data under a name made of the data, so that the same answer given
-// twice makes one file.
+// write puts data under a name made of it, so that the same answer makes one file.
 func (a *answer) write(ext string, data []byte) (name string, err error) {
 	switch {
 	case a.scope.Workspace == "":
@@ -135,8 +133,7 @@ func (a *answer) write(ext string, data []byte) (name string, err error) {
 	return name, nil
 }
 
-// extensions are those of the common kinds. The system's table is not asked: it differs
-// from host to host.
+// extensions are fixed: the system's table differs from host to host.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/jpg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	"audio/mpeg": ".mp3", "audio/mp3": ".mp3", "audio/wav": ".wav", "audio/wave": ".wav", "audio/x-wav": ".wav",

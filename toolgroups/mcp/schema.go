@@ -43,9 +43,6 @@ func parameters(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("its schema is of type %v, not object", top["type"])
 	}
 	top["type"] = "object"
-	if _, ok := top["properties"].(map[string]any); !ok {
-		top["properties"] = map[string]any{}
-	}
 	if _, ok := top["required"].([]any); !ok {
 		delete(top, "required")
 	}
@@ -79,10 +76,9 @@ func dereference(top map[string]any) (map[string]any, error) {
 // flatten takes out what may not stand at the top. The properties of alternatives
 // are all offered; which of them go together is left to the server.
 func flatten(top map[string]any) {
-	properties, _ := top["properties"].(map[string]any)
-	properties = maps.Clone(properties)
-	if properties == nil {
-		properties = map[string]any{}
+	properties := map[string]any{}
+	if own, ok := top["properties"].(map[string]any); ok {
+		maps.Copy(properties, own)
 	}
 	required, _ := top["required"].([]any)
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
@@ -111,13 +107,6 @@ func flatten(top map[string]any) {
 
 // isObject accepts the type object, no type, and object among others.
 func isObject(t any) bool {
-	switch t := t.(type) {
-	case nil:
-		return true
-	case string:
-		return t == "object"
-	case []any:
-		return slices.Contains(t, any("object"))
-	}
-	return false
+	several, _ := t.([]any)
+	return t == nil || t == "object" || slices.Contains(several, any("object"))
 }

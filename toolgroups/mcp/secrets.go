@@ -62,8 +62,7 @@ func environment(s Server, lookup func(string) (string, bool)) ([]string, error)
 // redactor takes secrets out of messages.
 type redactor struct{ replacer *strings.Replacer }
 
-// newRedactor knows the values of the environment (but for PATH and HOME), of the
-// headers, and of the query of the address.
+// newRedactor knows the values of environment (but PATH and HOME), headers and query.
 func newRedactor(env []string, headers map[string]string, address string) redactor {
 	var values []string
 	for _, pair := range env {

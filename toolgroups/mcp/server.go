@@ -20,8 +20,7 @@ import (
 // errClosed is what calls get once the family is closed.
 var errClosed = errors.New("mcp: closed")
 
-// maxHangs is how many calls in a row may get no answer before the connection is
-// given up.
+// maxHangs is how many calls in a row without an answer end the connection.
 const maxHangs = 2
 
 // server is one server of the configuration, connected or not.
@@ -29,18 +28,16 @@ const maxHangs = 2
 // While it is being connected it has one goroutine, while it is connected two; the
 // function of the idle timer is a third.
 type server struct {
-	name    string
-	cfg     Server
-	role    toolgroups.Role
-	naming  naming
-	cache   cache
-	redact  redactor
-	log     *slog.Logger
-	changed func()
-	now     func() time.Time
-	idle    time.Duration
-	pauses  *retry.Pauses // guarded by mu, as the failures
-	dial    dialer
+	name   string
+	cfg    Server
+	role   toolgroups.Role
+	naming naming
+	cache  cache
+	redact redactor
+	log    *slog.Logger
+	family Config
+	pauses *retry.Pauses // guarded by mu, as the failures
+	dial   dialer
 
 	mu       sync.Mutex
 	known    bool   // group comes from a list of the server
@@ -67,12 +64,11 @@ type attempt struct {
 func newServer(cfg Config, name string) (*server, error) {
 	s := &server{
 		name: name, cfg: cfg.Servers[name], naming: newNaming(cfg, name),
-		log: cfg.Logger.With("mcp_server", name), changed: cfg.Changed,
-		now: cfg.Now, idle: cfg.Idle, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
+		log: cfg.Logger.With("mcp_server", name), family: cfg, pauses: retry.New(cfg.Retry, cfg.MaxRetry),
 	}
-	s.role, _ = parseRole(s.cfg.Role)
-	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, DefaultTimeout)
-	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, DefaultStartTimeout)
+	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
+	s.cfg.Timeout = cmp.Or(s.cfg.Timeout, time.Minute)
+	s.cfg.StartTimeout = cmp.Or(s.cfg.StartTimeout, 30*time.Second)
 	s.cache.fingerprint = fingerprint(s.cfg)
 	if cfg.DataDir != "" {
 		s.cache.path = filepath.Join(cfg.DataDir, name+".json")
@@ -136,8 +132,7 @@ func (s *server) status() Status {
 	return st
 }
 
-// acquire returns the connection, which it makes where there is none, and counts
-// its user.
+// acquire returns the connection, made if need be, and counts its user.
 func (s *server) acquire(ctx context.Context) (*link, error) {
 	for {
 		s.mu.Lock()
@@ -151,7 +146,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
-		case s.attempt == nil && s.next.After(s.now()):
+		case s.attempt == nil && s.next.After(s.family.Now()):
 			defer s.mu.Unlock()
 			return nil, s.unavailable()
 		case s.attempt == nil:
@@ -170,8 +165,7 @@ func (s *server) acquire(ctx context.Context) (*link, error) {
 	}
 }
 
-// release counts a user out. The last one sets the idle timer, or ends the
-// connection at once where rest is true.
+// release counts a user out; the last sets the idle timer, or with rest ends the connection.
 func (s *server) release(l *link, rest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +183,7 @@ func (s *server) release(l *link, rest bool) {
 // arm ends a connection that nobody uses for a while.
 func (s *server) arm(l *link) {
 	s.stopTimer()
-	s.timer = time.AfterFunc(s.idle, func() {
+	s.timer = time.AfterFunc(s.family.Idle, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.link == l && l.users == 0 && !s.closed {
@@ -199,8 +193,7 @@ func (s *server) arm(l *link) {
 	})
 }
 
-// stopTimer is called with the lock held, as are arm, unavailable, begin, end and
-// fail.
+// stopTimer needs the lock, as do arm, unavailable, begin, end and fail.
 func (s *server) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -209,7 +202,7 @@ func (s *server) stopTimer() {
 
 // unavailable is what calls get until the next attempt.
 func (s *server) unavailable() error {
-	wait := max(s.next.Sub(s.now()), 0).Round(100 * time.Millisecond)
+	wait := max(s.next.Sub(s.family.Now()), 0).Round(100 * time.Millisecond)
 	if wait > 10*time.Second {
 		wait = wait.Round(time.Second)
 	}
@@ -262,7 +255,7 @@ func (s *server) connected(l *link, err error) error {
 func (s *server) fail(err error) {
 	s.failures++
 	wait := s.pauses.Next(0)
-	s.next = s.now().Add(wait)
+	s.next = s.family.Now().Add(wait)
 	s.reason = s.redact.line(reason(err).Error())
 	s.log.Warn("MCP server is unavailable", "err", s.reason, "failures", s.failures, "retry_in", wait)
 }
@@ -280,28 +273,21 @@ func (s *server) end(l *link) {
 	s.running.Go(l.close)
 }
 
-// drop gives up a connection that does not work any more.
+// drop gives up a connection that does not work any more. Without an error it may be made
+// again at once.
 func (s *server) drop(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
+	if s.link != l || s.closed {
+		return
+	}
+	if err != nil {
 		s.fail(err)
-		s.end(l)
 	}
+	s.end(l)
 }
 
-// forget ends a connection that the server has forgotten. That is no failure: it
-// may be made again at once.
-func (s *server) forget(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == l && !s.closed {
-		s.end(l)
-	}
-}
-
-// watch waits for the end of a connection, and reads the list again when the server
-// says so.
+// watch waits for the end of a connection, and reads a list that has changed.
 func (s *server) watch(l *link) {
 	dead := make(chan error, 1)
 	s.running.Go(func() { dead <- l.session.Wait() })
@@ -317,8 +303,7 @@ func (s *server) watch(l *link) {
 	}
 }
 
-// lost notes the end of a connection that nobody here has ended. One that served a
-// call before may be made again at once.
+// lost notes an end from outside. What served a call before may be made again at once.
 func (s *server) lost(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

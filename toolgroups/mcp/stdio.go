@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +22,7 @@ import (
 
 // Times of a server's process.
 const (
-	// grace is how long a process gets to end after its input was closed, and again
-	// after it was asked to.
+	// grace is how long a process gets to end by itself, and again when asked to.
 	grace = time.Second
 	// writeTime is how long a process may leave its input unread.
 	writeTime = 5 * time.Second
@@ -46,8 +46,7 @@ type stdio struct {
 // rest has nothing to do: a process ends with its connection.
 func (d stdio) rest() {}
 
-// open starts the process in a group of its own. It lives until its connection is
-// closed, however long ctx does.
+// open starts the process in a group of its own. It lives until its connection is closed.
 func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
@@ -74,14 +73,16 @@ func (d stdio) open(ctx context.Context) (sdk.Transport, func() error, error) {
 	go p.wait(d)
 	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), max: d.max, log: d.log}
 	return &sdk.IOTransport{
-		Reader:        readCloser{lines, p},
+		Reader: struct {
+			io.Reader
+			io.Closer
+		}{lines, p},
 		Writer:        p,
 		MaxLineLength: d.max + 64<<10, // What the decoder reads ahead counts too.
 	}, func() error { return p.reason(lines) }, nil
 }
 
-// process is a server that runs. Its goroutine, which ends when the process has
-// been waited for, is waited for by Close.
+// process is a server that runs. Close waits for its goroutine.
 type process struct {
 	cmd    *exec.Cmd
 	kill   context.CancelFunc
@@ -142,7 +143,7 @@ func (p *process) over(limit time.Duration) bool {
 
 // reason says why the process does not serve any more, nil if it does.
 func (p *process) reason(lines *lineReader) error {
-	if lines.tooLarge() {
+	if lines.over.Load() {
 		return errTooLarge
 	}
 	if !p.over(grace / 10) {
@@ -154,25 +155,15 @@ func (p *process) reason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// readCloser reads from one and closes another.
-type readCloser struct {
-	io.Reader
-	io.Closer
-}
-
-// lineReader passes on the lines that are JSON. Many servers, and what starts them,
-// print other lines too.
+// lineReader passes on the lines that are JSON; many servers print others too.
 type lineReader struct {
 	in   *bufio.Reader
 	max  int
 	log  *slog.Logger
 	rest []byte
-
-	mu   sync.Mutex
-	over bool
+	over atomic.Bool // a line was too large
 }
 
-// Read implements [io.Reader].
 func (r *lineReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
 		line, err := r.line()
@@ -198,9 +189,7 @@ func (r *lineReader) line() ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > r.max:
-			r.mu.Lock()
-			r.over = true
-			r.mu.Unlock()
+			r.over.Store(true)
 			return nil, errTooLarge
 		case err == nil:
 			return line, nil
@@ -210,19 +199,12 @@ func (r *lineReader) line() ([]byte, error) {
 	}
 }
 
-func (r *lineReader) tooLarge() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.over
-}
-
 // tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-// Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,8 +20,7 @@ const maxName = 64
 // maxDescription bounds the description of a tool, in characters.
 const maxDescription = 2000
 
-// slack is what a call gets beyond the time of its server, so that it is the
-// server's limit that is reported.
+// slack is so much more than the server's time that the server's limit is reported.
 const slack = 5 * time.Second
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
@@ -142,8 +141,7 @@ func (s *server) connectTool() toolgroups.Tool {
 	}
 }
 
-// firstSentence is the beginning of a server's instructions, up to the first end of
-// a line or of a sentence.
+// firstSentence is that of a server's instructions, of one line at most.
 func firstSentence(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.TrimSpace(strings.TrimLeft(text, "# "))

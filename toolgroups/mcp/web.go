@@ -39,7 +39,7 @@ func newWeb(cfg Server, headers map[string]string, family Config) (*web, error) 
 			AllowPrivate: privateRanges(origin.Hostname(), cfg.AllowPrivate), Resolver: family.Resolver,
 		}).DialContext,
 		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    guard.DefaultDial,
+		TLSHandshakeTimeout:    guard.DialTimeout,
 		IdleConnTimeout:        time.Minute,
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -112,7 +112,6 @@ type courier struct {
 	max     int64
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (c courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, c.origin) {
 		return nil, fmt.Errorf("%w: it is not that of the server", guard.ErrURL)

@@ -1,27 +1,23 @@
 package memory
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 )
 
-// The sections of a memory.
+// Sections of a memory that have other names, or none.
 const (
-	SectionProfile     = "User Profile"
-	SectionPreferences = "Preferences"
-	SectionInterests   = "Interests"
-	SectionHabits      = "Habits/Routines"
-	SectionProjects    = "Projects"
-	SectionNotes       = "Notes"
+	SectionProfile = "User Profile"
+	SectionHabits  = "Habits/Routines"
+	SectionNotes   = "Notes"
 )
 
 // Sections returns the sections in their order.
 func Sections() []string {
-	return []string{SectionProfile, SectionPreferences, SectionInterests, SectionHabits, SectionProjects, SectionNotes}
+	return []string{SectionProfile, "Preferences", "Interests", SectionHabits, "Projects", SectionNotes}
 }
 
-// sectionOf finds the section that a category or a heading means.
+// sectionOf finds the section that a category means.
 func sectionOf(name string) string {
 	name = folded(name)
 	switch name {
@@ -61,8 +57,7 @@ func clean(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// item is a note as an item of a list. Its further lines are indented, so that none
-// of them is a heading or another item.
+// item is a note as an item of a list, its further lines indented.
 func item(text string) string { return "- " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // render writes notes as Markdown, section by section.
@@ -80,47 +75,4 @@ func render(notes []Note) string {
 		}
 	}
 	return strings.Join(parts, "\n\n")
-}
-
-// parse reads what render wrote and a person has edited.
-func parse(markdown string) []Note {
-	var notes []Note
-	section, open := SectionNotes, false
-	markdown = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(markdown)
-	for line := range strings.SplitSeq(markdown, "\n") {
-		trimmed := strings.TrimSpace(line)
-		indented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
-		bullet, isItem := cutBullet(trimmed)
-		switch {
-		case trimmed == "":
-			open = false
-		case open && indented:
-			notes[len(notes)-1].Text += "\n" + trimmed
-		case strings.HasPrefix(trimmed, "## "):
-			section, open = sectionOf(trimmed[len("## "):]), false
-		case strings.HasPrefix(trimmed, "# "):
-			open = false // a title
-		case isItem:
-			notes = append(notes, Note{Section: section, Text: bullet})
-			open = true
-		case open:
-			notes[len(notes)-1].Text += "\n" + trimmed
-		default:
-			notes = append(notes, Note{Section: section, Text: trimmed})
-			open = true
-		}
-	}
-	for i := range notes {
-		notes[i].Text = clean(notes[i].Text)
-	}
-	return slices.DeleteFunc(notes, func(n Note) bool { return n.Text == "" })
-}
-
-func cutBullet(line string) (string, bool) {
-	for _, mark := range []string{"- ", "* ", "+ "} {
-		if text, ok := strings.CutPrefix(line, mark); ok {
-			return text, true
-		}
-	}
-	return "", line == "-" || line == "*" || line == "+"
 }

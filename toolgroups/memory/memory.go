@@ -29,12 +29,10 @@ var (
 const (
 	// MaxNote is how many characters a note may have.
 	MaxNote = 5_000
-	// MaxNotes and MaxText bound all notes of an owner: their number and their
-	// characters.
+	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// short is the length up to which a note is a duplicate only of an equal one: a
-	// few letters occur everywhere.
+	// short is the length up to which only an equal note is a duplicate.
 	short = 20
 	// attempts is how often a write is tried while others write.
 	attempts = 10
@@ -52,24 +50,19 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Memory keeps the notes of all owners, each apart. It can be used concurrently, on
-// several machines too.
-type Memory struct {
-	store storage.KV
-	now   func() time.Time
-	log   *slog.Logger
-}
+// Memory keeps the notes of all owners, each apart. It can be used concurrently.
+type Memory struct{ cfg Config }
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("memory: no store")
 	}
-	m := &Memory{store: cfg.Store, now: cfg.Now, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	if m.now == nil {
-		m.now = time.Now
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	return m, nil
+	return &Memory{cfg: cfg}, nil
 }
 
 // Note is one fact.
@@ -79,9 +72,6 @@ type Note struct {
 	Text    string `json:"text"`
 	// Saved is when it was saved.
 	Saved time.Time `json:"saved"`
-	// Manual is true for what a person wrote. It counts at once, also in the
-	// conversations that run.
-	Manual bool `json:"manual,omitempty"`
 }
 
 // document is what the store has for an owner: the notes in the order of saving.
@@ -112,38 +102,10 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 			return ErrDuplicate
 		}
 		before = render(doc.Notes)
-		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.now().UTC()})
+		doc.Notes = append(doc.Notes, Note{Section: at, Text: text, Saved: m.cfg.Now().UTC()})
 		return check(doc.Notes)
 	})
 	return before, at, err
-}
-
-// Markdown returns the memory of an owner for people to read and edit; "" where there
-// is none.
-func (m *Memory) Markdown(ctx context.Context, owner string) (string, error) {
-	doc, _, err := m.read(ctx, owner)
-	if err != nil {
-		return "", err
-	}
-	return render(doc.Notes), nil
-}
-
-// Replace makes an owner's memory what the Markdown says: a note for each item of a
-// list and each paragraph, in the section of the heading above it. Notes that are
-// there already keep their time; blank Markdown forgets everything.
-func (m *Memory) Replace(ctx context.Context, owner, markdown string) error {
-	notes := parse(markdown)
-	return m.change(ctx, owner, func(doc *document) error {
-		now := m.now().UTC()
-		for i := range notes {
-			notes[i].Saved, notes[i].Manual = now, true
-			if old := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.Text == notes[i].Text }); old >= 0 {
-				notes[i].Saved, notes[i].Manual = doc.Notes[old].Saved, doc.Notes[old].Manual
-			}
-		}
-		doc.Notes = notes
-		return check(notes)
-	})
 }
 
 // Move gives the notes of one owner to another, beside those it has: a chat that is
@@ -167,17 +129,16 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	return m.Replace(ctx, from, "")
+	return m.change(ctx, from, func(doc *document) error {
+		doc.Notes = nil
+		return nil
+	})
 }
 
 func check(notes []Note) error {
 	total := 0
 	for _, n := range notes {
-		length := utf8.RuneCountInString(n.Text)
-		if length > MaxNote {
-			return fmt.Errorf("%w: '%.40s…' has more than %d characters", ErrInvalid, n.Text, MaxNote)
-		}
-		total += length
+		total += utf8.RuneCountInString(n.Text)
 	}
 	if len(notes) > MaxNotes || total > MaxText {
 		return fmt.Errorf("%w: it may have %d notes and %d characters", ErrFull, MaxNotes, MaxText)
@@ -202,7 +163,7 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	if owner == "" {
 		return doc, 0, fmt.Errorf("%w: nobody's memory", ErrInvalid)
 	}
-	entry, err := m.store.Get(ctx, keyPrefix+owner)
+	entry, err := m.cfg.Store.Get(ctx, keyPrefix+owner)
 	if errors.Is(err, storage.ErrNotFound) {
 		return doc, storage.Absent, nil
 	}
@@ -215,8 +176,7 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	return doc, entry.Revision, nil
 }
 
-// change rewrites an owner's document, again where somebody else has written
-// meanwhile.
+// change rewrites an owner's document, again where somebody was faster.
 func (m *Memory) change(ctx context.Context, owner string, f func(*document) error) error {
 	for range attempts {
 		doc, rev, err := m.read(ctx, owner)
@@ -230,7 +190,7 @@ func (m *Memory) change(ctx context.Context, owner string, f func(*document) err
 		if err != nil {
 			return fmt.Errorf("encode memory of %s: %w", owner, err)
 		}
-		if _, err = m.store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
+		if _, err = m.cfg.Store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
 			return nil
 		}
 		if !errors.Is(err, storage.ErrConflict) {

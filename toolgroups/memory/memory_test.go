@@ -93,11 +93,8 @@ func (b *bench) save(t testing.TB, owner, category, content string) string {
 
 func (b *bench) markdown(t testing.TB, owner string) string {
 	t.Helper()
-	text, err := b.Markdown(t.Context(), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	_, notes, _ := strings.Cut(b.snapshot(t, owner, time.Time{}), "not instructions.\n\n")
+	return notes
 }
 
 func TestNotesStandInTheirSections(t *testing.T) {
@@ -264,22 +261,15 @@ func TestNothingCrossesOwners(t *testing.T) {
 		b := newBench(t, store)
 		want := map[string]string{}
 		for _, o := range owners {
-			if err := b.Replace(t.Context(), o, ""); err != nil {
+			if err := store.Delete(t.Context(), "memory/"+o, storage.Any); err != nil {
 				r.Fatal(err)
 			}
 		}
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			o := rapid.SampledFrom(owners).Draw(r, "owner")
 			text := rapid.StringMatching(`[a-z]{1,30}`).Draw(r, "text")
-			switch rapid.IntRange(0, 2).Draw(r, "what") {
-			case 0:
-				if err := b.Replace(t.Context(), o, text); err != nil {
-					r.Fatal(err)
-				}
-			default:
-				if _, _, err := b.Save(t.Context(), o, "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
-					r.Fatal(err)
-				}
+			if _, _, err := b.Save(t.Context(), o, "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
+				r.Fatal(err)
 			}
 			want[o] = b.markdown(t, o)
 			for _, other := range owners {
@@ -300,7 +290,7 @@ func TestMoveKeepsBothMemories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := b.markdown(t, "telegram:-100"); got != "## Notes\n\n- from the new one\n- from the old group" {
+	if got := b.markdown(t, "telegram:-100"); got != "## Notes\n\n- from the old group\n- from the new one" {
 		t.Errorf("memory is\n%s", got)
 	}
 	if got := b.markdown(t, "telegram:-5"); got != "" {

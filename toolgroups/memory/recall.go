@@ -30,7 +30,7 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	if err != nil {
 		return nil, err
 	}
-	shown := fit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Saved.After(began) && !n.Manual }))
+	shown := fit(slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Saved.After(began) }))
 	score := func(n Note) int {
 		shared := 0
 		for word := range words(n.Text) {

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -21,14 +21,13 @@ const (
 const preview = 500
 
 //go:embed save_memory.json
-var manifest []byte
+var manifests embed.FS
 
 // Tool makes the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf("save_memory", manifest, toolgroups.Typed(m.save))
+	return toolgroups.ToolOf(manifests, "save_memory", toolgroups.Typed(m.save))
 }
 
-// saveArgs are the arguments of save_memory.
 type saveArgs struct {
 	Content  string `json:"content"`
 	Category string `json:"category"`
@@ -52,7 +51,7 @@ func (m *Memory) save(ctx context.Context, call toolgroups.Call, in saveArgs) (t
 	case ctx.Err() != nil:
 		return toolgroups.Result{}, ctx.Err()
 	}
-	m.log.Error("memory was not saved", "owner", call.Owner, "err", err)
+	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
 	return toolgroups.Result{}, toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
 }
 

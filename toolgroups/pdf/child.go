@@ -39,8 +39,7 @@ const (
 	// mapRoom is how much a child may map when PDFium has its memory. Go maps in large
 	// steps and uses them as it needs them.
 	mapRoom = 512 << 20
-	// maxTime is how much processor time a child may take for its document. The parent
-	// ends it sooner.
+	// maxTime bounds the processor time of a child, which the parent ends sooner.
 	maxTime = time.Minute
 )
 
@@ -113,8 +112,7 @@ func start(s setup) (pdfium.Pdfium, error) {
 	return instance, err
 }
 
-// readDocument reads the document, or as much of it as is allowed, into memory of just
-// its size.
+// readDocument reads as much of the document as is allowed, into just that much memory.
 func readDocument(limit int64) ([]byte, error) {
 	file := os.NewFile(documentFile, "document")
 	info, err := file.Stat()

@@ -22,8 +22,7 @@ type document struct {
 	count  int
 }
 
-// openDocument reads a PDF from its bytes, which must stay as they are until the
-// instance is closed.
+// openDocument reads a PDF from bytes that must stay until the instance is closed.
 func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
 	opened, err := instance.OpenDocument(&requests.OpenDocument{File: &data})
 	if err != nil {
@@ -58,8 +57,7 @@ func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	return f(requests.Page{ByReference: &loaded.Page})
 }
 
-// text returns at most limit characters of the text layer of a page, in reading
-// order, and how many it has.
+// text returns at most limit characters of the text of a page, and how many it has.
 func (d *document) text(page, limit int) (text string, total int, err error) {
 	err = d.withPage(page, func(p requests.Page) (err error) {
 		layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p})
@@ -87,9 +85,8 @@ func (d *document) text(page, limit int) (text string, total int, err error) {
 	return text, total, err
 }
 
-// plain makes ordinary text of what PDFium returns: lines end in a line feed, the
-// mark that stands for a hyphen at the end of a line is a hyphen, and control
-// characters go.
+// plain makes ordinary text of what PDFium returns: line feeds, hyphens for its mark of
+// them, and no control characters.
 func plain(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
@@ -120,8 +117,7 @@ func scale(width, height float64, dpi, limit int) (w, h, used int) {
 	return w, h, int(math.Round(factor * pointsPerInch))
 }
 
-// render draws a page on white. The picture lives in the memory of the instance
-// and is gone with it.
+// render draws a page on white, in the memory of the instance.
 func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err error) {
 	size, err := d.pdfium.FPDF_GetPageSizeByIndex(&requests.FPDF_GetPageSizeByIndex{Document: d.ref, Index: page - 1})
 	if err != nil {

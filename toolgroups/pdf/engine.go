@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"oneclaw/internal/child"
 )
@@ -20,8 +20,7 @@ var (
 	errBroken = errors.New("the child ended without an answer")
 )
 
-// maxAnswer bounds what a child sends for one request, in bytes: the largest picture, or
-// the longest text.
+// maxAnswer bounds an answer, in bytes: the largest picture or the longest text.
 const maxAnswer = 64 << 20
 
 // engine reads documents in children, as many at once as it has slots.
@@ -29,9 +28,7 @@ type engine struct {
 	command []string
 	setup   setup
 	slots   chan struct{}
-
-	mu     sync.Mutex
-	closed bool
+	closed  atomic.Bool
 }
 
 // use opens a document in a child of its own and runs f with it. When ctx ends, the child
@@ -43,7 +40,7 @@ func (e *engine) use(ctx context.Context, file *os.File, f func(*remote) error) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if e.isClosed() {
+	if e.closed.Load() {
 		return errClosed
 	}
 	c, err := child.Start(ctx, e.command, file)
@@ -77,17 +74,9 @@ func (e *engine) converse(c *child.Process, f func(*remote) error) error {
 	return f(d)
 }
 
-func (e *engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
-}
-
 // close refuses new uses and waits for those that run.
 func (e *engine) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
+	e.closed.Store(true)
 	// Who holds every slot is alone.
 	for range cap(e.slots) {
 		e.slots <- struct{}{}
@@ -134,8 +123,7 @@ func (d *remote) meta(tag string) (string, error) {
 	return string(value), err
 }
 
-// text returns at most limit characters of the text layer of a page, in reading order, and
-// how many it has.
+// text returns at most limit characters of the text of a page, and how many it has.
 func (d *remote) text(page, limit int) (text string, total int, err error) {
 	r, data, err := d.ask(request{Ask: askText, Page: page, Limit: limit})
 	return string(data), r.Count, err

@@ -3,6 +3,7 @@ package pdf_test
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"errors"
 	"os"
 	"strconv"
@@ -76,8 +77,9 @@ func TestAttack04ADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
 	if grown := peak(t) - before; grown > 64<<20 {
 		t.Errorf("this process has taken %d MiB more", grown>>20)
 	}
-	used, err := proctree.Memory(os.Getpid())
-	if err != nil || used > peak(t) {
-		t.Errorf("all processes have %d MiB, this one had %d at most: %v", used>>20, peak(t)>>20, err)
+	once, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := proctree.Watch(once, os.Getpid(), peak(t)); err != nil {
+		t.Errorf("all processes have more than this one had at most: %v", err)
 	}
 }

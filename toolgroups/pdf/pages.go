@@ -13,9 +13,8 @@ var errPages = errors.New("pdf: invalid page selection")
 // selection is a set of pages in order, the first page being 1.
 type selection []int
 
-// parsePages reads a selection such as "3", "1-5" or "1,3,5-7" of a document with
-// count pages. Nothing but space means all pages. The selection is a set: order
-// and repetition do not matter.
+// parsePages reads a set of pages such as "3", "1-5" or "1,3,5-7", of a document with count
+// pages. Nothing but space means all.
 func parsePages(text string, count int) (selection, error) {
 	if strings.TrimSpace(text) == "" {
 		text = fmt.Sprintf("1-%d", count)

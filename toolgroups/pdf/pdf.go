@@ -10,7 +10,7 @@ package pdf
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,33 +20,26 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// The limits where [Config] says nothing.
-const (
-	DefaultMaxFile   = 50 << 20
-	DefaultMaxPixels = 18_000_000 // A3 at 300 dpi
-	DefaultMaxMemory = 256 << 20
-	DefaultWorkers   = 2
-)
+// DefaultMaxMemory is [Config].MaxMemory where nothing is said.
+const DefaultMaxMemory = 256 << 20
 
 //go:embed pdf.json
-var manifest []byte
+var manifests embed.FS
 
 // Config sets the limits of the family.
 type Config struct {
 	// CacheDir keeps the compiled code of PDFium (about 14 MB), so that a call
 	// takes milliseconds instead of seconds. Empty means no cache.
 	CacheDir string
-	// MaxFile is the size in bytes of the largest file that is read.
-	// 0 means [DefaultMaxFile].
+	// MaxFile is the size in bytes of the largest file that is read. 0 means 50 MiB.
 	MaxFile int64
 	// MaxPixels is the size of the largest picture; a page that would be larger is
-	// rendered at a lower resolution. 0 means [DefaultMaxPixels].
+	// rendered at a lower resolution. 0 means 18 million, A3 at 300 dpi.
 	MaxPixels int
 	// MaxMemory is how many bytes PDFium may take for one document. Its process takes
 	// at most 192 MiB more. 0 means [DefaultMaxMemory].
 	MaxMemory int64
-	// Workers is how many documents are open at once; other calls wait.
-	// 0 means [DefaultWorkers].
+	// Workers is how many documents are open at once; other calls wait. 0 means 2.
 	Workers int
 	// Logger gets what the model is not told. nil discards it.
 	Logger *slog.Logger
@@ -54,11 +47,9 @@ type Config struct {
 
 // PDF is the family. It must be closed.
 type PDF struct {
-	engine    *engine
-	maxFile   int64
-	maxPixels int
-	log       *slog.Logger
-	group     toolgroups.Group
+	cfg    Config
+	engine *engine
+	group  toolgroups.Group
 }
 
 // New makes the family without starting anything.
@@ -66,34 +57,29 @@ func New(cfg Config) (*PDF, error) {
 	if cfg.MaxFile < 0 || cfg.MaxPixels < 0 || cfg.MaxMemory < 0 || cfg.Workers < 0 {
 		return nil, errors.New("pdf: a limit is negative")
 	}
-	memory := cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
-	if memory > 4<<30 {
+	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, DefaultMaxMemory)
+	cfg.MaxFile = cmp.Or(cfg.MaxFile, 50<<20)
+	cfg.MaxPixels = cmp.Or(cfg.MaxPixels, 18_000_000)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.MaxMemory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}
 	command, err := child.Command(Argument)
 	if err != nil {
 		return nil, fmt.Errorf("pdf: %w", err)
 	}
-	cacheDir := cfg.CacheDir
-	if cacheDir != "" {
+	if cfg.CacheDir != "" {
 		// The child works in another folder.
-		if cacheDir, err = filepath.Abs(cacheDir); err != nil {
+		if cfg.CacheDir, err = filepath.Abs(cfg.CacheDir); err != nil {
 			return nil, fmt.Errorf("pdf: cache: %w", err)
 		}
 	}
-	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	maxFile := cmp.Or(cfg.MaxFile, DefaultMaxFile)
-	p := &PDF{
-		engine: &engine{
-			command: command,
-			setup:   setup{CacheDir: cacheDir, MaxMemory: memory, MaxFile: maxFile},
-			slots:   make(chan struct{}, cmp.Or(cfg.Workers, DefaultWorkers)),
-		},
-		maxFile:   maxFile,
-		maxPixels: cmp.Or(cfg.MaxPixels, DefaultMaxPixels),
-		log:       log,
-	}
-	p.group, err = toolgroups.GroupOf("pdf", manifest, map[string]toolgroups.Handler{
+	p := &PDF{cfg: cfg, engine: &engine{
+		command: command,
+		setup:   setup{CacheDir: cfg.CacheDir, MaxMemory: cfg.MaxMemory, MaxFile: cfg.MaxFile},
+		slots:   make(chan struct{}, cmp.Or(cfg.Workers, 2)),
+	}}
+	p.group, err = toolgroups.GroupOf(manifests, "pdf", map[string]toolgroups.Handler{
 		"pdf_info":         toolgroups.Typed(p.info),
 		"pdf_extract_text": toolgroups.Typed(p.extractText),
 		"pdf_render_page":  toolgroups.Typed(p.renderPage),

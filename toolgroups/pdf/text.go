@@ -12,14 +12,9 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-const (
-	// maxChars is the most that is extracted by one call.
-	maxChars = 5_000_000
-	// inline is how much text a result holds; more goes into a file.
-	inline = files.Inline
-)
+// maxChars is the most that is extracted by one call.
+const maxChars = 5_000_000
 
-// textArgs are the arguments of pdf_extract_text.
 type textArgs struct {
 	Path     string `json:"path"`
 	Pages    string `json:"pages"`
@@ -70,11 +65,10 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	return x.result(call, s)
 }
 
-// limitChars is how many characters a call may extract. Up to what one result
-// holds nothing is written to a file.
+// limitChars is how many characters a call extracts: what a result holds, or what is asked for.
 func limitChars(asked int) int {
-	if asked <= 0 || asked > inline && asked <= toolgroups.MaxText {
-		return inline
+	if asked <= 0 || asked > files.Inline && asked <= toolgroups.MaxText {
+		return files.Inline
 	}
 	return min(asked, maxChars)
 }
@@ -123,12 +117,12 @@ func (x *extraction) result(call toolgroups.Call, s source) (toolgroups.Result, 
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.count)
 	body := x.body.String()
 	notices := x.notices()
-	if first, rest := runes.Split(body, inline); rest != "" {
+	if first, rest := runes.Split(body, files.Inline); rest != "" {
 		name := "pdf-text/" + s.base() + ".txt"
 		if _, err := files.Save(call.Scope, name, []byte(head+body+notices)); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(CodePDF, "%s", files.Explain(name, err, 0))
 		}
-		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", inline, utf8.RuneCountInString(body), name)
+		notices += fmt.Sprintf("\n[Shown: the first %d of %d characters. All of them are in the file %s.]", files.Inline, utf8.RuneCountInString(body), name)
 		body = first
 	}
 	return toolgroups.Result{Text: head + body + notices}, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 
 // Codes of errors of this family.
 const (
-	CodeFileNotFound     = "file_not_found"
 	CodePDF              = "pdf_error"
 	CodeInvalidPageRange = "invalid_page_range"
 	CodeInvalidPage      = "invalid_page"
@@ -35,11 +33,12 @@ const (
 	maxDPI     = 300
 )
 
-// maxName bounds the part of a file name that is taken from another one, in bytes.
-const maxName = 150
-
-// maxValue bounds a property of a document in a result, in characters.
-const maxValue = 300
+const (
+	// maxName bounds the part of a file name that is taken from another one, in bytes.
+	maxName = 150
+	// maxValue bounds a property of a document in a result, in characters.
+	maxValue = 300
+)
 
 // source is a PDF file of a workspace. It must be closed.
 type source struct {
@@ -71,7 +70,7 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 			return err
 		}
 		info, err := s.file.Stat()
-		if err == nil && info.Size() > p.maxFile {
+		if err == nil && info.Size() > p.cfg.MaxFile {
 			err = workspace.ErrTooLarge
 		}
 		if err != nil {
@@ -81,26 +80,13 @@ func (p *PDF) load(call toolgroups.Call, name string) (s source, err error) {
 		return nil
 	})
 	if err != nil {
-		return source{}, p.fileError(name, err)
+		return source{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	if s.size == 0 {
 		s.close()
 		return source{}, toolgroups.Errorf(CodePDF, "'%s' is empty, not a PDF.", s.name())
 	}
 	return s, nil
-}
-
-func (p *PDF) fileError(name string, err error) error {
-	code := CodePDF
-	switch {
-	case errors.Is(err, workspace.ErrEmptyPath):
-		code = toolgroups.CodeInvalid
-	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
-		code = toolgroups.CodeDenied
-	case errors.Is(err, fs.ErrNotExist):
-		code = CodeFileNotFound
-	}
-	return toolgroups.Errorf(code, "%s", files.Explain(name, err, p.maxFile))
 }
 
 // read opens the document and runs f with it.
@@ -131,11 +117,10 @@ func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
 	case errors.Is(err, pdfiumerrors.ErrPage):
 		return toolgroups.Errorf(CodePDF, "A page of '%s' is damaged.", s.name())
 	}
-	p.log.Warn("pdf could not be processed", "err", err)
+	p.cfg.Logger.Warn("pdf could not be processed", "err", err)
 	return toolgroups.Errorf(CodePDF, "'%s' could not be processed: it is damaged, or needs more memory than allowed.", s.name())
 }
 
-// infoArgs are the arguments of pdf_info.
 type infoArgs struct {
 	Path string `json:"path"`
 }
@@ -176,8 +161,7 @@ func (p *PDF) info(ctx context.Context, call toolgroups.Call, in infoArgs) (tool
 	return toolgroups.Result{Text: b.String()}, nil
 }
 
-// date reads a date such as D:20260301093000+01'00' (ISO 32000, 7.9.4); what is
-// written otherwise stays as it is.
+// date reads D:20260301093000+01'00' and such (ISO 32000, 7.9.4); others stay as they are.
 func date(s string) string {
 	digits := strings.ReplaceAll(strings.TrimPrefix(s, "D:"), "'", "")
 	for _, layout := range []string{"20060102150405-0700", "20060102150405Z0000", "20060102150405Z"} {
@@ -199,7 +183,6 @@ func oneLine(s string) string {
 	return runes.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(plain(s), "")), " "), maxValue)
 }
 
-// renderArgs are the arguments of pdf_render_page.
 type renderArgs struct {
 	Path string `json:"path"`
 	Page int    `json:"page"`
@@ -218,7 +201,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 		if in.Page < 1 || in.Page > doc.count {
 			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.count)
 		}
-		pic, err = doc.render(in.Page, dpi, p.maxPixels)
+		pic, err = doc.render(in.Page, dpi, p.cfg.MaxPixels)
 		return err
 	})
 	if err != nil {
@@ -230,7 +213,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	}
 	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.base(), in.Page)
 	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
-		return toolgroups.Result{}, p.fileError(name, err)
+		return toolgroups.Result{}, files.Fault(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),

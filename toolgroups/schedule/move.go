@@ -3,7 +3,6 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"oneclaw/storage"
 )
@@ -32,14 +31,8 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 		if err := s.write(ctx, t, storage.Absent, due); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
-		if err := s.kv.Delete(ctx, taskKey(from, t.ID), storage.Any); err != nil {
-			return fmt.Errorf("move task %s: %w", t.ID, err)
-		}
-		if due.IsZero() {
-			continue
-		}
-		if err := s.kv.Delete(ctx, dueKey(due, from, t.ID), storage.Any); err != nil {
-			s.log.Warn("old time of a task stays in the index", "task", t.ID, "err", err)
+		if err := s.delete(ctx, Task{ID: t.ID, Owner: from, Due: due}, storage.Any); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -118,8 +118,7 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 	return time.Time{}
 }
 
-// Last returns the last moment of a valid plan that is not after the given time, or the
-// zero time.
+// Last returns the last moment of a valid plan up to the given time, or the zero time.
 func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
 	if p.Kind == OneTime {
 		if at := p.once(zone); !at.After(now) {

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,20 +28,19 @@ const (
 // ErrRefused is what [Config.Submit] returns for a run that it will never take.
 var ErrRefused = errors.New("schedule: the run is refused")
 
-// Run submits the runs of tasks when they are due until ctx ends. Trouble with the
-// store is logged and waited out.
+// Run submits the runs of tasks when they are due until ctx ends, and waits out trouble of the store.
 func (s *Schedule) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	wake := make(chan struct{}, 1)
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer stop()
-	changes := s.kv.Watch(watching, duePrefix)
+	changes := s.cfg.Store.Watch(watching, duePrefix)
 	watcher.Go(func() {
 		for {
 			for _, err := range changes {
 				if err != nil {
-					s.log.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
+					s.cfg.Logger.Warn("changes of tasks cannot be watched, looking every so often", "err", err)
 					break
 				}
 				select {
@@ -53,7 +51,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 			if !sleep(watching, maxWait, nil) {
 				return
 			}
-			changes = s.kv.Watch(watching, duePrefix)
+			changes = s.cfg.Store.Watch(watching, duePrefix)
 		}
 	})
 	c := &clockwork{s: s}
@@ -87,7 +85,7 @@ type clockwork struct {
 
 // turn does what is due and returns how long nothing else is.
 func (c *clockwork) turn(ctx context.Context) time.Duration {
-	now, zone := c.s.now().Round(0), c.s.location().String()
+	now, zone := c.s.cfg.Now().Round(0), c.s.cfg.Location().String()
 	if c.checked.IsZero() || now.Before(c.seen) || now.Sub(c.checked) >= checkInterval || zone != c.zone {
 		if err := c.s.check(ctx); err != nil {
 			c.trouble(ctx, err)
@@ -103,23 +101,23 @@ func (c *clockwork) turn(ctx context.Context) time.Duration {
 	if next.IsZero() {
 		return maxWait
 	}
-	return max(0, min(maxWait, next.Sub(c.s.now())))
+	return max(0, min(maxWait, next.Sub(c.s.cfg.Now())))
 }
 
 func (c *clockwork) trouble(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.s.log.Error("tasks cannot be looked through, trying again", "err", err)
+		c.s.cfg.Logger.Error("tasks cannot be looked through, trying again", "err", err)
 	}
 }
 
 // sweep hands over what is due and returns when the next task is, or the zero time.
 func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: duePrefix}) {
+	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: duePrefix}) {
 		if err != nil {
 			return time.Time{}, fmt.Errorf("list due tasks: %w", err)
 		}
 		due, owner, id, err := parseDueKey(entry.Key)
-		if err == nil && due.After(s.now()) {
+		if err == nil && due.After(s.cfg.Now()) {
 			return due, nil
 		}
 		if err == nil {
@@ -129,7 +127,7 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 			return time.Time{}, nil
 		}
 		if err != nil {
-			s.log.Error("task cannot be run now, trying again", "key", entry.Key, "err", err)
+			s.cfg.Logger.Error("task cannot be run now, trying again", "key", entry.Key, "err", err)
 		}
 	}
 	return time.Time{}, nil
@@ -139,7 +137,7 @@ func (s *Schedule) sweep(ctx context.Context) (time.Time, error) {
 func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.Time, owner, id string) error {
 	var claim *Claim
 	_, err := s.change(ctx, owner, id, func(t *Task) (err error) {
-		claim, err = t.claim(due, s.now(), s.location())
+		claim, err = t.claim(due, s.cfg.Now(), s.cfg.Location())
 		return err
 	})
 	switch {
@@ -150,11 +148,11 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 	}
 	if err == nil && claim != nil {
 		fault := ""
-		if err := s.submit(ctx, claim.Run); err != nil {
-			if !errors.Is(err, ErrRefused) && s.now().Sub(claim.At) < giveUpAfter {
+		if err := s.cfg.Submit(ctx, claim.Run); err != nil {
+			if !errors.Is(err, ErrRefused) && s.cfg.Now().Sub(claim.At) < giveUpAfter {
 				return fmt.Errorf("submit: %w", err)
 			}
-			s.log.Error("run given up: it cannot be submitted", "run", claim.Key, "err", err)
+			s.cfg.Logger.Error("run given up: it cannot be submitted", "run", claim.Key, "err", err)
 			fault = "it could not be started"
 		}
 		if err := s.release(ctx, owner, id, claim.Key, fault); err != nil {
@@ -162,7 +160,7 @@ func (s *Schedule) handOver(ctx context.Context, entry storage.Entry, due time.T
 		}
 	}
 	// Whoever has written the entry meanwhile needs it.
-	err = s.kv.Delete(ctx, entry.Key, entry.Revision)
+	err = s.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove from the index: %w", err)
 	}
@@ -177,7 +175,7 @@ func (s *Schedule) release(ctx context.Context, owner, id, key, fault string) er
 		}
 		t.Claimed = nil
 		if e := t.entry(key); e != nil && fault != "" {
-			e.State, e.Ended, e.Fault = Failed, s.now(), fault
+			e.State, e.Ended, e.Fault = Failed, s.cfg.Now(), fault
 		}
 		return nil
 	})
@@ -257,14 +255,9 @@ func (t *Task) run(suffix string) Run {
 // check sees to it that every task stands in the index, at the time that its plan has
 // now: the clock, the time zone or its rules may have changed.
 func (s *Schedule) check(ctx context.Context) error {
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: taskPrefix}) {
+	for t, err := range s.tasks(ctx, taskPrefix) {
 		if err != nil {
-			return fmt.Errorf("list tasks: %w", err)
-		}
-		var t Task
-		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
-			continue
+			return err
 		}
 		if err := s.checkTask(ctx, t); err != nil {
 			return fmt.Errorf("check task %s: %w", t.ID, err)
@@ -274,9 +267,9 @@ func (s *Schedule) check(ctx context.Context) error {
 }
 
 func (s *Schedule) checkTask(ctx context.Context, t Task) error {
-	if !t.planned(s.now(), s.location()).Equal(t.Due) {
+	if !t.planned(s.cfg.Now(), s.cfg.Location()).Equal(t.Due) {
 		_, err := s.change(ctx, t.Owner, t.ID, func(t *Task) error {
-			due := t.planned(s.now(), s.location())
+			due := t.planned(s.cfg.Now(), s.cfg.Location())
 			if due.Equal(t.Due) {
 				return errUnchanged
 			}
@@ -301,7 +294,7 @@ func (s *Schedule) index(ctx context.Context, t Task) error {
 		if at.IsZero() {
 			continue
 		}
-		_, err := s.kv.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
+		_, err := s.cfg.Store.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
 		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			return fmt.Errorf("store when it is due: %w", err)
 		}

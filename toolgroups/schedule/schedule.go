@@ -3,7 +3,7 @@ package schedule
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,11 +12,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// DefaultMaxTasks is how many tasks an owner may have where [Config] says nothing.
-const DefaultMaxTasks = 50
-
-//go:embed schedule.json
-var manifest []byte
+//go:embed scheduled_tasks.json
+var manifests embed.FS
 
 // Config is what a [Schedule] is made of.
 type Config struct {
@@ -27,10 +24,9 @@ type Config struct {
 	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any
 	// other has it handed over again.
 	Submit func(ctx context.Context, run Run) error
-	// Location returns the time zone that plans are meant in. Tasks follow when it
-	// changes. Nil means the host's.
+	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
-	// MaxTasks bounds the tasks of an owner. 0 means [DefaultMaxTasks].
+	// MaxTasks bounds the tasks of an owner. 0 means 50.
 	MaxTasks int
 	// Logger, if nil, discards.
 	Logger *slog.Logger
@@ -40,13 +36,8 @@ type Config struct {
 
 // Schedule is the family: its tools, and the clock that [Schedule.Run] is.
 type Schedule struct {
-	kv       storage.KV
-	submit   func(ctx context.Context, run Run) error
-	location func() *time.Location
-	maxTasks int
-	log      *slog.Logger
-	now      func() time.Time
-	group    toolgroups.Group
+	cfg   Config
+	group toolgroups.Group
 }
 
 // New makes the family without starting anything.
@@ -57,19 +48,17 @@ func New(cfg Config) (*Schedule, error) {
 	if cfg.MaxTasks < 0 {
 		return nil, errors.New("schedule: the limit of tasks is negative")
 	}
-	s := &Schedule{
-		kv: cfg.Store, submit: cfg.Submit, location: cfg.Location, now: cfg.Now,
-		maxTasks: cmp.Or(cfg.MaxTasks, DefaultMaxTasks),
-		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	cfg.MaxTasks = cmp.Or(cfg.MaxTasks, 50)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Location == nil {
+		cfg.Location = func() *time.Location { return time.Local }
 	}
-	if s.location == nil {
-		s.location = func() *time.Location { return time.Local }
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
-	}
+	s := &Schedule{cfg: cfg}
 	var err error
-	s.group, err = toolgroups.GroupOf("scheduled_tasks", manifest, map[string]toolgroups.Handler{
+	s.group, err = toolgroups.GroupOf(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.Typed(s.create),
 		"list_scheduled_tasks":  toolgroups.Typed(s.list),
 		"run_scheduled_task":    toolgroups.Typed(s.runNow),
@@ -91,8 +80,7 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is what the agent is asked.
 	Prompt string `json:"prompt"`
-	// Owner, Chat, User and Direct are those of the message that made the task, as in
-	// [toolgroups.Scope].
+	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`
 	User   string `json:"user"`

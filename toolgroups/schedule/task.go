@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -138,8 +139,12 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 // maxConflicts bounds how often a change is tried again because of others.
 const maxConflicts = 20
 
-// errUnchanged tells change to write nothing.
-var errUnchanged = errors.New("schedule: unchanged")
+var (
+	// errUnchanged tells change to write nothing.
+	errUnchanged = errors.New("schedule: unchanged")
+	// errRemoved tells change to remove the task.
+	errRemoved = errors.New("schedule: removed")
+)
 
 // change reads a task, has f change it and writes it, again where somebody else was
 // faster. The index has the new time before the task does, and the old one until after:
@@ -151,13 +156,14 @@ func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task)
 			return t, err
 		}
 		before := t.Due
-		if err := f(&t); err != nil {
-			if errors.Is(err, errUnchanged) {
-				err = nil
-			}
-			return t, err
+		switch err = f(&t); {
+		case err == nil:
+			err = s.write(ctx, t, rev, before)
+		case errors.Is(err, errRemoved):
+			err = s.delete(ctx, t, rev)
+		case errors.Is(err, errUnchanged):
+			return t, nil
 		}
-		err = s.write(ctx, t, rev, before)
 		if !errors.Is(err, storage.ErrConflict) {
 			return t, err
 		}
@@ -167,7 +173,7 @@ func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task)
 
 func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
 	var t Task
-	entry, err := s.kv.Get(ctx, taskKey(owner, id))
+	entry, err := s.cfg.Store.Get(ctx, taskKey(owner, id))
 	if err != nil {
 		return t, 0, fmt.Errorf("read task %s: %w", id, err)
 	}
@@ -179,40 +185,68 @@ func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Re
 
 // write stores a task that was due at before.
 func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
-	t.trim(s.now())
+	t.trim(s.cfg.Now())
 	data, err := json.Marshal(t)
 	if err != nil {
 		return fmt.Errorf("encode task %s: %w", t.ID, err)
 	}
 	if !t.Due.IsZero() && !t.Due.Equal(before) {
-		if _, err := s.kv.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
+		if _, err := s.cfg.Store.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
 			return fmt.Errorf("store when task %s is due: %w", t.ID, err)
 		}
 	}
-	if _, err := s.kv.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
+	if _, err := s.cfg.Store.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
 		return fmt.Errorf("store task %s: %w", t.ID, err)
 	}
-	if before.IsZero() || t.Due.Equal(before) || t.Claimed != nil && t.Claimed.Index.Equal(before) {
-		return nil
-	}
-	if err := s.kv.Delete(ctx, dueKey(before, t.Owner, t.ID), storage.Any); err != nil {
-		// What stays is found stale when its time comes.
-		s.log.Warn("old time of a task stays in the index", "task", t.ID, "err", err)
+	if !t.Due.Equal(before) && (t.Claimed == nil || !t.Claimed.Index.Equal(before)) {
+		s.unlist(ctx, before, t.Owner, t.ID)
 	}
 	return nil
+}
+
+// delete removes a task with what the index has of it.
+func (s *Schedule) delete(ctx context.Context, t Task, rev storage.Revision) error {
+	if err := s.cfg.Store.Delete(ctx, taskKey(t.Owner, t.ID), rev); err != nil {
+		return fmt.Errorf("delete task %s: %w", t.ID, err)
+	}
+	s.unlist(ctx, t.Due, t.Owner, t.ID)
+	return nil
+}
+
+// unlist takes a time from the index. What stays is found stale when it comes.
+func (s *Schedule) unlist(ctx context.Context, due time.Time, owner, id string) {
+	if due.IsZero() {
+		return
+	}
+	if err := s.cfg.Store.Delete(ctx, dueKey(due, owner, id), storage.Any); err != nil {
+		s.cfg.Logger.Warn("old time of a task stays in the index", "task", id, "err", err)
+	}
+}
+
+// tasks yields the tasks whose keys begin with prefix.
+func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, error] {
+	return func(yield func(Task, error) bool) {
+		for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+			var t Task
+			if err != nil {
+				yield(t, fmt.Errorf("list tasks: %w", err))
+				return
+			}
+			if err := json.Unmarshal(entry.Value, &t); err != nil {
+				s.cfg.Logger.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
+			} else if !yield(t, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Tasks returns the tasks of an owner in the order in which they were made.
 func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	var all []Task
-	for entry, err := range s.kv.List(ctx, storage.Range{Prefix: taskKey(owner, "")}) {
+	for t, err := range s.tasks(ctx, taskKey(owner, "")) {
 		if err != nil {
-			return nil, fmt.Errorf("list tasks: %w", err)
-		}
-		var t Task
-		if err := json.Unmarshal(entry.Value, &t); err != nil {
-			s.log.Error("task cannot be read and is left alone", "key", entry.Key, "err", err)
-			continue
+			return nil, err
 		}
 		all = append(all, t)
 	}
@@ -220,8 +254,7 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	return all, nil
 }
 
-// Settled records what became of a run. Of a task that is gone it records nothing.
-// Telling it again is harmless.
+// Settled records what became of a run, once or again, unless the task is gone.
 func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")
 	_, err := s.change(ctx, o.Owner, id, func(t *Task) error {
@@ -229,7 +262,7 @@ func (s *Schedule) Settled(ctx context.Context, o Outcome) error {
 		if e == nil {
 			return errUnchanged // older than what is kept
 		}
-		e.State, e.Ended = Delivered, s.now()
+		e.State, e.Ended = Delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault
 		if o.MessageID == "" || o.Fault != "" {
 			e.State = Failed

@@ -47,7 +47,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := attended(call); err != nil {
 		return toolgroups.Result{}, err
 	}
-	now, zone := s.now(), s.location()
+	now, zone := s.cfg.Now(), s.cfg.Location()
 	t := Task{
 		ID: newID(), Owner: call.Owner, Chat: call.Chat, User: call.User, Direct: call.Direct,
 		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Created: now,
@@ -66,7 +66,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if len(tasks) >= s.maxTasks {
+	if len(tasks) >= s.cfg.MaxTasks {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed,
 			"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 	}
@@ -144,7 +144,7 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 	if len(tasks) == 0 {
 		return toolgroups.Text("There are no scheduled tasks.")
 	}
-	now, zone := s.now(), s.location()
+	now, zone := s.cfg.Now(), s.cfg.Location()
 	var text strings.Builder
 	fmt.Fprintf(&text, "Scheduled tasks: %d. Times are those of %s, where it is %s.\n", len(tasks), zoneName(now, zone), now.In(zone).Format(timeFormat))
 	for n, t := range tasks {
@@ -187,7 +187,7 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 	}
 	var run Run
 	t, err := s.find(ctx, call, in.TaskID, CodeRunFailed, func(t *Task) error {
-		now := s.now()
+		now := s.cfg.Now()
 		for _, e := range t.History {
 			if e.Manual && e.State == Queued && now.Sub(e.Began) < queuedFor {
 				return errQueued
@@ -203,11 +203,11 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := s.submit(ctx, run); err != nil {
-		s.log.Error("run cannot be submitted", "run", run.Key, "err", err)
+	if err := s.cfg.Submit(ctx, run); err != nil {
+		s.cfg.Logger.Error("run cannot be submitted", "run", run.Key, "err", err)
 		undo := context.WithoutCancel(ctx)
 		if err := s.Settled(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
-			s.log.Error("run cannot be recorded", "run", run.Key, "err", err)
+			s.cfg.Logger.Error("run cannot be recorded", "run", run.Key, "err", err)
 		}
 		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
 	}
@@ -221,7 +221,7 @@ func (s *Schedule) find(ctx context.Context, call toolgroups.Call, id, code stri
 	}
 	t, err := s.change(ctx, call.Owner, id, f)
 	if errors.Is(err, storage.ErrNotFound) {
-		return t, unknown(code, id)
+		return t, toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
 	}
 	return t, err
 }
@@ -236,35 +236,10 @@ func checkID(id string) error {
 	return nil
 }
 
-func unknown(code, id string) error {
-	return toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
-}
-
 func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	if err := checkID(in.TaskID); err != nil {
+	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
+	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	for range maxConflicts {
-		t, rev, err := s.read(ctx, call.Owner, in.TaskID)
-		if errors.Is(err, storage.ErrNotFound) {
-			return toolgroups.Result{}, unknown(CodeNotFound, in.TaskID)
-		}
-		if err != nil {
-			return toolgroups.Result{}, err
-		}
-		err = s.kv.Delete(ctx, taskKey(t.Owner, t.ID), rev)
-		if errors.Is(err, storage.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return toolgroups.Result{}, fmt.Errorf("delete task: %w", err)
-		}
-		if !t.Due.IsZero() {
-			if err := s.kv.Delete(ctx, dueKey(t.Due, t.Owner, t.ID), storage.Any); err != nil {
-				s.log.Warn("time of a deleted task stays in the index", "task", t.ID, "err", err)
-			}
-		}
-		return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
-	}
-	return toolgroups.Result{}, fmt.Errorf("delete task %s: others change it all the time", in.TaskID)
+	return toolgroups.Text("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
 }

@@ -36,7 +36,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 	}
 	var changed []string
-	now, zone := s.now(), s.location()
+	now, zone := s.cfg.Now(), s.cfg.Location()
 	t, err := s.find(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
 		before := *t
 		in.apply(t)
@@ -65,24 +65,18 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 }
 
 func (in updateInput) apply(t *Task) {
-	set(&t.Plan.Kind, in.Kind)
-	set(&t.Plan.Hour, in.Hour)
-	set(&t.Plan.Minute, in.Minute)
-	set(&t.Plan.Weekday, in.DayOfWeek)
-	set(&t.Plan.Date, in.Date)
-	set(&t.Enabled, in.Enabled)
+	toolgroups.Assign(&t.Plan.Kind, in.Kind)
+	toolgroups.Assign(&t.Plan.Hour, in.Hour)
+	toolgroups.Assign(&t.Plan.Minute, in.Minute)
+	toolgroups.Assign(&t.Plan.Weekday, in.DayOfWeek)
+	toolgroups.Assign(&t.Plan.Date, in.Date)
+	toolgroups.Assign(&t.Enabled, in.Enabled)
 	t.Plan = t.Plan.tidy()
 	if in.Name != nil {
 		t.Name = oneLine(*in.Name)
 	}
 	if in.Prompt != nil {
 		t.Prompt = strings.TrimSpace(*in.Prompt)
-	}
-}
-
-func set[T any](field *T, value *T) {
-	if value != nil {
-		*field = *value
 	}
 }
 

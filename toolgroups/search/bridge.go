@@ -20,8 +20,7 @@ const (
 
 // Bounds of the bridge tools.
 const (
-	// MaxQueries is how many queries one search takes, MaxNames how many tools one
-	// description.
+	// MaxQueries and MaxNames are how many one search and one description take.
 	MaxQueries = 7
 	MaxNames   = 10
 
@@ -53,7 +52,7 @@ type BridgeConfig struct {
 	Unavailable []Unavailable
 	// Turn are the calls of bridge tools in this turn so far, oldest first, for the
 	// brake on searches that find nothing.
-	Turn []Past
+	Turn []toolgroups.PastCall
 	// Hybrid, if not nil, joins an embedder to the ranking.
 	Hybrid *Hybrid
 }
@@ -66,18 +65,11 @@ type Unavailable struct {
 
 // Bridge makes the bridge tools for one request of one conversation. It never
 // changes once made and may be used concurrently.
-type Bridge struct {
-	cfg    BridgeConfig
-	direct map[string]bool
-}
+type Bridge struct{ cfg BridgeConfig }
 
 func newBridge(cfg BridgeConfig) *Bridge {
 	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
-	b := &Bridge{cfg: cfg, direct: make(map[string]bool, len(cfg.Direct))}
-	for _, name := range cfg.Direct {
-		b.direct[name] = true
-	}
-	return b
+	return &Bridge{cfg: cfg}
 }
 
 // Assemble returns the tools array: the visible tools in their order without what
@@ -97,9 +89,8 @@ func Strip(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the three bridge tools in their fixed order. Their text depends on
-// nothing but the number of tools in the catalogue. [ToolCall] alone has a text that
-// depends on nothing.
+// Tools returns the bridge tools in their fixed order. The texts of all three depend on the
+// number of tools in the catalogue alone, that of [ToolCall] alone on nothing.
 func (b *Bridge) Tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{b.callTool("Run a tool of a loaded group that is not listed here. " +
@@ -151,15 +142,13 @@ func (b *Bridge) find(ctx context.Context, query string, limit int) Found {
 	return c.found(b.cfg.Hybrid.Search(ctx, c.index(), query, limit))
 }
 
-// unknown answers for a name that the catalogue does not have: one that is to be
-// called directly, one that is known but not to be used here, one that nobody
-// knows.
+// unknown answers for a name that is not in the catalogue, whoever else knows it.
 func (b *Bridge) unknown(name string) *toolgroups.Error {
 	if name == ToolCall || toolgroups.Reserved(name) && !b.cfg.CallOnly {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
-	if b.direct[name] {
+	if slices.Contains(b.cfg.Direct, name) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}

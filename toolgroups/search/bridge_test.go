@@ -239,10 +239,10 @@ func TestAcceptance117DisabledToolsAreNotFound(t *testing.T) {
 		c.Catalogue = search.NewCatalogue(search.Deferrable(reg, toolgroups.RoleOwner))
 	})
 	for _, name := range []string{"github_star", "calendar_list_events"} {
-		_, fault := b.Resolve(search.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
+		_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
 		wantCode(t, fault, toolgroups.CodeNotFound)
 	}
-	if _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_list_issues","arguments":{"repo":"r"}}`)); fault != nil {
+	if _, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_list_issues","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Errorf("a tool of a group that is not loaded: %v", fault)
 	}
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,16 +17,13 @@ import (
 // Entry is a tool of a [Catalogue] and where it comes from.
 type Entry struct {
 	Tool toolgroups.Tool
-	// Group is the group that holds it, Source that group's source: "builtin",
-	// "mcp:github", "user".
+	// Group is the group that holds it, Source the one that group has.
 	Group  string
 	Source string
 }
 
-// Deferrable returns the tools that a conversation may use and that need not be in
-// the tools array: those of all groups, in registration order, without what is
-// switched off and what the role of the sender does not allow. Core tools are
-// never among them.
+// Deferrable returns the tools that a role may use and that need not be in the tools array:
+// those of all groups that are switched on, in registration order.
 func Deferrable(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
 	return enabled(reg, reg.GroupNames(), role)
 }
@@ -53,22 +51,21 @@ func Tools(entries []Entry) []toolgroups.Tool {
 	return tools
 }
 
-// Catalogue is what can be found and called through a [Bridge]. It never changes
-// once made and may be used concurrently. Its index is built with the first
-// search.
+// Catalogue is what can be found and called through a [Bridge]. It never changes, may be
+// used concurrently, and is indexed with the first search.
 type Catalogue struct {
 	entries []Entry
-	byName  map[string]int
+	byName  map[string]Entry
 	index   func() *Index
 }
 
 // NewCatalogue makes a catalogue. Of several entries with one name the first
 // counts; entries named like a bridge tool are left out.
 func NewCatalogue(entries []Entry) *Catalogue {
-	c := &Catalogue{byName: make(map[string]int, len(entries))}
+	c := &Catalogue{byName: make(map[string]Entry, len(entries))}
 	for _, e := range entries {
 		if _, taken := c.byName[e.Tool.Name]; !taken && !toolgroups.Reserved(e.Tool.Name) {
-			c.byName[e.Tool.Name] = len(c.entries)
+			c.byName[e.Tool.Name] = e
 			c.entries = append(c.entries, e)
 		}
 	}
@@ -90,11 +87,8 @@ func (c *Catalogue) tokens() int { return toolgroups.EstimateTokens(Tools(c.entr
 
 // Lookup returns the entry of a name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {
-	i, ok := c.byName[name]
-	if !ok {
-		return Entry{}, false
-	}
-	return c.entries[i], true
+	e, ok := c.byName[name]
+	return e, ok
 }
 
 // Found is the answer to a query.
@@ -130,7 +124,7 @@ func (c *Catalogue) whole(query string) (Found, bool) {
 	}
 	for _, e := range c.entries {
 		kind, name := e.origin()
-		if strings.EqualFold(query, e.Group) || kind != kindBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
+		if strings.EqualFold(query, e.Group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
 			f.Total++
 			if f.Whole == "" {
 				f.Whole = e.label()
@@ -186,19 +180,12 @@ func (c *Catalogue) similarTo(name string) []string {
 	return out
 }
 
-// The kinds of source.
-const (
-	kindBuiltin = toolgroups.SourceBuiltin
-	kindOther   = "other"
-)
-
-// origin splits the source: mcp:github is github of the kind mcp. Groups of the
-// program itself are named by the group.
+// origin splits the source: mcp:github is github of the kind mcp. The program's go by group.
 func (e Entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {
 	case kind == "":
-		return kindOther, e.Group
+		return "other", e.Group
 	case !found || name == "":
 		return kind, e.Group
 	}
@@ -217,7 +204,7 @@ func (e Entry) label() string {
 func (e Entry) document() Document {
 	kind, name := e.origin()
 	source := e.Group
-	if kind != kindBuiltin && name != e.Group {
+	if kind != toolgroups.SourceBuiltin && name != e.Group {
 		source += " " + name
 	}
 	return Document{
@@ -234,12 +221,7 @@ func parameters(t toolgroups.Tool) []string {
 	if json.Unmarshal(t.Parameters, &schema) != nil {
 		return nil // What cannot be read is searched by its name.
 	}
-	names := make([]string, 0, len(schema.Properties))
-	for name := range schema.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(schema.Properties))
 }
 
 // Bounds of a signature.
@@ -258,13 +240,12 @@ func signature(t toolgroups.Tool) (text string, required []string) {
 		return "", nil
 	}
 	names := parameters(t)
-	slices.SortStableFunc(names, func(a, b string) int {
-		return rank(slices.Contains(s.Required, a)) - rank(slices.Contains(s.Required, b))
-	})
+	must := func(name string) bool { return slices.Contains(s.Required, name) }
+	names = append(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !must(name) }), slices.DeleteFunc(names, must)...)
 	var b strings.Builder
 	for i, name := range names {
 		mark := "?"
-		if slices.Contains(s.Required, name) {
+		if must(name) {
 			mark = ""
 			if len(required) < maxRequired {
 				required = append(required, clip(name, maxParamName))
@@ -281,13 +262,6 @@ func signature(t toolgroups.Tool) (text string, required []string) {
 		b.WriteString(part)
 	}
 	return b.String(), required
-}
-
-func rank(required bool) int {
-	if required {
-		return 0
-	}
-	return 1
 }
 
 // kind writes a type in short.

@@ -38,18 +38,18 @@ const (
 // Config is the block tools.tool_search. Make it with [DefaultConfig], [Parse] or
 // from YAML: the zero value is not the default.
 type Config struct {
-	Enabled Mode
+	Enabled Mode `yaml:"enabled"`
 	// ThresholdPct is from which share of the model's context on auto defers.
-	ThresholdPct int
+	ThresholdPct int `yaml:"threshold_pct"`
 	// SearchDefaultLimit is how many hits a search gives that asks for no number,
 	// MaxSearchLimit how many it may ask for.
-	SearchDefaultLimit int
-	MaxSearchLimit     int
+	SearchDefaultLimit int `yaml:"search_default_limit"`
+	MaxSearchLimit     int `yaml:"max_search_limit"`
 	// Embeddings names a model of vectors as provider_id/model_id, to rank by meaning
 	// beside words. Empty means words alone.
-	Embeddings string
+	Embeddings string `yaml:"embeddings,omitempty"`
 	// Warnings say what was wrong with the values given and what is used instead.
-	Warnings []string
+	Warnings []string `yaml:"-"`
 }
 
 // DefaultConfig returns what holds where nothing is configured.
@@ -62,11 +62,6 @@ func DefaultConfig() Config {
 
 // unset reports whether nothing was given at all.
 func (c Config) unset() bool { return c.Enabled == "" && c.SearchDefaultLimit == 0 }
-
-// sound reports whether the limits fit together.
-func (c Config) sound() bool {
-	return c.SearchDefaultLimit >= 1 && c.SearchDefaultLimit <= c.MaxSearchLimit && c.MaxSearchLimit <= MaxSearchLimit
-}
 
 // configKeys are the keys of the block.
 func configKeys() []string {
@@ -115,21 +110,15 @@ func (c Config) MarshalYAML() (any, error) {
 	if c.unset() {
 		c = DefaultConfig()
 	}
-	return struct {
-		Enabled            Mode   `yaml:"enabled"`
-		ThresholdPct       int    `yaml:"threshold_pct"`
-		SearchDefaultLimit int    `yaml:"search_default_limit"`
-		MaxSearchLimit     int    `yaml:"max_search_limit"`
-		Embeddings         string `yaml:"embeddings,omitempty"`
-	}{c.Enabled, c.ThresholdPct, c.SearchDefaultLimit, c.MaxSearchLimit, c.Embeddings}, nil
+	type plain Config // without this method
+	return plain(c), nil
 }
 
 func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// mode reads the switch. A boolean true means auto, as the block's presence would;
-// the words that mean yes force it on.
+// mode reads the switch: true means auto, as a block would; the words for yes mean on.
 func (c *Config) mode(key string, v any) Mode {
 	switch x := v.(type) {
 	case nil:
@@ -188,8 +177,7 @@ func (c *Config) number(block map[string]any, key string, byDefault, low, high i
 type Decision struct {
 	Active bool
 	Mode   Mode
-	// Tools is how many could be deferred, Tokens what their schemas cost: their
-	// characters divided by four.
+	// Tools is how many could be deferred, Tokens what their schemas cost.
 	Tools  int
 	Tokens int
 	// Context is the size of the model's context, 0 if unknown; Threshold the number

@@ -2,7 +2,6 @@ package search
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -96,7 +95,7 @@ func Eval(r io.Reader, file string, half Half) (Report, error) {
 		return Report{}, fmt.Errorf("search: read %s: %w", file, err)
 	}
 	if len(set.Tools) == 0 {
-		return Report{}, fmt.Errorf("search: %s: %w", file, errNoTools)
+		return Report{}, fmt.Errorf("search: %s: it holds no tools", file)
 	}
 	docs := make([]Document, len(set.Tools))
 	for i, t := range set.Tools {
@@ -119,11 +118,6 @@ func Eval(r io.Reader, file string, half Half) (Report, error) {
 	}
 	return m.done()
 }
-
-var (
-	errNoTools   = errors.New("it holds no tools")
-	errNoQueries = errors.New("it holds no queries of this half")
-)
 
 // measure adds up what the queries of a file score.
 type measure struct {
@@ -164,7 +158,7 @@ func (m *measure) done() (Report, error) {
 	r := m.report
 	n := float64(len(m.times))
 	if n == 0 {
-		return Report{}, fmt.Errorf("search: %s: %w", r.File, errNoQueries)
+		return Report{}, fmt.Errorf("search: %s: it holds no queries of this half", r.File)
 	}
 	r.Queries = len(m.times)
 	for _, v := range []*float64{&r.RecallAt1, &r.RecallAt5, &r.RecallAt10, &r.NDCGAt10, &r.Empty} {

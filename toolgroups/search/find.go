@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -153,7 +154,7 @@ func (b *Bridge) hit(e Entry) hit {
 	kind, name := e.origin()
 	h := hit{
 		Name: e.Tool.Name, Group: e.Group, Source: kind, SourceName: name,
-		Description: clip(e.Tool.Description, maxDescription), Direct: b.direct[e.Tool.Name],
+		Description: clip(e.Tool.Description, maxDescription), Direct: slices.Contains(b.cfg.Direct, e.Tool.Name),
 	}
 	h.Parameters, h.Required = signature(e.Tool)
 	if h.Group == h.SourceName {

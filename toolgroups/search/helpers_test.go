@@ -95,13 +95,13 @@ func bridge(t testing.TB, change ...func(*search.BridgeConfig)) *search.Bridge {
 // use runs a bridge tool as a dispatcher would.
 func use(t testing.TB, b *search.Bridge, name, args string) (string, *toolgroups.Error) {
 	t.Helper()
-	to, fault := b.Resolve(name, json.RawMessage(args))
+	to, input, fault := b.Resolve(name, json.RawMessage(args))
 	if fault != nil {
 		return "", fault
 	}
 	for _, bt := range append(b.Tools(), b.Deferred()...) {
-		if bt.Name == to.Name {
-			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: to.Name, Arguments: to.Arguments})
+		if bt.Name == to {
+			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: to, Arguments: input})
 			return res.Text, fault
 		}
 	}

@@ -200,7 +200,7 @@ func TestHermes37OutOfScopeRejected(t *testing.T) {
 			return toolgroups.Errorf(toolgroups.CodeNotAvailable, "Tool '%s' is not available for this agent", name)
 		}
 	})
-	_, fault := b.Resolve(search.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
+	_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
 	wantCode(t, fault, toolgroups.CodeNotAvailable)
 	_, fault = use(t, b, search.ToolDescribe, `{"name":"vault_open"}`)
 	wantCode(t, fault, toolgroups.CodeNotAvailable)

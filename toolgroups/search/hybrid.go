@@ -31,10 +31,9 @@ const (
 	batchTexts = 256
 )
 
-// Hybrid ranks by words and by meaning together. The vectors of documents are kept
-// by their text, so that one Hybrid serves all catalogues. Where the embedder
-// fails or is slow, the ranking by words stands alone. It may be used
-// concurrently.
+// Hybrid ranks by words and by meaning together. The vectors of documents are kept by their
+// text, for all catalogues. Where the embedder fails or is slow, the ranking by words
+// stands alone. It may be used concurrently.
 type Hybrid struct {
 	embedder Embedder
 	vectors  *cache.Cache[string, []float32]

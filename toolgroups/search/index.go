@@ -42,8 +42,7 @@ type Document struct {
 	Source string
 }
 
-// Index finds documents by words. It never changes once built and may be used
-// concurrently.
+// Index finds documents by words. It never changes and may be used concurrently.
 type Index struct {
 	docs     []Document
 	lex      lexicon
@@ -68,8 +67,7 @@ type Ranked struct {
 	Score float64
 }
 
-// Ranking is the answer to a query, the best first; equal scores are in order of
-// names.
+// Ranking is the answer to a query, the best first, equal ones by name.
 type Ranking struct {
 	Hits []Ranked
 	// Weak says that no word of the query that means something was found as it

@@ -25,7 +25,7 @@ const (
 // lexicon knows the English words that tell little about what a tool does.
 type lexicon struct {
 	stop   map[string]bool    // as written
-	weight map[string]float64 // by stem
+	weight map[string]float64 // in a query, by stem; 1 for others
 }
 
 func newLexicon() lexicon {
@@ -40,12 +40,4 @@ func newLexicon() lexicon {
 		l.weight[stem(w)] = vagueWeight
 	}
 	return l
-}
-
-// of returns what a stem weighs in a query.
-func (l lexicon) of(stem string) float64 {
-	if w, ok := l.weight[stem]; ok {
-		return w
-	}
-	return 1
 }

@@ -7,10 +7,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Past is a call of a bridge tool earlier in the turn, with its result, as the
-// history holds them.
-type Past = toolgroups.PastCall
-
 // Bounds of a turn that searches in vain.
 const (
 	// FruitlessAdvice is after how many searches without a hit in a row the model is
@@ -23,7 +19,7 @@ const (
 
 // Fruitless counts the searches at the end of a turn that found nothing, since the
 // last one that found something or the last tool that was described or called.
-func Fruitless(turn []Past) int {
+func Fruitless(turn []toolgroups.PastCall) int {
 	n := 0
 	for _, p := range turn {
 		switch {
@@ -40,7 +36,7 @@ func Fruitless(turn []Past) int {
 }
 
 // repeated counts the searches of a turn for the same words.
-func repeated(turn []Past, texts []string) int {
+func repeated(turn []toolgroups.PastCall, texts []string) int {
 	n := 0
 	for _, p := range turn {
 		if p.Tool == ToolSearch && p.OK {

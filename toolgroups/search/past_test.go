@@ -10,12 +10,12 @@ import (
 
 // turn runs searches one after another, as a model would, each with the past of
 // those before it.
-func turn(t testing.TB, queries ...string) (past []search.Past, last string, refused bool) {
+func turn(t testing.TB, queries ...string) (past []toolgroups.PastCall, last string, refused bool) {
 	t.Helper()
 	for _, q := range queries {
 		b := bridge(t, func(c *search.BridgeConfig) { c.Turn = past })
 		text, fault := use(t, b, search.ToolSearch, `{"query":"`+q+`"}`)
-		p := search.Past{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
+		p := toolgroups.PastCall{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
 		if fault != nil {
 			wantCode(t, fault, toolgroups.CodeFruitless)
 			p.Result = fault.Message
@@ -45,11 +45,11 @@ func TestFruitlessCountBeginsAnew(t *testing.T) {
 	if n := search.Fruitless(past); n != 1 {
 		t.Errorf("after a hit and a miss the count is %d", n)
 	}
-	past = append(past, search.Past{Tool: search.ToolCall, OK: true})
+	past = append(past, toolgroups.PastCall{Tool: search.ToolCall, OK: true})
 	if n := search.Fruitless(past); n != 0 {
 		t.Errorf("after a call the count is %d", n)
 	}
-	past = append(past, search.Past{Tool: search.ToolSearch, Result: "Too many", OK: false})
+	past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Result: "Too many", OK: false})
 	if n := search.Fruitless(past); n != 0 {
 		t.Errorf("an error counts: %d", n)
 	}
@@ -68,10 +68,10 @@ func TestSameSearchIsStopped(t *testing.T) {
 
 func TestFruitlessBatch(t *testing.T) {
 	b := bridge(t)
-	var past []search.Past
+	var past []toolgroups.PastCall
 	for _, args := range []string{`{"queries":["zzz","yyy"]}`, `{"queries":["zzz","github"]}`} {
 		text, fault := use(t, b, search.ToolSearch, args)
-		past = append(past, search.Past{Tool: search.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
+		past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
 	}
 	if search.Fruitless(past[:1]) != 1 || search.Fruitless(past) != 0 {
 		t.Errorf("counted %d, then %d", search.Fruitless(past[:1]), search.Fruitless(past))

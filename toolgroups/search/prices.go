@@ -2,7 +2,6 @@ package search
 
 import (
 	"math"
-	"strings"
 
 	"oneclaw/toolgroups"
 )
@@ -10,47 +9,6 @@ import (
 // Prices is what input tokens cost that a provider writes to its prompt cache or
 // reads from it, as multiples of the price of one that is neither.
 type Prices struct{ Write, Read float64 }
-
-// uncached are the prices of a provider without a cache.
-var uncached = Prices{Write: 1, Read: 1}
-
-// CachePrices knows what the caches of models cost, by their names: [PriceTable] is one.
-type CachePrices interface {
-	// Of returns the prices of a model; 1 and 1 for one that has no cache.
-	Of(model string) Prices
-}
-
-// PriceTable has prices by the beginning of a model's name; the longest one counts.
-// What stands before a slash in the name of a model (a router's vendor) is ignored.
-type PriceTable map[string]Prices
-
-// DefaultPrices returns what the providers' pages on prompt caching said in late
-// 2026: Anthropic, OpenAI (writing costs extra from GPT-5.6 on), Google, DeepSeek.
-func DefaultPrices() PriceTable {
-	return PriceTable{
-		"claude":            {Write: 1.25, Read: 0.1},
-		"gpt-4o":            {Write: 1, Read: 0.5},
-		"gpt-4.1":           {Write: 1, Read: 0.25},
-		"gpt-5":             {Write: 1, Read: 0.1},
-		"gpt-5.6":           {Write: 1.25, Read: 0.1},
-		"gemini-2.5":        {Write: 1, Read: 0.1},
-		"gemini-3":          {Write: 1, Read: 0.1},
-		"deepseek":          {Write: 1, Read: 0.033},
-		"deepseek-v4-flash": {Write: 1, Read: 0.02},
-	}
-}
-
-// Of returns the prices of a model; those of no cache for one it does not have.
-func (t PriceTable) Of(model string) Prices {
-	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	best, found := uncached, ""
-	for prefix, p := range t {
-		if strings.HasPrefix(model, prefix) && len(prefix) >= len(found) {
-			best, found = p, prefix
-		}
-	}
-	return best
-}
 
 // The session that prices are compared for: an assumption, not a measurement.
 const (
@@ -114,8 +72,7 @@ func (p Prices) costs(s sizes) costs {
 	}
 }
 
-// added is what so many tokens cost that come so many times, evenly over a session,
-// and stay.
+// added is what tokens cost that come so many times, evenly over a session, and stay.
 func (p Prices) added(tokens, times int) float64 {
 	cost := 0.0
 	for i := range times {
@@ -134,7 +91,7 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	d := r.deferrable(f.Registry, f.Scope.Role)
 	decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
 	core := f.Registry.Offer(nil)
-	c := r.cfg.Prices.Of(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
+	c := r.cfg.Prices(f.Model).costs(sizesOf(core, decision.Tokens, d.entries))
 	tools := len(core) + decision.Tools
 	mode := RoutingGroups
 	switch {
@@ -143,7 +100,7 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 	case decision.Tools > 0:
 		mode = c.cheapest(!r.configured, tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools))
 	}
-	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode), "auto", decision, "model", f.Model,
+	r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(mode), "auto", decision, "model", f.Model,
 		"cost_all", math.Round(c.all), "cost_groups", math.Round(c.groups), "cost_bridge", math.Round(c.bridge), "cost_search", math.Round(c.search))
 	return mode
 }

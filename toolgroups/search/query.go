@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,8 +19,7 @@ type query struct {
 	known bool
 }
 
-// parse returns the terms of a text that some document has, in their order.
-// common says whether stop words count too.
+// parse returns the known terms of a text. common says whether stop words count too.
 func (x *Index) parse(text string, common bool) query {
 	q := query{index: x, at: map[int]int{}}
 	prev := ""
@@ -54,8 +54,7 @@ func (x *Index) parse(text string, common bool) query {
 	return q
 }
 
-// number reports whether a word is a number, a date or a time (5, 5th, 10am): rather an
-// argument than a capability.
+// number reports whether a word is a number, date or time (5th, 10am), rather an argument.
 func number(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
 	return unicode.IsDigit(first)
@@ -65,7 +64,7 @@ func number(word string) bool {
 func (q *query) add(term string, worth float64) {
 	if id, ok := q.index.ids[term]; ok {
 		q.known = true
-		q.enter(id, worth*q.index.lex.of(term))
+		q.enter(id, worth*cmp.Or(q.index.lex.weight[term], 1))
 		return
 	}
 	for _, id := range q.index.similar(term) {
@@ -123,8 +122,7 @@ func (x *Index) similar(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// slip reports whether two words differ by one letter missing, added, changed or
-// swapped with the next, behind the first.
+// slip reports whether words differ by a letter missing, added, changed or swapped, not the first.
 func slip(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false

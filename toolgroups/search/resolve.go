@@ -10,14 +10,8 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Resolved is the call that a bridge call stands for.
-type Resolved struct {
-	// Name is the tool that really runs, Arguments what it is given.
-	Name      string
-	Arguments json.RawMessage
-}
-
-// Resolve unwraps a call of [ToolCall] once; any other call is returned as it is.
+// Resolve unwraps a call of [ToolCall] once: it returns the tool that really runs and what
+// it is given. Any other call is returned as it is.
 // It accepts the arguments as an object, as a JSON string, blank, null, or
 // flattened beside the name, and a list calls with one entry. The arguments are
 // checked against the schema of the tool, so that a call that is returned can be
@@ -25,37 +19,37 @@ type Resolved struct {
 //
 // Resolve decides nothing but what is meant: the caller looks the tool up, asks
 // for approval and logs as it would for a direct call.
-func (b *Bridge) Resolve(name string, arguments json.RawMessage) (Resolved, *toolgroups.Error) {
+func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *toolgroups.Error) {
 	if name != ToolCall {
-		return Resolved{name, arguments}, nil
+		return name, arguments, nil
 	}
 	outer, fault := object(ToolCall, arguments)
 	if fault != nil {
-		return Resolved{}, fault
+		return "", nil, fault
 	}
 	if outer, fault = single(outer); fault != nil {
-		return Resolved{}, fault
+		return "", nil, fault
 	}
 	target, fault := b.named(outer)
 	if fault != nil {
-		return Resolved{}, fault
+		return "", nil, fault
 	}
 	entry, ok := b.cfg.Catalogue.Lookup(target)
 	if !ok {
-		return Resolved{}, b.unknown(target)
+		return "", nil, b.unknown(target)
 	}
 	inner, fault := inside(outer, entry.Tool)
 	if fault != nil {
-		return Resolved{}, fault
+		return "", nil, fault
 	}
 	if !entry.Tool.OwnArguments {
 		checked, fault := toolgroups.ValidateArguments(entry.Tool, inner)
 		if fault != nil {
-			return Resolved{}, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
+			return "", nil, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
 		}
 		inner = checked
 	}
-	return Resolved{target, inner}, nil
+	return target, inner, nil
 }
 
 // fields are the members of an object, as they were written.

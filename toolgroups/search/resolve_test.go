@@ -10,26 +10,26 @@ import (
 )
 
 // resolve unwraps a bridge call.
-func resolve(t testing.TB, args string) (search.Resolved, *toolgroups.Error) {
+func resolve(t testing.TB, args string) (string, json.RawMessage, *toolgroups.Error) {
 	t.Helper()
 	return bridge(t).Resolve(search.ToolCall, json.RawMessage(args))
 }
 
 func TestHermes29ObjectArguments(t *testing.T) {
-	r, fault := resolve(t, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
-	if fault != nil || r.Name != "github_star" || string(r.Arguments) != `{"repo":"a/b"}` {
-		t.Errorf("got %s %s, %v", r.Name, r.Arguments, fault)
+	tool, input, fault := resolve(t, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
+	if fault != nil || tool != "github_star" || string(input) != `{"repo":"a/b"}` {
+		t.Errorf("got %s %s, %v", tool, input, fault)
 	}
-	_, fault = resolve(t, `{"name":"nowhere_at_all","arguments":{"repo":"a/b"}}`)
+	_, _, fault = resolve(t, `{"name":"nowhere_at_all","arguments":{"repo":"a/b"}}`)
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
 func TestHermes30JSONStringArguments(t *testing.T) {
-	r, fault := resolve(t, `{"name":"github_star","arguments":"{\"repo\":\"a/b\"}"}`)
-	if fault != nil || string(r.Arguments) != `{"repo":"a/b"}` {
-		t.Errorf("got %s, %v", r.Arguments, fault)
+	_, input, fault := resolve(t, `{"name":"github_star","arguments":"{\"repo\":\"a/b\"}"}`)
+	if fault != nil || string(input) != `{"repo":"a/b"}` {
+		t.Errorf("got %s, %v", input, fault)
 	}
-	_, fault = resolve(t, `{"name":"nowhere_at_all","arguments":"{\"repo\":1}"}`)
+	_, _, fault = resolve(t, `{"name":"nowhere_at_all","arguments":"{\"repo\":1}"}`)
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
@@ -39,7 +39,7 @@ func TestHermes31BadJSON(t *testing.T) {
 		`{"name":"github_star","arguments":{"repo":`,
 		`{"name":"github_star","arguments":"{\"repo\":\"cut off"}`,
 	} {
-		_, fault := resolve(t, args)
+		_, _, fault := resolve(t, args)
 		wantCode(t, fault, toolgroups.CodeInvalid)
 		if !strings.Contains(fault.Message, "invalid JSON") || !strings.Contains(fault.Message, "Not run") {
 			t.Errorf("%s: %s", args, fault.Message)
@@ -49,7 +49,7 @@ func TestHermes31BadJSON(t *testing.T) {
 
 func TestHermes32Recursion(t *testing.T) {
 	for _, name := range []string{search.ToolCall, search.ToolSearch, search.ToolDescribe} {
-		_, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
+		_, _, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
 		wantCode(t, fault, toolgroups.CodeBridge)
 		if !strings.Contains(fault.Message, "itself a bridge tool") {
 			t.Error(fault.Message)
@@ -60,7 +60,7 @@ func TestHermes32Recursion(t *testing.T) {
 func TestAcceptance107Recursion(t *testing.T) { TestHermes32Recursion(t) }
 
 func TestHermes35CoreThroughTheBridge(t *testing.T) {
-	_, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
+	_, _, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "not a deferred tool") || !strings.Contains(fault.Message, "Call it directly") {
 		t.Error(fault.Message)
@@ -92,9 +92,9 @@ func TestResolveShapes(t *testing.T) {
 		"HTML kept":              {`{"name":"calendar_list_events","arguments":{"from":"<b>&"}}`, list, `{"from":"<b>&"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, fault := resolve(t, tt.args)
-			if fault != nil || r.Name != tt.tool || string(r.Arguments) != tt.want {
-				t.Errorf("got %s %s, %v; want %s %s", r.Name, r.Arguments, fault, tt.tool, tt.want)
+			tool, input, fault := resolve(t, tt.args)
+			if fault != nil || tool != tt.tool || string(input) != tt.want {
+				t.Errorf("got %s %s, %v; want %s %s", tool, input, fault, tt.tool, tt.want)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestResolveRefuses(t *testing.T) {
 		"no idea":     {`{"name":"qqq"}`, toolgroups.CodeNotFound, "tool_search"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, fault := resolve(t, tt.args)
+			_, _, fault := resolve(t, tt.args)
 			wantCode(t, fault, tt.code)
 			if !strings.Contains(fault.Message, tt.says) {
 				t.Errorf("%q is not in %q", tt.says, fault.Message)
@@ -132,7 +132,7 @@ func TestAcceptance109InvalidArgumentsEchoTheSchema(t *testing.T) {
 		`{"name":"github_list_issues","arguments":{"repo":"r","state":"ajar"}}`:    "'state' must be one of",
 		`{"name":"github_merge_pull_request","arguments":{"repo":1,"number":"x"}}`: "must be of type",
 	} {
-		_, fault := resolve(t, args)
+		_, _, fault := resolve(t, args)
 		wantCode(t, fault, toolgroups.CodeInvalid)
 		for _, want := range []string{says, "Not run", `"properties"`} {
 			if !strings.Contains(fault.Message, want) {
@@ -145,9 +145,9 @@ func TestAcceptance109InvalidArgumentsEchoTheSchema(t *testing.T) {
 func TestResolveFailsOpenOnABadSchema(t *testing.T) {
 	odd := toolgroups.Tool{Name: "odd", Parameters: json.RawMessage(`{"type":`), Run: hub()[0].Tool.Run}
 	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("odd", "mcp:odd", odd)) })
-	r, fault := b.Resolve(search.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
-	if fault != nil || string(r.Arguments) != `{"a":1}` {
-		t.Errorf("got %s, %v", r.Arguments, fault)
+	_, input, fault := b.Resolve(search.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
+	if fault != nil || string(input) != `{"a":1}` {
+		t.Errorf("got %s, %v", input, fault)
 	}
 	if _, fault := use(t, b, search.ToolDescribe, `{"name":"odd"}`); fault != nil {
 		t.Error(fault)
@@ -155,15 +155,15 @@ func TestResolveFailsOpenOnABadSchema(t *testing.T) {
 }
 
 func TestResolveLeavesOtherCallsAlone(t *testing.T) {
-	r, fault := bridge(t).Resolve("exec", []byte(`not json`))
-	if fault != nil || r.Name != "exec" || string(r.Arguments) != "not json" {
-		t.Errorf("got %s %s, %v", r.Name, r.Arguments, fault)
+	tool, input, fault := bridge(t).Resolve("exec", []byte(`not json`))
+	if fault != nil || tool != "exec" || string(input) != "not json" {
+		t.Errorf("got %s %s, %v", tool, input, fault)
 	}
 }
 
 func TestResolveALoadedToolEitherWay(t *testing.T) {
 	b := bridge(t, func(c *search.BridgeConfig) { c.Direct = append(c.Direct, "github_star") })
-	if _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
+	if _, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Error(fault)
 	}
 	f := find(t, b, `{"query":"github_star"}`)
@@ -182,27 +182,27 @@ func FuzzResolve(f *testing.F) {
 	}
 	b := bridge(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		r, fault := b.Resolve(search.ToolCall, raw)
+		tool, input, fault := b.Resolve(search.ToolCall, raw)
 		if fault != nil {
 			if fault.Code == "" || fault.Message == "" {
 				t.Errorf("an error without words: %+v", fault)
 			}
 			return
 		}
-		if toolgroups.Reserved(r.Name) || r.Name == "exec" {
-			t.Errorf("%q resolved to %s", raw, r.Name)
+		if toolgroups.Reserved(tool) || tool == "exec" {
+			t.Errorf("%q resolved to %s", raw, tool)
 		}
 		var object map[string]json.RawMessage
-		if err := json.Unmarshal(r.Arguments, &object); err != nil || object == nil {
-			t.Errorf("%q resolved to arguments %q", raw, r.Arguments)
+		if err := json.Unmarshal(input, &object); err != nil || object == nil {
+			t.Errorf("%q resolved to arguments %q", raw, input)
 		}
-		wrapped, err := json.Marshal(map[string]any{"name": r.Name, "arguments": r.Arguments})
+		wrapped, err := json.Marshal(map[string]any{"name": tool, "arguments": input})
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, fault := b.Resolve(search.ToolCall, wrapped)
-		if fault != nil || string(again.Arguments) != string(r.Arguments) {
-			t.Errorf("%q: resolved %s, then %s, %v", raw, r.Arguments, again.Arguments, fault)
+		_, again, fault := b.Resolve(search.ToolCall, wrapped)
+		if fault != nil || string(again) != string(input) {
+			t.Errorf("%q: resolved %s, then %s, %v", raw, input, again, fault)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,8 +22,7 @@ const (
 	// RoutingBridge leaves the array as it is: loading a group answers with its
 	// schemas, and [ToolCall] runs its tools.
 	RoutingBridge Routing = "bridge"
-	// RoutingSearch puts the bridge tools behind the core, and the tools of loaded
-	// groups behind those.
+	// RoutingSearch puts the bridge tools behind the core, and loaded groups behind those.
 	RoutingSearch Routing = "search"
 	// RoutingAll offers everything.
 	RoutingAll Routing = "all"
@@ -43,9 +41,9 @@ type RouterConfig struct {
 	Routing Routing
 	// Config is the block tools.tool_search. The zero value means [DefaultConfig].
 	Config Config
-	// Prices are what the providers' caches cost, for [RoutingAuto]. Nil means that no
-	// model has a cache. See [DefaultPrices].
-	Prices CachePrices
+	// Prices returns what the cache of a model costs, for [RoutingAuto]; 1 and 1 where it
+	// has none. Nil means that no model has a cache.
+	Prices func(model string) Prices
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []Unavailable
 	// Hybrid, if not nil, joins an embedder to the ranking.
@@ -70,7 +68,6 @@ type RouterConfig struct {
 // concurrently.
 type Router struct {
 	cfg RouterConfig
-	log *slog.Logger
 	// configured says that the block tools.tool_search was given.
 	configured bool
 
@@ -93,15 +90,16 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if !configured {
 		cfg.Config = DefaultConfig()
 	}
-	if !cfg.Config.sound() {
+	if c := cfg.Config; c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit || c.MaxSearchLimit > MaxSearchLimit {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
 	if cfg.Prices == nil {
-		cfg.Prices = PriceTable(nil)
+		cfg.Prices = func(string) Prices { return Prices{Write: 1, Read: 1} }
 	}
-	r := &Router{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), configured: configured}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	r := &Router{cfg: cfg, configured: configured}
 	if cfg.Routing == RoutingSearch && cfg.Config.Enabled == ModeOff {
-		r.log.Warn("tools.tool_search is off, so tools.routing is groups and not search")
+		r.cfg.Logger.Warn("tools.tool_search is off, so tools.routing is groups and not search")
 		r.cfg.Routing = RoutingGroups
 	}
 	return r, nil
@@ -116,19 +114,15 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 			mode = r.decide(f)
 		}
 	} else if f.First {
-		r.announce(f, mode)
+		d := r.deferrable(f.Registry, f.Scope.Role)
+		r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
+			"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 	}
 	route := r.route(mode, f)
 	if decided {
 		route.Record = string(mode)
 	}
 	return route
-}
-
-func (r *Router) announce(f toolgroups.Facts, mode Routing) {
-	d := r.deferrable(f.Registry, f.Scope.Role)
-	r.log.Info("tools routed", "session", f.Scope.Session, "routing", string(mode),
-		"deferrable", d.Len(), "tokens", d.tokens(), "max_tools", f.MaxTools)
 }
 
 func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
@@ -146,17 +140,12 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	}
 	route := toolgroups.Route{Mode: string(mode), Tools: tools, Describe: r.describe(mode, f)}
 	if b != nil {
-		route.Unwrap = func(name string, arguments json.RawMessage) (string, json.RawMessage, *toolgroups.Error) {
-			to, fault := b.Resolve(name, arguments)
-			return to.Name, to.Arguments, fault
-		}
-		route.Advice = b.advice
+		route.Unwrap, route.Advice = b.Resolve, b.advice
 	}
 	return route
 }
 
-// direct offers the core and groups themselves. There is a bridge only where not all
-// of them fit.
+// direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
 	tools := f.Registry.Offer(groups)
 	if f.MaxTools == 0 || len(tools) < f.MaxTools {
@@ -179,7 +168,7 @@ func (r *Router) callOnly(f toolgroups.Facts, tools []toolgroups.Tool, groups []
 	kept, _, cut := fit(tools, nil, 1, f.MaxTools)
 	b := newBridge(BridgeConfig{
 		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabled(f.Registry, groups, toolgroups.RoleOwner), ungrouped(cut)...)),
-		Direct: toolNames(kept), CallOnly: true, Outside: outside(f),
+		Direct: toolgroups.Names(kept), CallOnly: true, Outside: outside(f),
 	})
 	return b, append(kept, b.Tools()...)
 }
@@ -196,9 +185,9 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))
 	}
 	cfg := BridgeConfig{
-		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolNames(slices.Concat(core, loaded)),
+		Config: r.cfg.Config, Catalogue: catalogue, Direct: toolgroups.Names(slices.Concat(core, loaded)),
 		Outside: outside(f), Hybrid: r.cfg.Hybrid,
-		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p Past) bool { return !toolgroups.Reserved(p.Tool) }),
+		Turn: slices.DeleteFunc(slices.Clone(f.Past), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
 		cfg.Unavailable = r.cfg.Unavailable()
@@ -216,9 +205,8 @@ func outside(f toolgroups.Facts) func(string) *toolgroups.Error {
 	return func(name string) *toolgroups.Error { return f.Registry.Refusal(name, f.Scope) }
 }
 
-// fit cuts the tools array: the core, so many bridge tools, and the loaded tools, of
-// which the last ones go first. No limit is 0. The third value is what is left out of
-// the core.
+// fit cuts the tools array to the core, so many bridge tools and the loaded tools, which go
+// first. No limit is 0. cut is what is left out of the core.
 func fit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, keptLoaded, cut []toolgroups.Tool) {
 	if limit == 0 {
 		return core, loaded, nil
@@ -238,20 +226,12 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 	return entries
 }
 
-func toolNames(tools []toolgroups.Tool) []string {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	return names
-}
-
 // describe gives the schemas of what a load has not put into the array.
 func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []toolgroups.Tool) string {
 	return func(loaded []string, tools []toolgroups.Tool) string {
 		after := f
 		after.Loaded = loaded
-		listed := toolNames(r.route(mode, after).Tools)
+		listed := toolgroups.Names(r.route(mode, after).Tools)
 		missing := slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool {
 			return slices.Contains(listed, t.Name)
 		})

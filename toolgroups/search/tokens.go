@@ -23,8 +23,7 @@ const maxEnding = 2
 // word is a word of a text as it was written.
 type word struct {
 	text string // lower case, without accents
-	// parts are what the word is made of, where its case shows that: GitHub is git
-	// and hub.
+	// parts are what the word is made of: GitHub is git and hub.
 	parts []string
 	// value marks what stands in quotation marks or is written like a proper name
 	// within a sentence: rather an argument than a capability.
@@ -49,9 +48,6 @@ func fold(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	if isASCII(text) {
-		return text
-	}
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 || !unicode.Is(unicode.Latin, r) {
 			return r
@@ -59,15 +55,6 @@ func fold(text string) string {
 		base, _ := utf8.DecodeRuneInString(norm.NFD.String(string(r)))
 		return base
 	}, norm.NFKC.String(strings.ToValidUTF8(text, " ")))
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // scanner cuts a text into words.
@@ -199,8 +186,7 @@ func (s *scanner) pairs(run []rune, w word) {
 	}
 }
 
-// split takes a word apart where its case changes, and digits off the end of long
-// words. A trailing number is dropped.
+// split takes a word apart where its case changes, and digits off the end of long words.
 func split(run []rune) []string {
 	var parts []string
 	from := 0

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -17,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups/files"
 )
 
 //go:embed builtin
@@ -46,8 +45,7 @@ type Config struct {
 
 // Library holds the skills. It can be used concurrently and has no goroutines.
 type Library struct {
-	dir     string
-	log     *slog.Logger
+	cfg     Config
 	builtin map[string]Skill
 
 	mu sync.Mutex // held while the folder is read
@@ -56,7 +54,7 @@ type Library struct {
 	// skills are those in use, section their listing.
 	skills  map[string]Skill
 	section string
-	crowded bool
+	crowded sync.Once // said that there are too many
 }
 
 // file is a SKILL.md as it was when it was read.
@@ -69,10 +67,8 @@ type file struct {
 
 // New reads the built-in skills. The folder is read when it is needed.
 func New(cfg Config) (*Library, error) {
-	l := &Library{
-		dir: cfg.Dir, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		builtin: map[string]Skill{}, files: map[string]file{},
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	l := &Library{cfg: cfg, builtin: map[string]Skill{}, files: map[string]file{}}
 	entries, err := builtin.ReadDir("builtin")
 	if err != nil {
 		return nil, fmt.Errorf("skills: %w", err)
@@ -86,7 +82,6 @@ func New(cfg Config) (*Library, error) {
 		if err != nil || s.Name != e.Name() {
 			return nil, fmt.Errorf("skills: built-in %s: %w", e.Name(), cmp.Or(err, errName(e.Name())))
 		}
-		s.Builtin = true
 		l.builtin[s.Name] = s
 	}
 	l.merge()
@@ -118,8 +113,7 @@ func (l *Library) Section() string {
 	return l.section
 }
 
-// Skill returns a skill. The error is [ErrUnknown], or says what is wrong with the
-// file.
+// Skill returns a skill; [ErrUnknown], or what is wrong with the file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,19 +129,23 @@ func (l *Library) Skill(name string) (Skill, error) {
 
 // refresh reads the files of the folder that have changed.
 func (l *Library) refresh() {
-	if l.dir == "" {
+	if l.cfg.Dir == "" {
 		return
 	}
-	entries, err := os.ReadDir(l.dir)
+	entries, err := os.ReadDir(l.cfg.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.log.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.dir, "err", err)
+		l.cfg.Logger.Warn("folder of skills is not readable, the skills stay as they were", "dir", l.cfg.Dir, "err", err)
 		return
 	}
-	l.warnCrowd(len(entries) > maxSkills)
+	if len(entries) > maxSkills {
+		l.crowded.Do(func() {
+			l.cfg.Logger.Warn("too many skills, those behind the limit are left out", "dir", l.cfg.Dir, "limit", maxSkills)
+		})
+	}
 	changed := false
 	found := map[string]bool{}
 	for _, e := range entries[:min(len(entries), maxSkills)] {
-		info, err := os.Stat(filepath.Join(l.dir, e.Name(), fileName))
+		info, err := os.Stat(filepath.Join(l.cfg.Dir, e.Name(), fileName))
 		if err != nil {
 			continue // not the folder of a skill
 		}
@@ -170,40 +168,22 @@ func (l *Library) refresh() {
 	}
 }
 
-func (l *Library) warnCrowd(crowded bool) {
-	if crowded && !l.crowded {
-		l.log.Warn("too many skills, those behind the limit are left out", "dir", l.dir, "limit", maxSkills)
-	}
-	l.crowded = crowded
-}
-
 // read reads one file; one that is no skill is logged, once for each change.
 func (l *Library) read(folder string, info fs.FileInfo) file {
 	f := file{modified: info.ModTime(), size: info.Size()}
-	f.skill, f.err = load(filepath.Join(l.dir, folder, fileName), info)
+	data, err := files.ReadHost(filepath.Join(l.cfg.Dir, folder, fileName), MaxFile)
+	if err != nil {
+		f.err = fmt.Errorf("it cannot be read: %w", err)
+	} else {
+		f.skill, f.err = Parse(data)
+	}
 	if f.err == nil && f.skill.Name != folder {
 		f.err = errName(folder)
 	}
 	if f.err != nil {
-		l.log.Warn("skill is left out", "file", filepath.Join(l.dir, folder, fileName), "err", f.err)
+		l.cfg.Logger.Warn("skill is left out", "file", filepath.Join(l.cfg.Dir, folder, fileName), "err", f.err)
 	}
 	return f
-}
-
-func load(name string, info fs.FileInfo) (s Skill, err error) {
-	if !info.Mode().IsRegular() {
-		return Skill{}, errors.New("it is not a regular file")
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return Skill{}, fmt.Errorf("it cannot be read: %w", workspace.Cause(err))
-	}
-	return Parse(data)
 }
 
 // merge puts the folder's skills over the built-in ones.

@@ -18,8 +18,7 @@ import (
 const (
 	// MaxFile is the largest SKILL.md in bytes.
 	MaxFile = 100 << 10
-	// MaxDescription is how many characters a description may have: all of them are
-	// part of every request.
+	// MaxDescription is how many characters of each request a description may take.
 	MaxDescription = 1024
 	maxDisplayName = 100
 	maxListed      = 50
@@ -40,16 +39,12 @@ type Skill struct {
 	DisplayName string
 	// Description says in a line what the skill is for.
 	Description string
-	// Version is the author's; "1.0" where there is none.
-	Version string
 	// Tools are the names of tools that the instructions need.
 	Tools []string
 	// Parameters are what the instructions need to be told.
 	Parameters []Parameter
 	// Body is the Markdown of the instructions.
 	Body string
-	// Builtin is true for the skills that are part of the program.
-	Builtin bool
 }
 
 // Parameter is a value that stands in the body as {{name}}.
@@ -60,13 +55,11 @@ type Parameter struct {
 	Description string `yaml:"description"`
 }
 
-// matter is the front matter as it is written. Other keys are ignored: they are
-// meant for other programs.
+// matter is the front matter. Keys for other programs are ignored.
 type matter struct {
 	Name        string      `yaml:"name"`
 	DisplayName string      `yaml:"display_name"`
 	Description string      `yaml:"description"`
-	Version     string      `yaml:"version"`
 	Tools       []string    `yaml:"tools_required"`
 	Parameters  []Parameter `yaml:"parameters"`
 }
@@ -89,13 +82,12 @@ func Parse(data []byte) (Skill, error) {
 	}
 	s := Skill{
 		Name: strings.TrimSpace(m.Name), DisplayName: line(m.DisplayName), Description: line(m.Description),
-		Version: cmp.Or(line(m.Version), "1.0"), Tools: m.Tools, Parameters: m.Parameters, Body: body,
+		Tools: m.Tools, Parameters: m.Parameters, Body: body,
 	}
 	return s, s.check()
 }
 
-// divide finds the front matter between two lines of three dashes, and the body
-// behind it.
+// divide finds the front matter between lines of three dashes, and the body below.
 func divide(data []byte) (front []byte, body string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -117,8 +109,7 @@ func divide(data []byte) (front []byte, body string, err error) {
 	return nil, "", errors.New("the front matter has no closing ---")
 }
 
-// decode reads the front matter. Its size is judged before its keys are compared
-// with each other.
+// decode judges the size of the front matter before it compares keys.
 func decode(front []byte) (matter, error) {
 	if len(front) > maxFront {
 		return matter{}, fmt.Errorf("it has more than %d bytes", maxFront)

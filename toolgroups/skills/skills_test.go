@@ -84,7 +84,7 @@ func TestBuiltinSkillsAreListedInOrder(t *testing.T) {
 		if got := lines[4+i]; !strings.HasPrefix(got, "- "+name+": ") {
 			t.Errorf("line %d is %q, want that of %s", 4+i, got, name)
 		}
-		if s, err := l.Skill(name); err != nil || !s.Builtin || s.Version != "1.0" {
+		if s, err := l.Skill(name); err != nil || s.Name != name {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
@@ -121,6 +121,10 @@ func TestSectionAndSchemaAreTerse(t *testing.T) {
 
 func TestFolderAddsAndReplaces(t *testing.T) {
 	s := newShelf(t)
+	builtin, err := s.Skill("create-tool")
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := s.Section()
 	s.put(t, "weekly-report", skill("weekly-report", "sums up the week", "Do it."))
 	s.put(t, "create-tool", skill("create-tool", "our own way", "Ask Ada."))
@@ -137,7 +141,7 @@ func TestFolderAddsAndReplaces(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(s.dir, "create-tool")); err != nil {
 		t.Fatal(err)
 	}
-	if k, err := s.Skill("create-tool"); err != nil || !k.Builtin {
+	if k, err := s.Skill("create-tool"); err != nil || k.Body != builtin.Body {
 		t.Errorf("the built-in skill is not back: %+v, %v", k, err)
 	}
 	if s.log.Len() > 0 {
@@ -252,9 +256,6 @@ Then home.`
 	if text, fault := s.load(t, `{"name":"trip"}`); fault != nil || text != want {
 		t.Errorf("got %v\n%s\nwant\n%s", fault, text, want)
 	}
-	if k, err := s.Skill("trip"); err != nil || k.Version != "2.1" {
-		t.Errorf("%+v, %v", k, err)
-	}
 }
 
 func TestLoadSkillErrors(t *testing.T) {
@@ -303,7 +304,7 @@ func FuzzSkill(f *testing.F) {
 			}
 			return
 		}
-		if s.Name == "" || s.DisplayName == "" || s.Description == "" || s.Version == "" || strings.TrimSpace(s.Body) == "" {
+		if s.Name == "" || s.DisplayName == "" || s.Description == "" || strings.TrimSpace(s.Body) == "" {
 			t.Errorf("accepted without what is required: %+v", s)
 		}
 		if strings.ContainsAny(s.Name+s.DisplayName+s.Description, "\n\r\x00") {

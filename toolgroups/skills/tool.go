@@ -2,7 +2,7 @@ package skills
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"strings"
 
@@ -17,14 +17,13 @@ const (
 )
 
 //go:embed load_skill.json
-var manifest []byte
+var manifests embed.FS
 
 // Tool makes the core tool load_skill.
 func (l *Library) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ToolOf("load_skill", manifest, toolgroups.Typed(l.load))
+	return toolgroups.ToolOf(manifests, "load_skill", toolgroups.Typed(l.load))
 }
 
-// loadArgs are the arguments of load_skill.
 type loadArgs struct {
 	Name string `json:"name"`
 }

@@ -28,7 +28,6 @@ func Docs() service.Group {
 	}
 }
 
-// docsArgs are the arguments of the tools; each takes those that its schema names.
 type docsArgs struct {
 	Document string            `json:"document_id"`
 	Title    string            `json:"title"`

@@ -12,7 +12,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// docsText is the result of docs_get_text.
 type docsText struct {
 	Title    string `json:"title"`
 	Text     string `json:"text"`
@@ -42,20 +41,17 @@ type docsWriter struct {
 func (w *docsWriter) tabs(tabs []*docs.Tab, titled bool) {
 	for _, t := range tabs {
 		if titled || len(t.ChildTabs) > 0 {
-			w.part(docsTabTitle(t))
+			title := "Tab"
+			if t.TabProperties != nil {
+				title += ": " + t.TabProperties.Title
+			}
+			w.part(title)
 		}
 		if t.DocumentTab != nil {
 			w.tab(t.DocumentTab)
 		}
 		w.tabs(t.ChildTabs, true)
 	}
-}
-
-func docsTabTitle(t *docs.Tab) string {
-	if t.TabProperties == nil {
-		return "Tab"
-	}
-	return "Tab: " + t.TabProperties.Title
 }
 
 // part begins a part of the document that has a name.

@@ -53,7 +53,6 @@ func Drive() service.Group {
 	}
 }
 
-// driveArgs are the arguments of the tools; each takes those that its schema names.
 type driveArgs struct {
 	File       string `json:"file_id"`
 	Query      string `json:"query"`
@@ -71,23 +70,16 @@ type driveArgs struct {
 	Notify     *bool  `json:"send_notification"`
 }
 
-// driveFiles is the result of the lists.
-type driveFiles struct {
-	Files []*drive.File `json:"files"`
-	Next  string        `json:"nextPageToken,omitempty"`
-}
-
 // driveList follows the pages of a query, beginning with the page of a token.
-func driveList(ctx context.Context, api *drive.Service, query, token string, limit int) (driveFiles, error) {
+func driveList(ctx context.Context, api *drive.Service, query, token string, limit int) ([]*drive.File, string, error) {
 	call := api.Files.List().Context(ctx).Q(query).Fields("files("+driveFields+")", "nextPageToken").
 		SupportsAllDrives(true).IncludeItemsFromAllDrives(true)
 	if token != "" {
 		call.PageToken(token)
 	}
-	files, next, err := service.Collect(limit, call, call.PageSize, func(page *drive.FileList) ([]*drive.File, string) {
+	return service.Collect(limit, call, call.PageSize, func(page *drive.FileList) ([]*drive.File, string) {
 		return page.Files, page.NextPageToken
 	})
-	return driveFiles{files, next}, err
 }
 
 // driveQuote makes a text a literal of a query.
@@ -104,11 +96,11 @@ func driveListFiles(ctx context.Context, api *drive.Service, _ *service.Conn, in
 		// An "or" of the clause must not undo the conditions before it.
 		query += " and (" + q + ")"
 	}
-	return driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	files, next, err := driveList(ctx, api, query, in.Token, service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return service.Page("files", files, next), err
 }
 
-// driveShared is driveFiles without a token, for tools that take none. More says
-// that the maximum cut the list.
+// driveShared is the result of tools without a token. More says that the maximum cut the list.
 type driveShared struct {
 	Files []*drive.File `json:"files"`
 	More  bool          `json:"more,omitempty"`
@@ -127,8 +119,8 @@ func driveListShared(ctx context.Context, api *drive.Service, _ *service.Conn, i
 }
 
 func driveFound(ctx context.Context, api *drive.Service, query string, in driveArgs) (any, error) {
-	found, err := driveList(ctx, api, query, "", service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
-	return driveShared{found.Files, found.Next != ""}, err
+	files, next, err := driveList(ctx, api, query, "", service.Bounded(in.MaxResults, defaultDriveFiles, maxDriveFiles))
+	return driveShared{files, next != ""}, err
 }
 
 func driveGetFile(ctx context.Context, api *drive.Service, _ *service.Conn, in driveArgs) (any, error) {
@@ -156,5 +148,5 @@ func drivePermissions(ctx context.Context, api *drive.Service, _ *service.Conn, 
 	all, _, err := service.Collect(maxDrivePermissions, call, size, func(page *drive.PermissionList) ([]*drive.Permission, string) {
 		return page.Permissions, page.NextPageToken
 	})
-	return map[string]any{"permissions": all}, err
+	return service.Page("permissions", all, ""), err
 }

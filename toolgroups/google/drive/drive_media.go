@@ -60,8 +60,7 @@ func driveExport(ctx context.Context, api *drive.Service, c *service.Conn, in dr
 	return driveFetch(c, in.Save, api.Files.Export(in.File, in.MimeType).Context(ctx).Download)
 }
 
-// driveFetch streams what a request answers into a file of the workspace. The path
-// is checked before anything is asked for.
+// driveFetch streams an answer into a file, whose path is checked before anything is asked for.
 func driveFetch(c *service.Conn, path string, download func(...googleapi.CallOption) (*http.Response, error)) (any, error) {
 	var saved driveSaved
 	err := files.Use(c.Scope, func(root *workspace.Root) error {
@@ -117,7 +116,6 @@ type driveSource struct {
 	err  error
 }
 
-// Read implements [io.Reader].
 func (s *driveSource) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

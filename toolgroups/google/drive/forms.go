@@ -17,12 +17,6 @@ const (
 	defaultResponses = 20
 )
 
-// The ends of a scale.
-const (
-	formsScaleLow  = 1
-	formsScaleHigh = 5
-)
-
 // Forms is the group of the tools for forms.
 func Forms() service.Group {
 	return service.Group{
@@ -39,7 +33,6 @@ func Forms() service.Group {
 	}
 }
 
-// formsArgs are the arguments of the tools; each takes those that its schema names.
 type formsArgs struct {
 	Form     string   `json:"form_id"`
 	Response string   `json:"response_id"`
@@ -53,13 +46,6 @@ type formsArgs struct {
 	Token    string   `json:"page_token"`
 }
 
-// formsCreated is the result of forms_create.
-type formsCreated struct {
-	Form      string `json:"formId"`
-	Responder string `json:"responderUri"`
-	Title     string `json:"title"`
-}
-
 func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -70,18 +56,11 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	if err != nil {
 		return nil, err
 	}
-	out := formsCreated{f.FormId, f.ResponderUri, in.Title}
+	title := in.Title
 	if f.Info != nil {
-		out.Title = f.Info.Title
+		title = f.Info.Title
 	}
-	return out, nil
-}
-
-// formsAdded is the result of forms_add_question.
-type formsAdded struct {
-	Form     string `json:"formId"`
-	Item     string `json:"itemId"`
-	Question string `json:"questionId"`
+	return map[string]any{"formId": f.FormId, "responderUri": f.ResponderUri, "title": title}, nil
 }
 
 func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, in formsArgs) (any, error) {
@@ -106,11 +85,11 @@ func formsAddQuestion(ctx context.Context, api *forms.Service, _ *service.Conn, 
 		return nil, toolgroups.Errorf(toolgroups.CodeExecution, "Google did not say whether the question was added. Look with forms_get.")
 	}
 	made := answer.Replies[0].CreateItem
-	out := formsAdded{Form: in.Form, Item: made.ItemId}
+	added := ""
 	if len(made.QuestionId) > 0 {
-		out.Question = made.QuestionId[0]
+		added = made.QuestionId[0]
 	}
-	return out, nil
+	return map[string]any{"formId": in.Form, "itemId": made.ItemId, "questionId": added}, nil
 }
 
 // position is where the question goes: Google knows no "last".
@@ -125,8 +104,7 @@ func (in formsArgs) position(ctx context.Context, api *forms.Service) (int64, er
 	return int64(len(f.Items)), nil
 }
 
-// question checks the arguments and makes what Google calls the question, which is
-// the kind of answer.
+// question makes what Google calls the question, which is the kind of answer.
 func (in formsArgs) question() (*forms.Question, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return nil, service.Invalidf("'title' is empty")
@@ -148,7 +126,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	case "paragraph":
 		q.TextQuestion = &forms.TextQuestion{Paragraph: true}
 	case "scale":
-		q.ScaleQuestion = &forms.ScaleQuestion{Low: formsScaleLow, High: formsScaleHigh}
+		q.ScaleQuestion = &forms.ScaleQuestion{Low: 1, High: 5}
 	case "date":
 		q.DateQuestion = &forms.DateQuestion{IncludeYear: true}
 	case "time":
@@ -162,8 +140,7 @@ func (in formsArgs) question() (*forms.Question, error) {
 	return q, nil
 }
 
-// formsResponses is the result of forms_list_responses. The total is known only
-// where nothing lies before or after the page.
+// formsResponses has the total only where nothing lies before or after the page.
 type formsResponses struct {
 	Responses []*forms.FormResponse `json:"responses"`
 	Next      string                `json:"nextPageToken,omitempty"`

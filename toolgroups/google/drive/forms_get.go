@@ -9,7 +9,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// formsView is the result of forms_get.
 type formsView struct {
 	Form        string      `json:"formId"`
 	Title       string      `json:"title"`

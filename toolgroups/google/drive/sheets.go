@@ -11,11 +11,8 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// Field masks of spreadsheets, whose cells are not wanted.
-const (
-	sheetsFields   = "spreadsheetId,properties,sheets.properties"
-	metadataFields = "spreadsheetId,properties,sheets.properties,namedRanges"
-)
+// sheetsFields are those of a spreadsheet without its cells.
+const sheetsFields = "spreadsheetId,properties,sheets.properties"
 
 // Sheets is the group of the tools for spreadsheets.
 func Sheets() service.Group {
@@ -37,7 +34,6 @@ func Sheets() service.Group {
 	}
 }
 
-// sheetArgs are the arguments of the tools; each takes those that its schema names.
 type sheetArgs struct {
 	ID     string            `json:"spreadsheet_id"`
 	Range  string            `json:"range"`
@@ -58,7 +54,6 @@ type sheetTab struct {
 	Columns int64  `json:"columnCount"`
 }
 
-// sheetInfo is the result of sheets_get.
 type sheetInfo struct {
 	ID     string     `json:"spreadsheetId"`
 	Title  string     `json:"title"`
@@ -88,18 +83,12 @@ func sheetsGet(ctx context.Context, api *sheets.Service, _ *service.Conn, in she
 	return out, nil
 }
 
-// sheetValues is the result of sheets_read_values.
-type sheetValues struct {
-	Range  string  `json:"range"`
-	Values [][]any `json:"values"`
-}
-
 func sheetsReadValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	v, err := api.Spreadsheets.Values.Get(in.ID, in.Range).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
-	return sheetValues{v.Range, service.OrEmpty(v.Values)}, nil
+	return map[string]any{"range": v.Range, "values": service.OrEmpty(v.Values)}, nil
 }
 
 func sheetsWriteValues(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
@@ -134,7 +123,7 @@ func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn
 }
 
 func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
-	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, metadataFields))).Do()
+	return api.Spreadsheets.Get(in.ID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, sheetsFields+",namedRanges"))).Do()
 }
 
 func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {

@@ -28,7 +28,6 @@ func Slides() service.Group {
 	}
 }
 
-// slidesArgs are the arguments of the tools; each takes those that its schema names.
 type slidesArgs struct {
 	Presentation string            `json:"presentation_id"`
 	Title        string            `json:"title"`
@@ -77,7 +76,6 @@ func slidesDeleteSlide(ctx context.Context, api *slides.Service, c *service.Conn
 	})
 }
 
-// slidesList is the result of slides_list_slides.
 type slidesList struct {
 	Presentation string       `json:"presentationId"`
 	Title        string       `json:"title"`

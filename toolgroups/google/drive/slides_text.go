@@ -9,7 +9,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// slidesText is the result of slides_get_text.
 type slidesText struct {
 	Title        string       `json:"title"`
 	Presentation string       `json:"presentationId"`

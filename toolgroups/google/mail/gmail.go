@@ -2,8 +2,12 @@ package mail
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"slices"
 
 	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
 
 	"oneclaw/toolgroups/google/service"
 )
@@ -57,7 +61,6 @@ const (
 	defaultHistory = 50
 )
 
-// gmailArgs are the arguments of the tools; each takes those that its schema names.
 type gmailArgs struct {
 	Message    string   `json:"message_id"`
 	Messages   []string `json:"message_ids"`
@@ -91,13 +94,6 @@ type gmailHit struct {
 	Labels   []string `json:"labelIds"`
 }
 
-// gmailHits is the result of gmail_search. Total is Google's estimate where there
-// are more than were asked for.
-type gmailHits struct {
-	Messages []gmailHit `json:"messages"`
-	Total    int64      `json:"total"`
-}
-
 func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	var estimate int64
 	call := api.Users.Messages.List(me).Context(ctx).Q(in.Query)
@@ -111,7 +107,8 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 	}
 	hits, err := service.Each(ctx, found, func(ctx context.Context, m *gmail.Message) (*gmailHit, error) {
 		full, err := api.Users.Messages.Get(me, m.Id).Context(ctx).Format("metadata").MetadataHeaders("Subject", "From", "Date").Do()
-		if isGone(err) {
+		var answer *googleapi.Error
+		if errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone) {
 			return nil, nil // It was deleted since the search.
 		}
 		if err != nil {
@@ -125,23 +122,12 @@ func gmailSearch(ctx context.Context, api *gmail.Service, _ *service.Conn, in gm
 	if err != nil {
 		return nil, err
 	}
-	out := gmailHits{Messages: []gmailHit{}}
-	for _, h := range hits {
-		if h != nil {
-			out.Messages = append(out.Messages, *h)
-		}
-	}
-	out.Total = int64(len(out.Messages))
+	messages := slices.DeleteFunc(hits, func(h *gmailHit) bool { return h == nil })
+	total := int64(len(messages))
 	if next != "" {
-		out.Total = max(out.Total, estimate)
+		total = max(total, estimate)
 	}
-	return out, nil
-}
-
-// gmailThreads is the result of gmail_list_threads.
-type gmailThreads struct {
-	Threads []*gmail.Thread `json:"threads"`
-	Total   int64           `json:"total"`
+	return map[string]any{"messages": messages, "total": total}, nil
 }
 
 func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
@@ -156,10 +142,9 @@ func gmailListThreads(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	if next != "" {
 		total = max(total, estimate)
 	}
-	return gmailThreads{found, total}, err
+	return map[string]any{"threads": found, "total": total}, err
 }
 
-// gmailChanges is the result of gmail_history.
 type gmailChanges struct {
 	History   []*gmail.History `json:"history"`
 	HistoryID uint64           `json:"historyId,string"`

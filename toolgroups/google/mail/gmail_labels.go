@@ -2,13 +2,10 @@ package mail
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
 	"google.golang.org/api/gmail/v1"
-	"google.golang.org/api/googleapi"
 
 	"oneclaw/toolgroups/google/service"
 )
@@ -21,12 +18,6 @@ const gmailBatch = 1000
 var systemLabels = []string{
 	"INBOX", "SENT", "DRAFT", "SPAM", "TRASH", "UNREAD", "STARRED", "IMPORTANT",
 	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
-}
-
-// isGone reports that Google knows no such thing.
-func isGone(err error) bool {
-	var answer *googleapi.Error
-	return errors.As(err, &answer) && (answer.Code == http.StatusNotFound || answer.Code == http.StatusGone)
 }
 
 func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {

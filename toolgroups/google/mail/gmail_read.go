@@ -138,12 +138,6 @@ func gmailHeader(p *gmail.MessagePart, name string) string {
 	return ""
 }
 
-// gmailThread is the result of gmail_get_thread.
-type gmailThread struct {
-	ID       string         `json:"id"`
-	Messages []gmailMessage `json:"messages"`
-}
-
 func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	thread, err := api.Users.Threads.Get(me, in.Thread).Context(ctx).Format("full").Do()
 	if err != nil {
@@ -152,7 +146,7 @@ func gmailGetThread(ctx context.Context, api *gmail.Service, _ *service.Conn, in
 	messages, err := service.Each(ctx, thread.Messages, func(ctx context.Context, m *gmail.Message) (gmailMessage, error) {
 		return gmailRead(ctx, api, m)
 	})
-	return gmailThread{thread.Id, messages}, err
+	return map[string]any{"id": thread.Id, "messages": messages}, err
 }
 
 // savedFile is the result of tools that write what they fetched to a file.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/api/gmail/v1"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -35,8 +36,7 @@ func Settings() service.Group {
 	}
 }
 
-// wholeVacation, wholeImap and wholeForwarding show settings with their zero values, which
-// the library leaves out.
+// wholeVacation and those below show zero values too, which the library leaves out.
 func wholeVacation(v *gmail.VacationSettings, err error) (any, error) {
 	if err == nil {
 		v.ForceSendFields = []string{
@@ -82,8 +82,7 @@ type vacationArgs struct {
 	Contacts *bool   `json:"restrict_to_contacts"`
 }
 
-// gmailSettingsUpdateVacation reads before it writes, because what a write leaves
-// out is lost.
+// gmailSettingsUpdateVacation reads first: what a write leaves out is lost.
 func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
@@ -99,19 +98,12 @@ func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *ser
 	if v.EndTime != 0 && v.EndTime <= v.StartTime {
 		return nil, service.Invalidf("'end_time' must be after 'start_time'")
 	}
-	set(&v.ResponseSubject, in.Subject)
-	set(&v.ResponseBodyHtml, in.Body)
-	set(&v.RestrictToDomain, in.Domain)
-	set(&v.RestrictToContacts, in.Contacts)
+	toolgroups.Assign(&v.ResponseSubject, in.Subject)
+	toolgroups.Assign(&v.ResponseBodyHtml, in.Body)
+	toolgroups.Assign(&v.RestrictToDomain, in.Domain)
+	toolgroups.Assign(&v.RestrictToContacts, in.Contacts)
 	v.ForceSendFields = []string{"EnableAutoReply", "RestrictToDomain", "RestrictToContacts"}
 	return wholeVacation(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
-}
-
-// set changes a value where a new one is given.
-func set[T any](to, value *T) {
-	if value != nil {
-		*to = *value
-	}
 }
 
 // millis reads milliseconds since 1970; an empty text stands for none.
@@ -145,10 +137,10 @@ func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service
 	if err != nil {
 		return nil, err
 	}
-	set(&s.Enabled, in.Enabled)
-	set(&s.AutoExpunge, in.Expunge)
-	set(&s.ExpungeBehavior, in.Behaviour)
-	set(&s.MaxFolderSize, in.MaxFolder)
+	toolgroups.Assign(&s.Enabled, in.Enabled)
+	toolgroups.Assign(&s.AutoExpunge, in.Expunge)
+	toolgroups.Assign(&s.ExpungeBehavior, in.Behaviour)
+	toolgroups.Assign(&s.MaxFolderSize, in.MaxFolder)
 	s.ForceSendFields = []string{"Enabled", "AutoExpunge", "MaxFolderSize"}
 	return wholeImap(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
 }
@@ -159,6 +151,7 @@ func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *servic
 }
 
 type filterArgs struct {
+	ID      string   `json:"filter_id"`
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Subject string   `json:"subject"`
@@ -180,10 +173,7 @@ func gmailSettingsCreateFilter(ctx context.Context, api *gmail.Service, _ *servi
 	}).Context(ctx).Do()
 }
 
-func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in struct {
-	ID string `json:"filter_id"`
-},
-) (any, error) {
+func gmailSettingsDeleteFilter(ctx context.Context, api *gmail.Service, _ *service.Conn, in filterArgs) (any, error) {
 	return service.Done(), api.Users.Settings.Filters.Delete(me, in.ID).Context(ctx).Do()
 }
 
@@ -226,8 +216,8 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *ser
 		return nil, err
 	}
 	f.Enabled = in.Enabled
-	set(&f.EmailAddress, in.Email)
-	set(&f.Disposition, in.Disposition)
+	toolgroups.Assign(&f.EmailAddress, in.Email)
+	toolgroups.Assign(&f.Disposition, in.Disposition)
 	if f.Enabled && f.EmailAddress == "" {
 		return nil, service.Invalidf("give email_address, a confirmed forwarding address")
 	}

@@ -23,8 +23,7 @@ const maxSubject = 900
 // field is one line of a header.
 type field struct{ name, value string }
 
-// compose writes a message in ASCII (RFC 5322, RFC 2045, RFC 2047). Google adds who
-// it is from, the date and the id.
+// compose writes a message (RFC 5322, 2045, 2047). Google adds sender, date and id.
 func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	var fields []field
 	for _, f := range []field{{"To", in.To}, {"Cc", in.Cc}, {"Bcc", in.Bcc}} {
@@ -54,7 +53,8 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	}
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	if _, err := w.Write([]byte(in.Body)); err != nil {
+	// The writer loses a line feed that stands somewhere behind a lone carriage return.
+	if _, err := w.Write([]byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(in.Body))); err != nil {
 		return nil, fmt.Errorf("write the message: %w", err)
 	}
 	if err := w.Close(); err != nil {
@@ -116,8 +116,7 @@ func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
-// threadIDs are the ids in a field, one a line, without what else a sender may have
-// put there.
+// threadIDs are the ids in a field, one a line, without what else stands there.
 func threadIDs(value string) string {
 	ids := slices.DeleteFunc(strings.Fields(value), func(id string) bool {
 		return !strings.HasPrefix(id, "<") || !strings.HasSuffix(id, ">") || len(id) > maxSubject ||
@@ -147,7 +146,6 @@ func gmailSendDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in
 	return api.Users.Drafts.Send(me, &gmail.Draft{Id: in.Draft}).Context(ctx).Do()
 }
 
-// gmailDraft is the result of gmail_get_draft.
 type gmailDraft struct {
 	gmailMessage
 	ID        string `json:"id"`

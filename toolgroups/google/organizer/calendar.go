@@ -54,7 +54,6 @@ func calendarListCalendars(ctx context.Context, api *calendar.Service, _ *servic
 	return map[string]any{"calendars": calendars}, err
 }
 
-// calendarArgs are the arguments of the tools; each takes those that its schema names.
 type calendarArgs struct {
 	Calendar    string   `json:"calendar_id"`
 	Event       string   `json:"event_id"`
@@ -75,12 +74,6 @@ type calendarArgs struct {
 	Response    string   `json:"response"`
 }
 
-// calendarEvents is the result of lists of events.
-type calendarEvents struct {
-	Events []*calendar.Event `json:"events"`
-	Next   string            `json:"nextPageToken,omitempty"`
-}
-
 // window reads the bounds of a list.
 func (in calendarArgs) window(c *service.Conn) (from, to string, err error) {
 	if from, err = bound(c, "time_min", in.From); err != nil {
@@ -99,7 +92,7 @@ func calendarListEvents(ctx context.Context, api *calendar.Service, c *service.C
 		from = c.Now().Format(time.RFC3339) // Not the oldest events of all.
 	}
 	events, next, err := listEvents(ctx, api, in.Calendar, from, to, in.Query, service.Bounded(in.MaxResults, defaultEvents, maxEvents))
-	return calendarEvents{events, next}, err
+	return service.Page("events", events, next), err
 }
 
 func listEvents(ctx context.Context, api *calendar.Service, id, from, to, query string, limit int) ([]*calendar.Event, string, error) {
@@ -120,15 +113,14 @@ func eventsOf(page *calendar.Events) ([]*calendar.Event, string) {
 	return page.Items, page.NextPageToken
 }
 
-// calendarSearchEvents finds what is ahead, and fills up with what is past, the
-// newest first.
+// calendarSearchEvents finds what is ahead, then what is past, the newest first.
 func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
 	limit := service.Bounded(in.MaxResults, defaultEvents, maxEvents)
 	id := cmp.Or(in.Calendar, "primary")
 	now := c.Now()
 	events, _, err := listEvents(ctx, api, id, now.Format(time.RFC3339), "", in.Query, limit)
 	if err != nil || len(events) == limit {
-		return calendarEvents{Events: events}, err
+		return service.Page("events", events, ""), err
 	}
 	past, _, err := listEvents(ctx, api, id, now.Add(-lookBack).Format(time.RFC3339), now.Format(time.RFC3339), in.Query, maxEvents)
 	if err != nil {
@@ -140,7 +132,7 @@ func calendarSearchEvents(ctx context.Context, api *calendar.Service, c *service
 			events = append(events, e)
 		}
 	}
-	return calendarEvents{Events: events}, nil
+	return service.Page("events", events, ""), nil
 }
 
 func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Conn, in calendarArgs) (any, error) {
@@ -156,10 +148,7 @@ func calendarInstances(ctx context.Context, api *calendar.Service, c *service.Co
 		call.TimeMax(to)
 	}
 	events, next, err := service.Collect(service.Bounded(in.MaxResults, defaultEvents, maxEvents), call, call.MaxResults, eventsOf)
-	return struct {
-		Instances []*calendar.Event `json:"instances"`
-		Next      string            `json:"nextPageToken,omitempty"`
-	}{events, next}, err
+	return service.Page("instances", events, next), err
 }
 
 func calendarGetEvent(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {

@@ -16,8 +16,7 @@ import (
 // localTime is a time without an offset.
 const localTime = "2006-01-02T15:04:05"
 
-// at is a time that the model wrote: a day, a time with an offset, or a time of the
-// clock on some wall.
+// at is a time of the model: a day, a time with an offset, or one of some clock.
 type at struct {
 	text   string
 	time   time.Time
@@ -68,8 +67,7 @@ func bound(c *service.Conn, name, text string) (string, error) {
 	return t.in(c.Location), nil
 }
 
-// eventTime is a start or an end for Google. The other kind is taken away, so that an
-// event never has both.
+// eventTime is a start or an end for Google, without the other kind.
 func (t at) eventTime(zone string) *calendar.EventDateTime {
 	if t.allDay {
 		return &calendar.EventDateTime{Date: t.time.Format(time.DateOnly), NullFields: []string{"DateTime", "TimeZone"}}

@@ -86,7 +86,6 @@ func newContacts(persons []*people.Person) []contact {
 	return out
 }
 
-// contactArgs are the arguments of the tools; each takes those that its schema names.
 type contactArgs struct {
 	Resource     string `json:"resource_name"`
 	Query        string `json:"query"`
@@ -100,12 +99,6 @@ type contactArgs struct {
 	JobTitle     string `json:"job_title"`
 }
 
-// contactsPage is the result of the lists.
-type contactsPage struct {
-	Contacts []contact `json:"contacts"`
-	Next     string    `json:"nextPageToken,omitempty"`
-}
-
 func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	call := api.People.Connections.List("people/me").Context(ctx).PersonFields(contactsFields)
 	if in.Token != "" {
@@ -115,7 +108,7 @@ func contactsList(ctx context.Context, api *people.Service, _ *service.Conn, in 
 	persons, next, err := service.Collect(limit, call, call.PageSize, func(page *people.ListConnectionsResponse) ([]*people.Person, string) {
 		return page.Connections, page.NextPageToken
 	})
-	return contactsPage{newContacts(persons), next}, err
+	return service.Page("contacts", newContacts(persons), next), err
 }
 
 func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, in contactArgs) (any, error) {
@@ -129,8 +122,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 		}
 		return found.Results, nil
 	}
-	// A search for nothing fills Google's cache, as its reference asks for; what is
-	// fresh is found a little later.
+	// A search for nothing fills Google's cache, a little later, as its reference says.
 	if _, err := search("", 1); err != nil {
 		return nil, err
 	}
@@ -150,7 +142,7 @@ func contactsSearch(ctx context.Context, api *people.Service, c *service.Conn, i
 	for i, r := range found {
 		persons[i] = r.Person
 	}
-	return contactsPage{Contacts: newContacts(persons)}, nil
+	return service.Page("contacts", newContacts(persons), ""), nil
 }
 
 func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
@@ -163,7 +155,7 @@ func contactsListDirectory(ctx context.Context, api *people.Service, _ *service.
 	persons, _, err := service.Collect(limit, call, call.PageSize, func(page *people.SearchDirectoryPeopleResponse) ([]*people.Person, string) {
 		return page.People, page.NextPageToken
 	})
-	return contactsPage{Contacts: newContacts(persons)}, err
+	return service.Page("contacts", newContacts(persons), ""), err
 }
 
 // named returns the name of the contact for a path.
@@ -196,8 +188,7 @@ func contactsDelete(ctx context.Context, api *people.Service, _ *service.Conn, i
 	return service.Done(), contactsEmpty(err)
 }
 
-// contactsEmpty makes nothing of the error about an answer without a body, which is
-// none about what was asked for.
+// contactsEmpty forgives an answer without a body.
 func contactsEmpty(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) && syntax.Offset == 0 {

@@ -14,13 +14,6 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// contactsOwn is the source that can be changed: what the user wrote down, not what
-// the person's own profile adds.
-const (
-	contactsOwn     = "READ_SOURCE_TYPE_CONTACT"
-	contactsOwnType = "CONTACT"
-)
-
 func contactsCreate(ctx context.Context, api *people.Service, _ *service.Conn, in contactArgs) (any, error) {
 	p := &people.Person{Names: []*people.Name{{GivenName: in.GivenName, FamilyName: in.FamilyName}}}
 	if in.Email != "" {
@@ -56,7 +49,8 @@ func contactsUpdate(ctx context.Context, api *people.Service, _ *service.Conn, i
 	if in.GivenName == nil && in.FamilyName == nil && in.Email == nil && in.Phone == nil {
 		return nil, service.Invalidf("nothing to change: give given_name, family_name, email or phone")
 	}
-	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources(contactsOwn).Do()
+	// What the user wrote down can be changed, not what the person's own profile adds.
+	old, err := api.People.Get(name).Context(ctx).PersonFields(contactsFields + ",metadata").Sources("READ_SOURCE_TYPE_CONTACT").Do()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +69,7 @@ func (in contactUpdateArgs) merge(old *people.Person) (*people.Person, []string)
 	patch := &people.Person{Etag: old.Etag}
 	if m := old.Metadata; m != nil {
 		patch.Metadata = &people.PersonMetadata{Sources: slices.DeleteFunc(m.Sources, func(s *people.Source) bool {
-			return s.Type != contactsOwnType
+			return s.Type != "CONTACT"
 		})}
 	}
 	var changed []string
@@ -105,12 +99,8 @@ func (in contactUpdateArgs) names(old []*people.Name) []*people.Name {
 		n = *old[0]
 	}
 	n.DisplayName, n.DisplayNameLastFirst, n.UnstructuredName = "", "", ""
-	if in.GivenName != nil {
-		n.GivenName = *in.GivenName
-	}
-	if in.FamilyName != nil {
-		n.FamilyName = *in.FamilyName
-	}
+	toolgroups.Assign(&n.GivenName, in.GivenName)
+	toolgroups.Assign(&n.FamilyName, in.FamilyName)
 	if n.GivenName == "" && n.FamilyName == "" {
 		return []*people.Name{}
 	}
@@ -125,8 +115,7 @@ func contactsPhone(n *people.PhoneNumber) *string {
 	return &n.Value
 }
 
-// contactsReplaced gives the first entry the value, or removes it for an empty one. No other
-// entry keeps the same value.
+// contactsReplaced gives the value to the first entry alone, or removes that for an empty one.
 func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []*T {
 	out := []*T{}
 	if value != "" {
@@ -145,8 +134,7 @@ func contactsReplaced[T any](entries []*T, value string, of func(*T) *string) []
 	return out
 }
 
-// contactsStale maps the refusal of a change to a contact that has changed since it
-// was read, for which Google uses 400.
+// contactsStale maps the 400 for a contact that has changed since it was read.
 func contactsStale(err error) error {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusBadRequest {

@@ -45,7 +45,6 @@ func tasksListTasklists(ctx context.Context, api *tasks.Service, _ *service.Conn
 	return map[string]any{"tasklists": lists}, err
 }
 
-// taskArgs are the arguments of the tools; each takes those that its schema names.
 type taskArgs struct {
 	List       string `json:"tasklist_id"`
 	Task       string `json:"task_id"`

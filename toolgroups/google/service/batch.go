@@ -13,10 +13,9 @@ import (
 )
 
 // BatchUpdate applies updates to a document, presentation or spreadsheet at an address
-// and returns the answer as it is. Where Google answers nothing, the result is the id
-// under its name and no replies. The types of the client library leave out what is
-// false or 0 and what they do not know, which in an update can be what matters: so it
-// sends the updates as they are.
+// and returns the answer as it is, or the id under its name and no replies. It sends the
+// updates as they are: the types of the client library leave out what is false or 0 and
+// what they do not know.
 func BatchUpdate[T any](ctx context.Context, c *Conn, address, name, id string, updates ...T) (any, error) {
 	if len(updates) == 0 {
 		return nil, Invalidf("'requests' is empty") // Google does not accept a list of nothing.

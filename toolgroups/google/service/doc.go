@@ -7,27 +7,14 @@
 // tools: name, description (short, schemas cost tokens), parameters, timeout_s,
 // effect (read_only; consequential for what reaches other people or cannot be
 // taken back; nothing for the rest) and function, the key in the operations below.
-// x.go, in the package of services that it belongs to, holds
+// x.go, in the package that it belongs to, holds the function X that returns the [Group],
+// and the functions of its [Operations], as tasks.go does. X is entered in groups of
+// package google.
 //
-//	func X() service.Group {
-//		return service.Group{
-//			Name:      "google_x",
-//			Scopes:    []string{x.XScope},
-//			Manifests: manifests,
-//			Operations: service.Operations{
-//				"xListThings": service.With(x.NewService, xListThings),
-//				"xSendThing":  service.With(x.NewService, xSendThing).Needs(x.XSendScope),
-//			},
-//		}
-//	}
-//
-//	func xListThings(ctx context.Context, api *x.Service, c *service.Conn, in xListArgs) (any, error)
-//
-// and is entered in groups of package google. An operation gets a service that is
-// authorised for the user, its arguments decoded and validated against the schema, and
-// returns what is encoded as the result: a type of the client library, a struct of the
-// contract's shape, or a [toolgroups.Result] where files are to be delivered to the
-// chat. It returns errors of the library as they are: they are mapped to the codes of
+// An operation gets a service that is authorised for the user, and the validated
+// arguments: those of all operations of the group, of which it takes its own. It returns
+// what is encoded as the result: a type of the client library, a struct of the contract's
+// shape, or a [toolgroups.Result] with files for the chat. It returns errors of the library as they are: they are mapped to the codes of
 // the contract in one place. It calls ".Context(ctx)" on each request. Retries,
 // refreshed tokens, missing scopes, the ban on consequential tools outside of the
 // user's direct chat, and results that are too long are none of its business. What

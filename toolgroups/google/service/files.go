@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"io/fs"
 	"path"
 	"path/filepath"
 
@@ -10,9 +9,6 @@ import (
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
-
-// CodeFileNotFound is the code of an error about a file of the workspace.
-const CodeFileNotFound = "file_not_found"
 
 // MaxFile bounds a file that is uploaded or attached, in bytes.
 const MaxFile = 50 << 20
@@ -51,13 +47,8 @@ func (c *Conn) Deliver(out any, rel string) (any, error) {
 // FileFault says what is wrong with a file that the model named.
 func FileFault(name string, err error) error {
 	code := toolgroups.CodeExecution
-	switch {
-	case errors.Is(err, workspace.ErrEmptyPath), errors.Is(err, workspace.ErrNotFile), errors.Is(err, workspace.ErrTooLarge):
+	if errors.Is(err, workspace.ErrNotFile) || errors.Is(err, workspace.ErrTooLarge) {
 		code = toolgroups.CodeInvalid
-	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
-		code = toolgroups.CodeDenied
-	case errors.Is(err, fs.ErrNotExist):
-		code = CodeFileNotFound
 	}
-	return toolgroups.Errorf(code, "%s", files.Explain(name, workspace.Cause(err), MaxFile))
+	return files.Fault(name, workspace.Cause(err), MaxFile, code)
 }

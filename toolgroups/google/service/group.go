@@ -69,16 +69,12 @@ type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*
 
 // Build makes the group of the manifest and the operations.
 func (g Group) Build(connect Connect) (toolgroups.Group, error) {
-	data, err := g.Manifests.ReadFile("manifests/" + g.Name + ".json")
-	if err != nil {
-		return toolgroups.Group{}, err
-	}
 	handlers := map[string]toolgroups.Handler{}
 	for name, op := range g.Operations {
 		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
 		handlers[name] = op.handler(connect)
 	}
-	group, err := toolgroups.GroupOf(g.Name, data, handlers)
+	group, err := toolgroups.GroupOf(g.Manifests, "manifests/"+g.Name, handlers)
 	for i := range group.Tools {
 		t := &group.Tools[i]
 		t.Run = named(required(t.Parameters), t.Run)

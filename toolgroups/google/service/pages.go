@@ -13,8 +13,7 @@ const Parallel = 10
 // maxPages ends a list that does not end by itself.
 const maxPages = 100
 
-// Bounded is a maximum that the model asked for: def where it said nothing of use,
-// and no more than limit.
+// Bounded is a maximum that the model asked for, def where it did not, up to limit.
 func Bounded(n, def, limit int) int {
 	if n <= 0 {
 		n = def
@@ -28,6 +27,15 @@ func OrEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// Page is the result of a list: items under a name, and the token of the next page.
+func Page[T any](name string, items []T, next string) any {
+	page := map[string]any{name: OrEmpty(items)}
+	if next != "" {
+		page["nextPageToken"] = next
+	}
+	return page
 }
 
 // Pager is a call of the client library that answers with one page of a list.
