@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -88,21 +89,17 @@ func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
 	return who, nil
 }
 
-// readScopes compares the scopes that an answer names with those of the manifest. No header
-// means nothing: a proxy may drop it.
+// readScopes compares the scopes of an answer with the manifest's; a proxy may drop them.
 func readScopes(header http.Header) (lacks []Lack, agentView bool) {
 	list := header.Get("X-Oauth-Scopes")
 	if list == "" {
 		return nil, false
 	}
-	have := map[string]bool{}
-	for scope := range strings.SplitSeq(list, ",") {
-		have[strings.TrimSpace(scope)] = true
-	}
+	have := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range manifest.Scopes() {
-		if !have[scope] {
+		if !slices.Contains(have, scope) {
 			lacks = append(lacks, Lack{scope, broken[scope]})
 		}
 	}
-	return lacks, have[agentScope]
+	return lacks, slices.Contains(have, agentScope)
 }

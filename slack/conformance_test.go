@@ -81,7 +81,11 @@ func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
 // speaks checks that the service and a client of the adapter agree on a protocol.
 func (w *town) speaks(protocol string) {
 	w.t.Helper()
-	resp, err := w.client().Get(w.url + "auth.test")
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"auth.test", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp, err := w.client().Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 				}
 				f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
 				f.forget()
-				if _, err := kept.Put(t.Context(), marksKey, state, storage.Any); err != nil {
+				if _, err := kept.Put(t.Context(), "", state, storage.Any); err != nil {
 					t.Fatal(err)
 				}
 				f.run()
@@ -96,7 +96,7 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			}
 			more := f.say(f.channel, "more of it", &emulator.SayOptions{Thread: root.TS})
 			f.acked(more)
-			entry, _ := kept.Get(t.Context(), marksKey) // as it is when the message is acknowledged
+			entry, _ := kept.Get(t.Context(), "") // as it is when the message is acknowledged
 			if got := f.in.all(); len(got) != before {
 				t.Errorf("accepted %+v", got[before:])
 			}
@@ -182,7 +182,7 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 // mute is an address that takes connections and says nothing.
 func mute(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,5 +206,17 @@ func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	}
 	if p.Ping(t.Context()) == nil {
 		t.Error("it is taken for reachable")
+	}
+}
+
+// With the agent view each direct message is a thread: of too many those are searched
+// first in which somebody wrote last.
+func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
+	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+	for i := range 50 {
+		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
+	}
+	if got := r.threads()["D1"]; len(got) != 50 || got[0] != "49" || got[49] != "0" {
+		t.Errorf("got %v", got)
 	}
 }

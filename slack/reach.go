@@ -91,12 +91,14 @@ func (r *reach) touch(chat chats.Chat) {
 	}
 }
 
-// threads returns the threads with the bot, by channel.
+// threads returns the threads with the bot, by channel: first those in which somebody wrote
+// last, because not all may be searched.
 func (r *reach) threads() map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string][]string{}
-	for chat := range r.live {
+	latest := func(a, b chats.Chat) int { return r.live[b].Compare(r.live[a]) }
+	for _, chat := range slices.SortedFunc(maps.Keys(r.live), latest) {
 		all[chat.ID] = append(all[chat.ID], chat.Thread)
 	}
 	return all

@@ -40,8 +40,11 @@ func secureStage(t *testing.T, protocol string) *stage {
 	s := newStage(t, emulator.Config{TLS: config})
 	s.root = root
 	s.p = s.platform(t, s.Token())
-	client := &http.Client{Transport: s.transport(t)}
-	resp, err := client.Get(s.url)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: s.transport(t)}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,7 @@ func (c *client) copyLocal(path string, w io.Writer) (err error) {
 	return nil
 }
 
-// download writes a file of the server to w. Neither the address nor an error that
-// contains it leaves this function.
+// download writes a file of the server to w. Its address leaves this function in no error.
 func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	parts := strings.Split(strings.TrimLeft(path, "/"), "/")
 	for i, part := range parts {

@@ -183,7 +183,7 @@ func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
 // mute is an address that takes connections and says nothing.
 func mute(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

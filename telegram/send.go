@@ -61,17 +61,13 @@ func (p *Platform) bring(d *delivery, request func() error) error {
 		case !d.plain && refused(err, "can't parse entities"):
 			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
-		case !d.moved && d.to.Chat.Thread != "" && topicGone(err):
+		case !d.moved && d.to.Chat.Thread != "" && (refused(err, "message thread not found") || refused(err, "topic_deleted") || refused(err, "topic_closed")):
 			p.log.Warn("topic gone: sending to the chat", "chat", d.to.Chat.String(), "err", err)
 			d.moved = true
 		default:
 			return err
 		}
 	}
-}
-
-func topicGone(err error) bool {
-	return refused(err, "message thread not found") || refused(err, "topic_deleted") || refused(err, "topic_closed")
 }
 
 func checkAddress(to chats.Address) error {

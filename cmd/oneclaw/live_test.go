@@ -44,7 +44,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.used[r.Host]++
 	p.mu.Unlock()
-	there, err := net.Dial("tcp", address)
+	there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
 	if err != nil {
 		http.Error(w, "not there", http.StatusBadGateway)
 		return

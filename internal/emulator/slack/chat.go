@@ -67,7 +67,8 @@ func postMessage(c *call) (any, *apiError) {
 	return map[string]any{"channel": ch.id, "ts": m.ts, "message": s.wire(m)}, nil
 }
 
-// publish adds a message of the bot, which clears the status of its thread, and
+// publish adds a message of the bot, which clears the status of its thread (the page of
+// assistant.threads.setStatus), and
 // tells the app of it as of everybody's.
 func (s *Server) publish(ch *channel, m *message) {
 	s.add(ch, m)

@@ -72,6 +72,9 @@ func (s *Server) mentions(text string) bool {
 
 // tell makes the events of a new message where the app gets them: one for a
 // mention and one for the message, in either order.
+//
+// The fields are those of docs.slack.dev/reference/events/message and …/app_mention; that
+// the order of the two is open is assumed.
 func (s *Server) tell(c *channel, m *message) Sent {
 	sent := Sent{Channel: c.id, TS: m.ts}
 	if !c.botIn {
@@ -173,7 +176,8 @@ func (s *Server) forget(e *envelope) {
 	}
 }
 
-// dispatch delivers an envelope to a socket chosen by chance, after the faults
+// dispatch delivers an envelope to a socket chosen by chance
+// (docs.slack.dev/apis/events-api/using-socket-mode), after the faults
 // that it meets, or lets it wait for one.
 func (s *Server) dispatch(e *envelope) {
 	if s.life.Closed() || e.state == Acked || e.state == Lost {
@@ -288,7 +292,8 @@ func (s *Server) sent(e *envelope, k *socket) {
 	})
 }
 
-// failed sends an envelope again when its time comes, or gives it up.
+// failed sends an envelope again when its time comes, or gives it up. That presses are not
+// sent again is assumed: the page about interactivity names no retries.
 func (s *Server) failed(e *envelope) {
 	if e.socket != nil {
 		delete(e.socket.pending, e)

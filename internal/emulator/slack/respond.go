@@ -38,7 +38,9 @@ func (s *Server) invite(c *channel, user string, pressed *message) (trigger, add
 	return "13345224609.738474920." + strings.ToLower(key), s.files.base + commandsPath + s.cfg.Team + "/" + key + "/secret"
 }
 
-// serveResponse takes an answer at a response_url.
+// serveResponse takes an answer at a response_url: five of them within 30 minutes
+// (docs.slack.dev/interactivity/handling-user-interaction). The words of its refusals are
+// assumed.
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	if _, over := s.hub.Meet(s.Faults, w, r, "response", ""); over {
 		return

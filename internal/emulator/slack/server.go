@@ -67,7 +67,8 @@ func DefaultScopes() []string {
 	}
 }
 
-// DefaultRetry is when the service sends an event again that was not acknowledged.
+// DefaultRetry is when the service sends an event again that was not acknowledged
+// (docs.slack.dev/apis/events-api, retries; that sockets get them alike is assumed).
 func DefaultRetry() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
 
 // Config says how a [Server] behaves. The zero value is a well-behaved workspace
@@ -86,7 +87,8 @@ type Config struct {
 	Public string
 	// EventsURL is where events are posted, signed, instead of to sockets.
 	EventsURL string
-	// AckTimeout is how long an envelope may stay unacknowledged. 0 means
+	// AckTimeout is how long an envelope may stay unacknowledged: 3 s
+	// (docs.slack.dev/apis/events-api, responding to events). 0 means
 	// [DefaultAckTimeout].
 	AckTimeout time.Duration
 	// Retry is how long after each failed delivery the next follows; after the last

@@ -103,7 +103,8 @@ func (s *Server) open(conn *websocket.Conn) *socket {
 	return k
 }
 
-// gone forgets a socket: what it was given and did not acknowledge has failed.
+// gone forgets a socket: what it was given and did not acknowledge has failed. That it comes
+// again on another is assumed.
 func (s *Server) gone(k *socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

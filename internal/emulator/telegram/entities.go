@@ -153,7 +153,8 @@ func pieces(e Entity, others []Entity) int {
 	return 1 + len(cuts)
 }
 
-// mark adds what the service finds by itself in what a bot sends: names, links, commands
+// mark adds what the service finds by itself in what a bot sends (tdlib/td,
+// MessageEntity.cpp, find_entities): names, links, commands
 // and the like, but nothing inside code or a link.
 func (f *formatted) mark() {
 	given := slices.Clone(f.entities)
@@ -172,7 +173,8 @@ func (f *formatted) mark() {
 	slices.SortStableFunc(f.entities, func(a, b Entity) int { return cmp.Compare(a.Offset, b.Offset) })
 }
 
-// trim cuts the white space around a text, as the service does, and moves the
+// trim cuts the white space around a text, as the service does (tdlib/td, MessageEntity.cpp,
+// fix_formatted_text), and moves the
 // entities along.
 func (f *formatted) trim() {
 	kept := strings.TrimRight(f.text, " \t\r\n")

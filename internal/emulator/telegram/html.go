@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// htmlParser reads the HTML dialect of the Bot API: a fixed set of tags, strictly
+// htmlParser reads the HTML dialect of the Bot API (tdlib/td, MessageEntity.cpp,
+// parse_html; core.telegram.org/bots/api#html-style): a fixed set of tags, strictly
 // nested, four named character references. Its refusals name byte offsets as the
 // service does.
 type htmlParser struct {

@@ -212,7 +212,8 @@ func setMessageReaction(_ context.Context, s *Server, p *wire.Params) (any, *api
 	return true, nil
 }
 
-// answerCallbackQuery ends a press of a button. Each is answered once.
+// answerCallbackQuery ends a press of a button (core.telegram.org/bots/api#answercallbackquery).
+// That each is answered once is assumed.
 func answerCallbackQuery(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	if utf16Len(p.Text("text")) > 200 {
 		return nil, badRequest("MESSAGE_TOO_LONG") // MessagesManager.cpp

@@ -216,6 +216,7 @@ func (f formatted) same(g formatted) bool {
 	return true
 }
 
+// deleteMessage keeps to core.telegram.org/bots/api#deletemessage.
 func deleteMessage(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

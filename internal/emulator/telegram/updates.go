@@ -99,7 +99,8 @@ func (s *Server) push(kind string, v any) int64 {
 	return s.last
 }
 
-// wanted says whether an update of a kind reaches the bot. Some kinds come only
+// wanted says whether an update of a kind reaches the bot
+// (core.telegram.org/bots/api#getupdates, allowed_updates). Some kinds come only
 // when named.
 func (s *Server) wanted(kind string) bool {
 	if s.allowed == nil {
@@ -177,7 +178,8 @@ func (s *Server) await(ctx context.Context, mine *poll, limit int, wait time.Dur
 	return s.take(limit), nil
 }
 
-// confirm drops the updates below offset for good. A negative offset keeps only
+// confirm drops the updates below offset for good (core.telegram.org/bots/api#getupdates;
+// tdlib/td, TQueue.cpp). A negative offset keeps only
 // that many of the last; one far in the future is ignored.
 func (s *Server) confirm(offset int64) {
 	n := 0

@@ -88,7 +88,8 @@ type message struct {
 	migFrom int64
 }
 
-// newID gives the next message id of a chat: private chats and basic groups share
+// newID gives the next message id of a chat (core.telegram.org/api/updates, sequences):
+// private chats and basic groups share
 // one row of numbers, each supergroup has its own.
 func (s *Server) newID(c *chat) int64 {
 	if c.kind == Supergroup {
