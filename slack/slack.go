@@ -110,10 +110,10 @@ func New(cfg Config) (*Platform, error) {
 		responses:   cache.New[string, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.api.Watch(cfg.tap)
 	p.statuses.shown, p.reach.live = map[chats.Chat]*shown{}, map[chats.Chat]time.Time{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
+	p.api.Watch(cfg.tap)
 	return p, nil
 }
 
