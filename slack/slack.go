@@ -110,11 +110,11 @@ func New(cfg Config) (*Platform, error) {
 		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
-	p.api.Watch(cfg.tap)
 	p.statuses.shown = map[chats.Chat]*shown{}
 	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
 	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
+	p.api.Watch(cfg.tap)
 	return p, nil
 }
 

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,31 +15,8 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/metrics"
 	"oneclaw/internal/settings"
-	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
-
-func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.secretKey()
-	if err != nil {
-		return nil, nil, err
-	}
-	return settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Routings: routings(), Now: cfg.outside.now, Logger: log,
-		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
-		Defaults: map[string]string{
-			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
-			settings.SettingRouting:  cfg.Tools.Routing,
-			settings.SettingLogLevel: cfg.Log.Level,
-
-			settings.SettingUserBudget:  strconv.FormatInt(cfg.Budget.UserTokens, 10),
-			settings.SettingTotalBudget: strconv.FormatInt(cfg.Budget.TotalTokens, 10),
-		},
-		Preset: settings.Preset{
-			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
-		},
-	})
-}
 
 // models finds the model of each turn: what the chat has chosen, what its agent
 // prefers, the default, the program's own, one after another where one fails.

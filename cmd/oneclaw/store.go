@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
+	"oneclaw/internal/settings"
 	"oneclaw/storage"
 )
 
@@ -32,4 +35,27 @@ func migrations() []database.Migration {
 		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
 		budget.Migrate,
 	}
+}
+
+// openSettings opens what administrators change at run time.
+func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
+	key, err := cfg.secretKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	return settings.Open(settings.Config{
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Routings: routings(), Now: cfg.outside.now, Logger: log,
+		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
+		Defaults: map[string]string{
+			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
+			settings.SettingRouting:  cfg.Tools.Routing,
+			settings.SettingLogLevel: cfg.Log.Level,
+
+			settings.SettingUserBudget:  strconv.FormatInt(cfg.Budget.UserTokens, 10),
+			settings.SettingTotalBudget: strconv.FormatInt(cfg.Budget.TotalTokens, 10),
+		},
+		Preset: settings.Preset{
+			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
+		},
+	})
 }

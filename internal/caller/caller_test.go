@@ -162,3 +162,38 @@ func TestBoundedEndsABody(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// tap counts the transports that it was given, and keeps frames.
+type tap struct {
+	transports, requests int
+	frames               []string
+}
+
+func (p *tap) Transport(next http.RoundTripper) http.RoundTripper {
+	p.transports++
+	return through(func(req *http.Request) (*http.Response, error) {
+		p.requests++
+		return next.RoundTrip(req)
+	})
+}
+
+func (p *tap) Frame(_ bool, data []byte) { p.frames = append(p.frames, string(data)) }
+
+type through func(*http.Request) (*http.Response, error)
+
+func (f through) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// A tap sees requests on new connections, too, and frames.
+func TestATapSeesEverything(t *testing.T) {
+	s, p := serve(t, "", true), &tap{}
+	c := caller.New(nil, masked)
+	c.Frame(false, []byte("before"))
+	c.Watch(p)
+	get(t, c, s.URL)
+	c.Renew()
+	get(t, c, s.URL)
+	c.Frame(true, []byte("frame"))
+	if p.transports != 2 || p.requests != 2 || len(p.frames) != 1 || p.frames[0] != "frame" {
+		t.Errorf("%+v", p)
+	}
+}

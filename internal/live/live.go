@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"iter"
 	"slices"
@@ -38,24 +39,24 @@ var emulators = map[string]map[string]string{
 	"telegram": {
 		"text":      "shown as it was sent",
 		"formatted": "blockquote, bold, code, italic, pre, strikethrough, text_link",
-		"long":      "3 messages with all 150 lines",
+		"long":      "3 messages with 150 of 150 lines",
 		"file":      "document " + fileName + ", 28 bytes",
 		"picture":   "photo",
 		"buttons":   "2 buttons",
-		"edit":      "changed, 0 buttons",
+		"edit":      "shown as it was sent, 0 buttons",
 		"thread":    "a reply to the first message",
-		"read back": "the file as it was sent",
+		"read back": "file shown as it was sent",
 	},
 	"slack": {
 		"text":      "shown as it was sent",
 		"formatted": "shown as it was sent",
-		"long":      "3 messages with all 150 lines",
+		"long":      "3 messages with 150 of 150 lines",
 		"file":      "file " + fileName,
 		"picture":   "file " + pictureName,
 		"buttons":   "2 buttons",
-		"edit":      "changed, 0 buttons",
+		"edit":      "shown as it was sent, 0 buttons",
 		"thread":    "in the thread of the first message",
-		"read back": "the first message and the file as they were sent",
+		"read back": "text shown as it was sent, file shown as it was sent",
 	},
 	record.Model: {
 		"round 1": "calls add(1234, 5678)",
@@ -95,16 +96,28 @@ var steps = []struct {
 // Messages says what [Platform] sends.
 const Messages = "9 messages (plain, formatted, a long one in 3 parts, a file, a picture, buttons, which an edit takes away again, a reply)"
 
+// service is what a platform has to be able to do.
+type service interface {
+	chats.Platform
+	chats.Editor
+	chats.Uploader
+	chats.Fetcher
+}
+
 // Platform sends one message of each kind to a chat. Seen returns what was exchanged with
 // the service since it was last called.
 func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
-		t := &trial{platform: p, to: chats.Address{Chat: to}, seen: seen}
+		able, ok := p.(service)
+		if !ok {
+			yield(Row{Where: p.Name(), Err: errors.New("the adapter cannot send all of that")})
+			return
+		}
+		t := &trial{service: able, to: chats.Address{Chat: to}, seen: seen}
 		for _, step := range steps {
 			seen()
 			did, err := step.run(t, ctx)
-			row := Row{Where: p.Name(), Step: step.name, Service: did, Emulator: emulators[p.Name()][step.name], Err: err}
-			if !yield(row) || ctx.Err() != nil {
+			if !yield(Row{p.Name(), step.name, did, emulators[p.Name()][step.name], err}) || ctx.Err() != nil {
 				return
 			}
 		}
@@ -113,10 +126,10 @@ func Platform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() 
 
 // trial is one platform that is tried.
 type trial struct {
-	platform chats.Platform
-	to       chats.Address
-	seen     func() []record.Line
-	// first is the id of the first message, press that of the one with buttons, file what
+	service
+	to   chats.Address
+	seen func() []record.Line
+	// first is the id of the first message, press that of the one with buttons, ref what
 	// the service calls the file.
 	first, press, ref string
 }
@@ -127,11 +140,12 @@ const (
 	maxTries = 3
 )
 
-// send sends parts to an address, and returns the id of the last message and what the
-// service says of each.
-func (t *trial) send(ctx context.Context, to chats.Address, parts ...chats.Part) (id string, shown []message, err error) {
-	for _, part := range parts {
-		if err := patiently(ctx, func() (err error) { id, err = t.platform.Send(ctx, to, part); return err }); err != nil {
+// send sends a text, with buttons if there are some, and returns the id of the last message
+// and what the service says of each.
+func (t *trial) send(ctx context.Context, to chats.Address, markdown string, buttons ...[]chats.Button) (id string, shown []message, err error) {
+	for _, part := range t.Render(markdown) {
+		part.Buttons = buttons
+		if err := patiently(ctx, func() (err error) { id, err = t.Send(ctx, to, part); return err }); err != nil {
 			return "", nil, err
 		}
 		shown = append(shown, lastOf(t.seen()))
@@ -154,7 +168,7 @@ func patiently(ctx context.Context, do func() error) error {
 }
 
 func (t *trial) text(ctx context.Context) (string, error) {
-	id, shown, err := t.send(ctx, t.to, t.platform.Render(plainText)...)
+	id, shown, err := t.send(ctx, t.to, plainText)
 	if err != nil {
 		return "", err
 	}
@@ -175,20 +189,19 @@ func quoted(text string) string {
 }
 
 func (t *trial) formatted(ctx context.Context) (string, error) {
-	parts := t.platform.Render(formatted)
-	_, shown, err := t.send(ctx, t.to, parts...)
+	_, shown, err := t.send(ctx, t.to, formatted)
 	if err != nil {
 		return "", err
 	}
-	if shown[0].Telegram {
-		var kinds []string
-		for _, e := range shown[0].Entities {
-			kinds = append(kinds, e.Type)
-		}
-		slices.Sort(kinds)
-		return cmp.Or(strings.Join(slices.Compact(kinds), ", "), "no formatting"), nil
+	if !shown[0].Telegram {
+		return compared(shown[0].Text, t.Render(formatted)[0].Text), nil
 	}
-	return compared(shown[0].Text, parts[0].Text), nil
+	var kinds []string
+	for _, e := range shown[0].Entities {
+		kinds = append(kinds, e.Type)
+	}
+	slices.Sort(kinds)
+	return cmp.Or(strings.Join(slices.Compact(kinds), ", "), "no formatting"), nil
 }
 
 func (t *trial) long(ctx context.Context) (string, error) {
@@ -196,23 +209,17 @@ func (t *trial) long(ctx context.Context) (string, error) {
 	for n := range longLines {
 		fmt.Fprintf(&text, longLine, n+1)
 	}
-	_, shown, err := t.send(ctx, t.to, t.platform.Render(text.String())...)
-	if err != nil {
-		return "", err
-	}
+	_, shown, err := t.send(ctx, t.to, text.String())
 	for _, m := range shown {
-		all.WriteString(m.Text + "\n")
+		all.WriteString(m.Text + "\n\n")
 	}
 	there := 0
 	for n := range longLines {
-		if strings.Contains(all.String(), strings.TrimSpace(fmt.Sprintf(longLine, n+1))) {
+		if strings.Contains(all.String(), fmt.Sprintf(longLine, n+1)) {
 			there++
 		}
 	}
-	if there == longLines {
-		return fmt.Sprintf("%d messages with all %d lines", len(shown), longLines), nil
-	}
-	return fmt.Sprintf("%d messages with %d of %d lines", len(shown), there, longLines), nil
+	return fmt.Sprintf("%d messages with %d of %d lines", len(shown), there, longLines), err
 }
 
 func (t *trial) file(ctx context.Context) (string, error) {
@@ -223,11 +230,7 @@ func (t *trial) file(ctx context.Context) (string, error) {
 
 func (t *trial) picture(ctx context.Context) (string, error) {
 	img := image.NewRGBA(image.Rect(0, 0, 160, 90))
-	for x := range 160 {
-		for y := range 90 {
-			img.Set(x, y, color.RGBA{uint8(x), uint8(2 * y), 160, 255})
-		}
-	}
+	draw.Draw(img, img.Bounds(), image.NewUniform(color.RGBA{40, 120, 160, 255}), image.Point{}, draw.Src)
 	var data bytes.Buffer
 	if err := png.Encode(&data, img); err != nil {
 		return "", fmt.Errorf("draw a picture: %w", err)
@@ -237,24 +240,16 @@ func (t *trial) picture(ctx context.Context) (string, error) {
 }
 
 func (t *trial) upload(ctx context.Context, name string, data []byte) (message, error) {
-	p, ok := t.platform.(chats.Uploader)
-	if !ok {
-		return message{}, errNot
-	}
 	err := patiently(ctx, func() error {
-		_, err := p.SendFile(ctx, t.to, chats.OutFile{Name: name, Caption: "OneClaw tries this chat out.", Size: int64(len(data)), Content: bytes.NewReader(data)})
+		_, err := t.SendFile(ctx, t.to, chats.OutFile{Name: name, Caption: fileText, Size: int64(len(data)), Content: bytes.NewReader(data)})
 		return err
 	})
 	return lastOf(t.seen()), err
 }
 
-// errNot says that an adapter has no such ability.
-var errNot = errors.New("the adapter cannot do that")
-
 func (t *trial) buttons(ctx context.Context) (string, error) {
-	part := t.platform.Render("OneClaw tries this chat out: buttons.")[0]
-	part.Buttons = [][]chats.Button{{{Label: "One", Data: "try:1"}, {Label: "Two", Data: "try:2", Style: chats.StyleDanger}}}
-	id, shown, err := t.send(ctx, t.to, part)
+	id, shown, err := t.send(ctx, t.to, "OneClaw tries this chat out: buttons.",
+		[]chats.Button{{Label: "One", Data: "try:1"}, {Label: "Two", Data: "try:2", Style: chats.StyleDanger}})
 	if err != nil {
 		return "", err
 	}
@@ -263,22 +258,15 @@ func (t *trial) buttons(ctx context.Context) (string, error) {
 }
 
 func (t *trial) edit(ctx context.Context) (string, error) {
-	p, ok := t.platform.(chats.Editor)
-	if !ok {
-		return "", errNot
-	}
 	if t.press == "" {
 		return "", errors.New("there is no message to edit")
 	}
-	part := t.platform.Render("OneClaw tries this chat out: edited.")[0]
-	if err := patiently(ctx, func() error { return p.Edit(ctx, t.to, t.press, part) }); err != nil {
+	const text = "OneClaw tries this chat out: edited."
+	if err := patiently(ctx, func() error { return t.Edit(ctx, t.to, t.press, t.Render(text)[0]) }); err != nil {
 		return "", err
 	}
 	shown := lastOf(t.seen())
-	if shown.Text != "OneClaw tries this chat out: edited." {
-		return "shown as " + quoted(shown.Text), nil
-	}
-	return fmt.Sprintf("changed, %d buttons", shown.buttons()), nil
+	return fmt.Sprintf("%s, %d buttons", compared(shown.Text, text), shown.buttons()), nil
 }
 
 func (t *trial) thread(ctx context.Context) (string, error) {
@@ -286,12 +274,12 @@ func (t *trial) thread(ctx context.Context) (string, error) {
 		return "", errors.New("there is no message to answer")
 	}
 	to := t.to
-	if t.platform.Name() == "slack" {
+	if t.Name() == "slack" {
 		to.Chat.Thread = t.first
 	} else {
 		to.ReplyTo = t.first
 	}
-	_, shown, err := t.send(ctx, to, t.platform.Render("OneClaw tries this chat out: an answer to the first message.")...)
+	_, shown, err := t.send(ctx, to, "OneClaw tries this chat out: an answer to the first message.")
 	if err != nil {
 		return "", err
 	}
@@ -303,33 +291,15 @@ type reader interface {
 	Shown(ctx context.Context, chat chats.Chat, id string) (string, error)
 }
 
-func (t *trial) readBack(ctx context.Context) (string, error) {
-	var same []string
-	if p, ok := t.platform.(reader); ok {
+func (t *trial) readBack(ctx context.Context) (did string, err error) {
+	if p, ok := t.service.(reader); ok {
 		text, err := p.Shown(ctx, t.to.Chat, t.first)
 		if err != nil {
 			return "", err
 		}
-		if text != plainText {
-			return "the first message is " + quoted(text), nil
-		}
-		same = append(same, "the first message")
+		did = "text " + compared(text, plainText) + ", "
 	}
-	if p, ok := t.platform.(chats.Fetcher); ok && t.ref != "" {
-		var data bytes.Buffer
-		if err := p.Fetch(ctx, chats.Attachment{Ref: t.ref, Type: "text/plain"}, &data); err != nil {
-			return "", err
-		}
-		if data.String() != fileText {
-			return "the file is " + quoted(data.String()), nil
-		}
-		same = append(same, "the file")
-	}
-	switch len(same) {
-	case 0:
-		return "nothing", nil
-	case 1:
-		return same[0] + " as it was sent", nil
-	}
-	return strings.Join(same, " and ") + " as they were sent", nil
+	var data bytes.Buffer
+	err = t.Fetch(ctx, chats.Attachment{Ref: t.ref, Type: "text/plain"}, &data)
+	return did + "file " + compared(data.String(), fileText), err
 }

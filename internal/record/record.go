@@ -3,7 +3,6 @@
 package record
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,23 +163,19 @@ func (f *File) Close() error { return f.file.Close() }
 
 // Read returns the lines of a recording. One that a crash has cut off at the end is left
 // out.
-func Read(r io.Reader) (all []Line, err error) {
-	lines := bufio.NewScanner(io.LimitReader(r, 4*MaxFile))
-	lines.Buffer(nil, MaxFile)
-	var damaged error
-	for n := 1; lines.Scan(); n++ {
-		if damaged != nil {
-			return nil, damaged
-		}
+func Read(r io.Reader) (all []Line, _ error) {
+	for lines := json.NewDecoder(io.LimitReader(r, 4*MaxFile)); ; {
 		var l Line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			damaged = fmt.Errorf("line %d is none of a recording: %w", n, err)
-			continue
+		err := lines.Decode(&l)
+		switch {
+		case err == nil:
+			all = append(all, l)
+		case len(all) == 0:
+			return nil, errors.New("the file holds no recording")
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return all, nil
+		default:
+			return nil, fmt.Errorf("line %d is none of a recording: %w", len(all)+1, err)
 		}
-		all = append(all, l)
 	}
-	if len(all) == 0 {
-		return nil, errors.Join(errors.New("the file holds no recording"), damaged, lines.Err())
-	}
-	return all, lines.Err()
 }

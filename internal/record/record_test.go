@@ -145,7 +145,7 @@ func TestARecordingIsBounded(t *testing.T) {
 func TestReadTellsWhatIsNoRecording(t *testing.T) {
 	whole := `{"direction":"in"}` + "\n"
 	for text, want := range map[string]string{
-		"": "no recording", "x\n": "no recording", "x\n" + whole: "line 1", whole + "{\n" + whole: "line 2", whole: "", whole + `{"dir`: "",
+		"": "no recording", "x\n": "no recording", "x\n" + whole: "no recording", whole + "{\n" + whole: "line 2", whole: "", whole + `{"dir`: "",
 	} {
 		lines, err := record.Read(strings.NewReader(text))
 		if want == "" && (err != nil || len(lines) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
