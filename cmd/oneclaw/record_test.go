@@ -21,13 +21,13 @@ const recordedRules = "approvals:\n  - tool: write_file\n    policy: ask\n"
 // the recording has another answer, it says so.
 func TestRecordedConversationsAreReplayed(t *testing.T) {
 	brain := doing("write_file", func(openai.Request) map[string]any { return map[string]any{"path": "note.txt", "content": "milk"} })
-	onBothPlatforms(t, false, brain, func(s *stage) {
+	onBothPlatforms(t, true, brain, func(s *stage) {
 		file := filepath.Join(t.TempDir(), "recording.jsonl")
 		s.w.settings(recordedRules)
 		s.w.env["ONECLAW_ALLOW"] = "*"
 		bot := startRecorded(s, file)
 		s.say(0, "hello there")
-		s.one("Then: hello there")
+		s.one("Then: ", "hello there")
 		s.say(0, "do it")
 		card := s.card("write_file", "milk")
 		s.press(0, card, card.buttons["Allow once"], false)()

@@ -24,7 +24,7 @@ func replayCommand(load loader) *cobra.Command {
 		Use:   "replay FILE",
 		Short: "Play a recording of oneclaw run --record, and say where the bot now does something else",
 		Long: "Play a recording to a bot with the present settings and an empty data directory: what people wrote comes through the emulators, " +
-			"what the model answered from the recording. Tools run and reach nothing outside: no network, no MCP servers, no accounts. The exit code is 1 where the bot does something else.",
+			"what the model answered from the recording. Tools run, without names of hosts, MCP servers and accounts. The exit code is 1 where the bot does something else.",
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error { return replay(cmd, cfg, args[0]) }),
 	}
@@ -65,7 +65,7 @@ func replayConfig(cfg Config, env record.Environment, dir string) Config {
 	cfg.CacheDir, cfg.DataDir = cfg.cacheDir(), filepath.Join(dir, "data")
 	cfg.taps, cfg.outside.now = env.Taps, env.Now
 	cfg.outside.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("a replay has no network")
+		return nil, errors.New("a replay looks up no names")
 	}}
 	cfg.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -52,9 +53,10 @@ func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) 
 	roles, last, _ := conversation(body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	_, talk := cutPath(req.URL.Path) // what else is asked is about the model itself
 	rank, number := 0, 0
 	for i, a := range m.asked {
-		if a.used || a.Method != req.Method || methodOf(a.Line) != methodOf(Line{URL: req.URL.Path}) {
+		if address, _, _ := strings.Cut(a.URL, "?"); a.used || a.Method != req.Method || !strings.HasSuffix(address, req.URL.Path) {
 			continue
 		}
 		now := 1
@@ -68,14 +70,15 @@ func (m modelTap) choose(req *http.Request, body json.RawMessage) (best *asked) 
 		}
 	}
 	switch {
+	case !talk:
 	case best == nil:
 		m.other = append(m.other, fmt.Sprintf("model: asked for what is not recorded: %s %s, %s", req.Method, req.URL.Path, roles))
-	case rank == 1 && req.Method == http.MethodPost:
+	case rank == 1:
 		was, _, _ := conversation(best.Request)
 		m.other = append(m.other, fmt.Sprintf("model, request %d: recorded with the messages [%s], now with [%s]", number, was, roles))
 		fallthrough
 	default:
-		best.used = req.Method == http.MethodPost
+		best.used = true
 	}
 	return best
 }

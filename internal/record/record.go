@@ -41,8 +41,10 @@ type Line struct {
 	Method    string    `json:"method,omitempty"`
 	URL       string    `json:"url,omitempty"`
 	Status    int       `json:"status,omitempty"`
-	// Type is the media type of the response.
+	// Type is the media type of the response, Scopes what Slack says of the app when it is
+	// asked who the bot is.
 	Type     string          `json:"type,omitempty"`
+	Scopes   string          `json:"scopes,omitempty"`
 	Request  json.RawMessage `json:"request,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`
 	// Error says why there is no response, or only a part of it.

@@ -188,7 +188,7 @@ func (p *player) found() (err error) {
 	if p.telegram, err = telegram.New(telegram.Config{Token: token, Username: me.Result.Username, Now: p.now}); err != nil {
 		return err
 	}
-	if p.slack, err = slack.New(slack.Config{Team: me.TeamID, TeamName: me.Team, BotUser: me.UserID, BotName: me.User, Now: p.now}); err != nil {
+	if p.slack, err = slack.New(slack.Config{Team: me.TeamID, TeamName: me.Team, BotUser: me.UserID, BotName: me.User, Scopes: p.scopes, Now: p.now}); err != nil {
 		return err
 	}
 	for _, answer := range p.names["users.info"] {
@@ -337,7 +337,7 @@ func (p *player) compare() []string {
 		}
 	}
 	for _, a := range p.asked {
-		if !a.used && a.Method == http.MethodPost {
+		if _, talk := cutPath(a.URL); talk && !a.used {
 			roles, _, _ := conversation(a.Request)
 			other = append(other, fmt.Sprintf("model: recorded a request with the messages [%s]; now none", roles))
 		}

@@ -21,6 +21,7 @@ type script struct {
 	names map[string][]json.RawMessage
 	// refused are methods that were refused in the recording, too.
 	refused map[string]bool
+	scopes  []string
 }
 
 // event is something that a platform has told the bot.
@@ -75,6 +76,9 @@ func read(lines []Line) *script {
 			}
 		case method == "getMe" || method == "auth.test" || method == "users.info":
 			s.names[method] = append(s.names[method], l.Response)
+			if l.Scopes != "" {
+				s.scopes = strings.Split(l.Scopes, ",")
+			}
 		default:
 			if sent, ok := sendOf(l); ok {
 				s.sends = append(s.sends, sent)

@@ -58,6 +58,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	e.line.Status = resp.StatusCode
 	e.line.Type, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if methodOf(e.line) == "auth.test" {
+		e.line.Scopes = resp.Header.Get("X-OAuth-Scopes")
+	}
 	resp.Body = &watched{ReadCloser: resp.Body, kept: &e.response, end: e.end}
 	return resp, nil
 }
