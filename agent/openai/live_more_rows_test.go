@@ -142,8 +142,12 @@ func TestLiveB11TheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 		set  time.Duration
 		want time.Duration
 	}{
-		{"https://api.groq.com/openai/v1", 0, 2 * time.Minute}, {"http://localhost:11434/v1", 0, 10 * time.Minute}, {"http://192.168.1.5:8000/v1", 0, 10 * time.Minute},
-		{"http://ollama:11434/v1", 0, 10 * time.Minute}, {"http://localhost:11434/v1", time.Second, time.Second}, {"https://api.groq.com/openai/v1", time.Hour, time.Hour},
+		{"https://api.groq.com/openai/v1", 0, 2 * time.Minute},
+		{"http://localhost:11434/v1", 0, 10 * time.Minute},
+		{"http://192.168.1.5:8000/v1", 0, 10 * time.Minute},
+		{"http://ollama:11434/v1", 0, 10 * time.Minute},
+		{"http://localhost:11434/v1", time.Second, time.Second},
+		{"https://api.groq.com/openai/v1", time.Hour, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := client(t, openai.Config{BaseURL: tc.base, FirstByte: tc.set, Retry: openai.Retry{MaxAttempts: 1}}, func(req *http.Request) (*http.Response, error) {

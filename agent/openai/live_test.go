@@ -224,14 +224,3 @@ func threeRounds(_ context.Context, req emulator.Request) (emulator.Reply, error
 
 const ofThreeRounds = `noted {"text":"0a"};noted {"text":"0b"};noted {"text":"0c"};noted {"text":"1a"};noted {"text":"1b"};noted {"text":"1c"};` +
 	`noted {"text":"2a"};noted {"text":"2b"};noted {"text":"2c"}`
-
-// each runs a test for every service, side by side.
-func each(t *testing.T, run func(t *testing.T, p emulator.Personality)) {
-	t.Helper()
-	for _, p := range emulator.Personalities() {
-		t.Run(p.Name, func(t *testing.T) {
-			t.Parallel()
-			run(t, p)
-		})
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // told is an error as servers word it: OpenAI's object, or one with the same fields that
@@ -73,9 +72,8 @@ func reported(c *chunk) (*serverError, bool) {
 	return errorIn(c.Error, c.told), true
 }
 
-// errorPage reads the body of an answer that is an error; ok is false where it is no JSON
-// that says what the matter is.
-func errorPage(page []byte) (e *serverError, ok bool) {
+// errorPage reads the body of an answer that is an error.
+func errorPage(page []byte) *serverError {
 	page = bytes.TrimSpace(page)
 	var list []json.RawMessage
 	if json.Unmarshal(page, &list) == nil && len(list) > 0 { // Google's servers
@@ -86,16 +84,10 @@ func errorPage(page []byte) (e *serverError, ok bool) {
 		told
 	}
 	if json.Unmarshal(page, &body) != nil {
-		return &serverError{text: string(page)}, false
+		return &serverError{text: string(page)}
 	}
 	if !present(body.Error) && !present(body.Message) && !present(body.Detail) {
-		return &serverError{text: string(page)}, false
+		return &serverError{text: string(page)}
 	}
-	return errorIn(body.Error, body.told), true
-}
-
-// webPage reports whether a text is one for a browser.
-func webPage(text string) bool {
-	head := strings.ToLower(strings.TrimSpace(text))
-	return strings.HasPrefix(head, "<!doctype html") || strings.HasPrefix(head, "<html")
+	return errorIn(body.Error, body.told)
 }

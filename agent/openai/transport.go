@@ -49,7 +49,7 @@ func (c *Client) send(ctx context.Context, address string, body []byte) (*http.R
 	}
 	defer func() { _ = resp.Body.Close() }()
 	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // as far as it came
-	refused, _ := errorPage(page)
+	refused := errorPage(page)
 	refused.status, refused.wait = resp.StatusCode, retryAfter(resp.Header)
 	if to, err := resp.Location(); err == nil {
 		refused.text = "the server redirects to " + to.Scheme + "://" + to.Host + ": make the base URL what it really is"
@@ -120,7 +120,7 @@ func take(name string, event []byte, add func(raw []byte) error) error {
 	if _, told := errors.AsType[*serverError](err); name != "error" || told {
 		return err
 	}
-	said, _ := errorPage(event)
+	said := errorPage(event)
 	return said
 }
 

@@ -2,8 +2,9 @@ package jobs
 
 import (
 	"log/slog"
-	"oneclaw/bridge/chats"
 	"time"
+
+	"oneclaw/bridge/chats"
 )
 
 // Measured is something that a bridge counts. The values are a closed set.

@@ -21,12 +21,14 @@ func TestBadAnswersOfAModelAreOneSentence(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		cause  string
 	}{
-		"page":     {answersWith("text/html", 200, "<!doctype html><h1>CAUSE page</h1>"), "CAUSE page"},
-		"empty":    {answersWith("text/event-stream", 200, ""), "without a finish reason"},
-		"half":     {answersWith("application/json", 200, `{"choices":[{"message":{"content":"CAUSE`), "decode a piece of the reply"},
-		"foreign":  {answersWith("application/json", 500, `{"error":{"message":"CAUSE 内部错误"}}`), "CAUSE 内部错误"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://cause.test/sign-in", 302) }, "https://cause.test"},
-		"stream":   {answersWith("text/event-stream", 200, "event: error\ndata: {\"error\":\"CAUSE in a stream\"}\n\n"), "CAUSE in a stream"},
+		"page":    {answersWith("text/html", 200, "<!doctype html><h1>CAUSE page</h1>"), "CAUSE page"},
+		"empty":   {answersWith("text/event-stream", 200, ""), "without a finish reason"},
+		"half":    {answersWith("application/json", 200, `{"choices":[{"message":{"content":"CAUSE`), "decode a piece of the reply"},
+		"foreign": {answersWith("application/json", 500, `{"error":{"message":"CAUSE 内部错误"}}`), "CAUSE 内部错误"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://cause.test/sign-in", http.StatusFound)
+		}, "https://cause.test"},
+		"stream": {answersWith("text/event-stream", 200, "event: error\ndata: {\"error\":\"CAUSE in a stream\"}\n\n"), "CAUSE in a stream"},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {

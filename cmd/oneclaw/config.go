@@ -278,7 +278,7 @@ func (c *Config) settings() []setting {
 			default:
 				known := len(all)
 				// A block that reads itself is one setting.
-				if _, own := value.Addr().Interface().(yaml.Unmarshaler); value.Kind() == reflect.Struct && !own {
+				if _, own := reflect.TypeAssert[yaml.Unmarshaler](value.Addr()); value.Kind() == reflect.Struct && !own {
 					walk(value, prefix+key+".")
 				}
 				if len(all) == known {

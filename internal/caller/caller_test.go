@@ -66,7 +66,7 @@ func TestSaveTakesNoMoreThanAsked(t *testing.T) {
 			c := caller.New(nil, masked)
 			defer c.Close()
 			var to strings.Builder
-			err := c.Save(&to, get(t, c, serve(t, tt.body, tt.told).URL), 5, tooLong)
+			err := c.Save(&to, get(t, c, serve(t, tt.body, tt.told).URL), 5, tooLong) //nolint:bodyclose // get has it closed
 			if !errors.Is(err, tt.want) || err == nil && to.String() != tt.body || to.Len() > 5 {
 				t.Errorf("%v, %d bytes", err, to.Len())
 			}
@@ -119,7 +119,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	s := serve(t, "", true)
 	for name, given := range map[string]*http.Client{"its own client": nil, "a client given": s.Client()} {
 		c := caller.New(given, masked)
-		if resp := get(t, c, s.URL+"/moved"); resp.StatusCode != http.StatusFound {
+		if resp := get(t, c, s.URL+"/moved"); resp.StatusCode != http.StatusFound { //nolint:bodyclose // get has it closed
 			t.Errorf("%s: %s", name, resp.Status)
 		}
 		c.Close()
@@ -139,7 +139,7 @@ func TestRenewTakesNewConnections(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from[r.RemoteAddr] = true }))
 		c := caller.New(tt.given, masked)
 		for range 2 {
-			resp := get(t, c, s.URL)
+			resp := get(t, c, s.URL) //nolint:bodyclose // get has it closed
 			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 				t.Fatal(err)
 			}
@@ -189,9 +189,9 @@ func TestATapSeesEverything(t *testing.T) {
 	c := caller.New(nil, masked)
 	c.Frame(false, []byte("before"))
 	c.Watch(p)
-	get(t, c, s.URL)
+	get(t, c, s.URL) //nolint:bodyclose // get has it closed
 	c.Renew()
-	get(t, c, s.URL)
+	get(t, c, s.URL) //nolint:bodyclose // get has it closed
 	c.Frame(true, []byte("frame"))
 	if p.transports != 2 || p.requests != 2 || len(p.frames) != 1 || p.frames[0] != "frame" {
 		t.Errorf("%+v", p)

@@ -42,7 +42,12 @@ func exchange(t *testing.T, r *record.Recorder, path, kind, body, answerKind, an
 	defer s.Close()
 	client := &http.Client{Transport: r.Tap("slack").Transport(&http.Transport{})}
 	defer client.CloseIdleConnections()
-	resp, err := client.Post(s.URL+path, kind, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", kind)
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

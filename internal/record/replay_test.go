@@ -64,7 +64,13 @@ func (b *robot) call(method string, params map[string]string, into any) {
 	for name, value := range params {
 		form.Set(name, value)
 	}
-	resp, err := b.http.Post(b.env.TelegramURL+"/bot"+b.env.TelegramToken+"/"+method, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.env.TelegramURL+"/bot"+b.env.TelegramToken+"/"+method, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Error(err)
+		return
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := b.http.Do(req)
 	if err != nil {
 		return // it is over
 	}
@@ -84,7 +90,7 @@ func (b *robot) model(ctx context.Context, last string) string {
 		b.t.Error(err)
 		return ""
 	}
-	resp, err := b.env.Taps.Tap(record.Model).Transport(nil).RoundTrip(req)
+	resp, err := b.env.Taps.Tap(record.Model).Transport(nil).RoundTrip(req) //nolint:bodyclose // it is, below
 	if err != nil {
 		b.t.Error(err)
 		return ""

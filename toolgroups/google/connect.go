@@ -212,7 +212,7 @@ func (g *Google) address(ctx context.Context, access string) string {
 	if err != nil {
 		return ""
 	}
-	resp, err := g.direct.Do(bearing(req, access))
+	resp, err := g.direct.Do(bearing(req, access)) //nolint:bodyclose // discard does
 	if err != nil {
 		g.cfg.Logger.Warn("address of google account not found", "err", service.Plain(err.Error()))
 		return ""
@@ -261,7 +261,7 @@ func (g *Google) withdraw(ctx context.Context, a account) bool {
 		return false
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := g.direct.Do(req)
+	resp, err := g.direct.Do(req) //nolint:bodyclose // discard does
 	if err != nil {
 		g.cfg.Logger.Warn("google consent not withdrawn", "err", service.Plain(err.Error()))
 		return false

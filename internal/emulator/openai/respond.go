@@ -105,9 +105,7 @@ func (st *eventStream) item(i int, it map[string]any, reply Reply) bool {
 	switch it["type"] {
 	case "message":
 		kind = "response.output_text.delta"
-		for _, d := range textDeltas(reply.Text, st.words) {
-			deltas = append(deltas, d)
-		}
+		deltas = textDeltas(reply.Text, st.words)
 	case "function_call":
 		kind = "response.function_call_arguments.delta"
 		arguments, _ := it["arguments"].(string)
