@@ -125,7 +125,6 @@ func TestLiveB10OllamaTellsItsContext(t *testing.T) {
 	if err != nil || !facts.Cuts || facts.Context.Value != 4096 || !facts.Sees.No() || !facts.Reasons.Yes() {
 		t.Errorf("%+v, %v", facts, err)
 	}
-	delete(p.Pages, "/api/ps")
 	p.Pages = map[string]string{"/api/show": p.Pages["/api/show"]}
 	if facts, err = newLive(t, p).model().Ask(t.Context()); err != nil || !facts.Cuts || facts.Context.From != "" {
 		t.Errorf("not loaded: %+v, %v", facts, err)
