@@ -103,7 +103,7 @@ func checkScopes(lacks []Lack, log *slog.Logger) error {
 		case "chat:write":
 			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
 		case agentScope:
-			log.Warn("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
+			log.Info("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Broken)
 		default:
 			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Broken)
 		}
