@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/storage"
 )
@@ -179,23 +179,12 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 	})
 }
 
-// mute is an address that takes connections and says nothing.
-func mute(t *testing.T) string {
-	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	return ln.Addr().String() // connections wait to be accepted
-}
-
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
 func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/redact"
 )
@@ -180,23 +180,12 @@ func TestLiveDTheFormerPollKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// mute is an address that takes connections and says nothing.
-func mute(t *testing.T) string {
-	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	return ln.Addr().String() // connections wait to be accepted
-}
-
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
 func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.Mute(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package platformtest
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -120,4 +121,15 @@ func (w *world) onceAs(got []Shown, want string, repeat bool) {
 	if len(got) != 1 || !marked(got[0]) || !strings.HasPrefix(got[0].Text, want) {
 		w.t.Errorf("there stands %q, want %q once, marked", texts(got), want)
 	}
+}
+
+// Mute is an address that takes connections and says nothing.
+func Mute(t *testing.T) string {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln.Addr().String() // connections wait to be accepted
 }
