@@ -18,9 +18,9 @@ func (c *Client) Ask(ctx context.Context) (Facts, error) {
 	return c.Facts(), err
 }
 
-// Learn asks the provider what the model can do, unless it has told that lately. OpenRouter, Groq, Mistral, vLLM, Kimi and LM Studio say it in a list,
-// Gemini, Ollama and llama.cpp at addresses of their own, the others not at all. The error
-// is why the provider could not be asked; what is known otherwise is known all the same.
+// Learn asks the provider what the model can do, unless it has told that lately. OpenRouter,
+// Groq, Mistral, vLLM, Kimi and LM Studio say it in a list, Gemini, Ollama and llama.cpp at
+// addresses of their own, the others not at all. The error is why the provider could not be asked; what is known otherwise is known all the same.
 func (c *Client) Learn(ctx context.Context) error {
 	known := c.cfg.Known
 	if known.asked.Has(c.origin) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,7 +146,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	if !slices.ContainsFunc(models, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
 		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models))
 	}
-	client, err := m.client()
+	client, err := m.client(&http.Client{Transport: http.DefaultTransport})
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}

@@ -36,17 +36,17 @@ func (m ModelConfig) apply(cfg *openai.Config) {
 }
 
 // client is a client of the program's own model.
-func (m ModelConfig) client() (*openai.Client, error) {
+func (m ModelConfig) client(through *http.Client) (*openai.Client, error) {
 	cfg := openai.Config{
 		BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, ContextTokens: settings.ContextTokens(m.Name),
-		FirstByte: m.FirstByteTimeout, HTTPClient: &http.Client{Transport: http.DefaultTransport},
+		FirstByte: m.FirstByteTimeout, HTTPClient: through,
 	}
 	m.apply(&cfg)
 	return openai.New(cfg)
 }
 
-// abilities say what is known of a model, and from where.
-func abilities(f openai.Facts) []string {
+// listed says in one line what is known of a model, and from where.
+func listed(f openai.Facts) string {
 	var list []string
 	tokens := func(what string, n openai.Fact[int]) {
 		if n.From != "" {
@@ -72,7 +72,7 @@ func abilities(f openai.Facts) []string {
 	can("reasoning", f.Reasons)
 	can("prompt cache", f.Caches)
 	can("Responses API", f.Responses)
-	return list
+	return strings.Join(list, ", ")
 }
 
 // leastContext is what the instructions and the tools of a conversation need, with some
@@ -93,6 +93,3 @@ func contextAdvice(name string, f openai.Facts) string {
 	}
 	return ""
 }
-
-// listed puts what is known into one line.
-func listed(f openai.Facts) string { return strings.Join(abilities(f), ", ") }

@@ -45,7 +45,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	m := newModels(cfg.Model, changing, vault, ledger, log)
+	m := newModels(cfg.Model, cfg.modelClient(), changing, vault, ledger, log)
 	for _, scheduled := range []bool{false, true} {
 		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
 		persona, err := m.persona(t.Context(), scope)

@@ -33,10 +33,10 @@ type models struct {
 	known *openai.Known
 }
 
-func newModels(own ModelConfig, s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
+func newModels(own ModelConfig, client *http.Client, s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
 	return &models{
 		own: own, known: openai.NewKnown(),
-		settings: s, vault: v, ledger: ledger, log: log, http: &http.Client{Transport: modelTransport()},
+		settings: s, vault: v, ledger: ledger, log: log, http: client,
 		outages: agent.NewOutages(),
 	}
 }

@@ -144,12 +144,11 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	b.metrics = metrics.New(version, cfg.redact)
-	models := newModels(cfg.Model, changing, vault, b.ledger, log)
+	models := newModels(cfg.Model, cfg.modelClient(), changing, vault, b.ledger, log)
 	models.metrics = b.metrics
 	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
 		return nil, err
 	}
-	models.http = cfg.modelClient()
 	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
 	router, err := newRouters(cfg, changing, models, b.tools.mcp, log)
 	if err != nil {
