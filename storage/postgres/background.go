@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// channel is where stores tell each other that keys have changed.
+const channel = "oneclaw"
+
+// sweepEvery is how often traces of deletions are removed. They stay for at least so long.
+const sweepEvery = time.Minute
+
+func newID() string { return rand.Text() }
+
+// changed has the watchers look and other stores be told, after a group that changed keys.
+func (s *Store) changed(g *group) {
+	signal(s.told)
+	for _, prefix := range s.hub.prefixes() {
+		for _, w := range g.writes {
+			for _, op := range w.ops {
+				if op.Key != "" && strings.HasPrefix(op.Key, string(prefix)) {
+					signal(s.hub.changed)
+					return
+				}
+			}
+		}
+	}
+}
+
+// follow looks for changes until ctx ends.
+func (s *Store) follow(ctx context.Context) {
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	healthy := true
+	for wait(ctx, pause) {
+		select {
+		case <-s.hub.changed:
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
+		err := s.ask(ctx, func(ctx context.Context) error { return s.look(ctx, nil) })
+		if ctx.Err() == nil && (err == nil) != healthy {
+			healthy = err == nil
+			s.log.Warn("watching the database", "works", healthy, "err", err)
+		}
+	}
+}
+
+// tell notifies other stores until ctx ends. What cannot be told is found by their poll.
+func (s *Store) tell(ctx context.Context) {
+	for wait(ctx, pause) {
+		select {
+		case <-s.told:
+		case <-ctx.Done():
+			return
+		}
+		_ = s.ask(ctx, func(ctx context.Context) error {
+			_, err := s.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", channel, s.id)
+			return err
+		})
+	}
+}
+
+// listen hears what other stores tell until ctx ends, on a connection of its own.
+func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
+	for {
+		if err := s.hear(ctx, pc); ctx.Err() == nil {
+			s.log.Warn("changes of others are seen later: no notifications of the database", "err", explain(err))
+		}
+		if !wait(ctx, pollEvery) {
+			return
+		}
+	}
+}
+
+func (s *Store) hear(ctx context.Context, pc *pgxpool.Config) error {
+	cc := pc.ConnConfig.Copy()
+	if pc.BeforeConnect != nil {
+		if err := pc.BeforeConnect(ctx, cc); err != nil {
+			return err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cc)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if n.Payload != s.id {
+			signal(s.hub.changed)
+		}
+	}
+}
+
+// sweepAll removes traces of deletions until ctx ends.
+func (s *Store) sweepAll(ctx context.Context) {
+	before := ""
+	for wait(ctx, sweepEvery) {
+		err := s.ask(ctx, func(ctx context.Context) (err error) {
+			before, err = s.sweep(ctx, before)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("traces of deletions stay for now", "err", err)
+		}
+	}
+}
+
+const sweepQuery = `WITH gone AS (
+		DELETE FROM oneclaw_kv WHERE key IN (
+			SELECT key FROM oneclaw_kv WHERE value IS NULL AND tx < $1::text::xid8 ORDER BY tx LIMIT 10000 FOR UPDATE SKIP LOCKED)
+		RETURNING 1)
+	UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone)`
+
+// sweep removes the traces of deletions that were made before a transaction, if one is
+// named, and returns the oldest transaction that still runs: what is before that can go the
+// next time, when every watcher that works has seen it. A watcher that has not finds that
+// out by the column swept.
+func (s *Store) sweep(ctx context.Context, before string) (oldest string, err error) {
+	if before != "" {
+		if _, err := s.pool.Exec(ctx, sweepQuery, before); err != nil {
+			return before, err
+		}
+	}
+	err = s.pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text").Scan(&oldest)
+	return oldest, err
+}
+
+// wait waits and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
