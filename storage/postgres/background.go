@@ -33,9 +33,9 @@ func (s *Store) changed(g *group) {
 	}
 }
 
-// follow looks for changes until ctx ends.
-func (s *Store) follow(ctx context.Context) {
-	poll := time.NewTicker(pollEvery)
+// follow looks for changes until ctx ends, every so often although nobody told of any.
+func (s *Store) follow(ctx context.Context, every time.Duration) {
+	poll := time.NewTicker(every)
 	defer poll.Stop()
 	healthy := true
 	for wait(ctx, pause) {

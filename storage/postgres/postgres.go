@@ -56,6 +56,9 @@ type Config struct {
 	PollOnly bool
 	// Logger gets what an administrator must know; nil discards it.
 	Logger *slog.Logger
+	// poll is how often changes are looked for although nobody told of any; 0 means
+	// pollEvery.
+	poll time.Duration
 }
 
 // Store is an open database. Close ends its goroutines.
@@ -120,7 +123,7 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	background, end := context.WithCancel(context.Background())
 	s.end = end
-	s.background.Go(func() { s.follow(background) })
+	s.background.Go(func() { s.follow(background, cmp.Or(cfg.poll, pollEvery)) })
 	s.background.Go(func() { s.sweepAll(background) })
 	if !cfg.Pooler && !cfg.PollOnly {
 		s.background.Go(func() { s.listen(background, pc) })

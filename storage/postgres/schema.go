@@ -45,32 +45,45 @@ func (s *Store) prepare(ctx context.Context) error {
 	})
 }
 
-// inspect refuses a server that cannot keep what the contract promises.
+// facts are what decides whether a server can keep what the contract promises.
+type facts struct {
+	number            int // of the version
+	version, name     string
+	standby, readOnly bool
+	isolation         string
+	commit, fsync     string
+}
+
+// inspect refuses a server that cannot be used.
 func (s *Store) inspect(ctx context.Context) error {
-	var number int
-	var version, name, isolation, commit, fsync string
-	var standby, readOnly bool
+	var f facts
 	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), version(),
 		pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('default_transaction_isolation'),
 		current_setting('synchronous_commit'), current_setting('fsync')`).
-		Scan(&number, &version, &name, &standby, &readOnly, &isolation, &commit, &fsync)
-	switch {
-	case err != nil:
+		Scan(&f.number, &f.version, &f.name, &f.standby, &f.readOnly, &f.isolation, &f.commit, &f.fsync)
+	if err != nil {
 		return err
-	case strings.Contains(name, "CockroachDB") || strings.Contains(name, "-YB-"):
-		return fmt.Errorf("the server (%.60s) is not PostgreSQL: it lacks the locks and snapshots that the store needs", name)
-	case number < minServer:
-		return fmt.Errorf("the server is PostgreSQL %s, too old: %d or newer is needed", version, minServer/10000)
-	case standby:
-		return errors.New("the server is a read-only standby: name the primary, or all servers (postgres://user@one,two/database)")
-	case readOnly:
-		return errors.New("the database is read-only: default_transaction_read_only is on for this user or database")
-	case isolation != "read committed":
-		return fmt.Errorf("default_transaction_isolation is %q for this user or database, it must be \"read committed\"", isolation)
-	case commit == "off":
-		return errors.New("synchronous_commit is off for this user or database: what was confirmed could be lost; turn it on")
-	case fsync == "off":
+	}
+	if f.fsync == "off" {
 		s.log.Warn("fsync is off: a crash of the database's machine destroys the data")
+	}
+	return f.check()
+}
+
+func (f facts) check() error {
+	switch {
+	case strings.Contains(f.name, "CockroachDB") || strings.Contains(f.name, "-YB-"):
+		return fmt.Errorf("the server (%.60s) is not PostgreSQL: it lacks the locks and snapshots that the store needs", f.name)
+	case f.number < minServer:
+		return fmt.Errorf("the server is PostgreSQL %s, which is too old: %d or newer is needed", f.version, minServer/10000)
+	case f.standby:
+		return errors.New("the server is a read-only standby: name the primary, or all servers (postgres://user@one,two/database)")
+	case f.readOnly:
+		return errors.New("the database is read-only: default_transaction_read_only is on for this user or database")
+	case f.isolation != "read committed":
+		return fmt.Errorf("default_transaction_isolation is %q for this user or database, it must be \"read committed\"", f.isolation)
+	case f.commit == "off":
+		return errors.New("synchronous_commit is off for this user or database: what was confirmed could be lost; turn it on")
 	}
 	return nil
 }

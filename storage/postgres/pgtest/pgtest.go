@@ -81,11 +81,7 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
-// Address returns where the server listens, CertFile the certificate that it shows for
-// "localhost".
-func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-// CertFile is explained at [Server.Address].
+// CertFile names the file with the certificate that the server shows, for "localhost".
 func (s *Server) CertFile() string { return filepath.Join(s.root, certFile) }
 
 // Stop stops the server and removes its folder. A server that was never started is fine.
@@ -126,6 +122,22 @@ func (s *Server) Restart() error {
 	defer s.mu.Unlock()
 	_, _ = s.run("pg_ctl", "stop", "-D", s.data(), "-m", "fast", "-w")
 	return s.start()
+}
+
+// Demote restarts the server as a standby, which takes no writes, until Promote.
+func (s *Server) Demote() error {
+	if err := os.WriteFile(filepath.Join(s.data(), "standby.signal"), nil, 0o644); err != nil {
+		return err
+	}
+	return s.Restart()
+}
+
+// Promote makes a standby the primary.
+func (s *Server) Promote() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.run("pg_ctl", "promote", "-D", s.data(), "-w")
+	return err
 }
 
 func (s *Server) postmaster() (int, error) {
