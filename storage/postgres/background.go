@@ -95,6 +95,7 @@ func (s *Store) hear(ctx context.Context, pc *pgxpool.Config) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	signal(s.hub.changed) // what was told before is not heard
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
