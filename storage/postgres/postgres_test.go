@@ -89,28 +89,37 @@ func open(t testing.TB, cfg postgres.Config) *postgres.Store {
 	return s
 }
 
-// located is a store that knows how it was opened.
+// located is a store that knows where it is.
 type located struct {
 	*postgres.Store
-	cfg postgres.Config
+	url string
 }
 
 func TestStore(t *testing.T) {
-	for name, cfg := range map[string]postgres.Config{
-		"Direct": {}, "Pooler": {Pooler: true}, "PollOnly": {PollOnly: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			places := schemas{base: server.Database(t)}
-			at := func(t testing.TB, url string) storage.Store {
-				cfg := cfg
-				cfg.URL = url
-				return located{open(t, cfg), cfg}
-			}
-			storetest.Run(t, storetest.Config{
-				Open:   func(t testing.TB) storage.Store { return at(t, places.next(t)) },
-				Reopen: func(t testing.TB, s storage.Store) storage.Store { return at(t, s.(located).cfg.URL) },
-				Second: func(t testing.TB, s storage.Store) storage.Store { return at(t, s.(located).cfg.URL) },
-			})
-		})
+	places := schemas{base: server.Database(t)}
+	at := func(t testing.TB, url string) storage.Store {
+		return located{open(t, postgres.Config{URL: url}), url}
 	}
+	storetest.Run(t, storetest.Config{
+		Open:   func(t testing.TB) storage.Store { return at(t, places.next(t)) },
+		Reopen: func(t testing.TB, s storage.Store) storage.Store { return at(t, s.(located).url) },
+		Second: func(t testing.TB, s storage.Store) storage.Store { return at(t, s.(located).url) },
+	})
+}
+
+// TestStoreBehindPooler has a pooler give each transaction another connection of the server,
+// and changes be found by the poll alone. It takes no search_path, so all stores are made in
+// one place, one after another.
+func TestStoreBehindPooler(t *testing.T) {
+	direct := server.Database(t)
+	pooled := postgres.Config{URL: server.Pooler(t, direct), Pooler: true}
+	at := func(t testing.TB) storage.Store { return open(t, pooled) }
+	storetest.Run(t, storetest.Config{
+		Open: func(t testing.TB) storage.Store {
+			exec(t, direct, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+			return at(t)
+		},
+		Reopen: func(t testing.TB, _ storage.Store) storage.Store { return at(t) },
+		Second: func(t testing.TB, _ storage.Store) storage.Store { return at(t) },
+	})
 }

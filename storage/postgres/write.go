@@ -15,9 +15,10 @@ import (
 	"oneclaw/storage"
 )
 
-// So many goroutines write, each about so many operations and bytes at once.
+// So many goroutines write, each about so many operations and bytes at once. Few of them
+// make large groups, and one that waits for a lock does not hold up all writes.
 const (
-	writers       = 4
+	writers       = 2
 	maxGroup      = 256
 	maxGroupBytes = 16 << 20
 )
@@ -136,8 +137,7 @@ func (s *Store) commit(g *group) {
 	err := s.ask(context.Background(), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, writeQuery, g.args()...).Scan(&revs)
 	})
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && len(g.writes) > 1 {
+	if len(g.writes) > 1 && refused(err) {
 		// One of them could not be done; alone, the others can.
 		for _, w := range g.writes {
 			var alone group
@@ -164,6 +164,13 @@ func (s *Store) commit(g *group) {
 			w.done <- answer{rev: storage.Revision(revs[i])}
 		}
 	}
+}
+
+// refused reports whether a server that goes on has refused a request: then nothing of it
+// was done. One that is about to end may have done it.
+func refused(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR"
 }
 
 const writeQuery = "SELECT oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[])"

@@ -81,6 +81,50 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
+// Pooler starts a transaction pooler (PgBouncer) in front of the server, for as long as the
+// test runs, and returns the URL of a database through it. The test is skipped where
+// PgBouncer is not installed.
+func (s *Server) Pooler(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/pgbouncer") // where Debian has it
+	}
+	if err != nil && os.Getenv(Must) != "must" {
+		t.Skipf("PgBouncer is not installed: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port, portErr := freePort()
+	config := filepath.Join(s.root, "pgbouncer.ini")
+	content := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%d\n"+
+		"auth_type=any\npool_mode=transaction\ndefault_pool_size=3\nunix_socket_dir=\n", s.port, port)
+	if err := errors.Join(err, portErr, os.WriteFile(config, []byte(content), 0o644)); err != nil {
+		t.Fatalf("PgBouncer: %v", err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, config)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("PgBouncer: %v", err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it is killed
+	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	for range 100 {
+		var conn net.Conn
+		if conn, err = net.Dial("tcp", u.Host); err == nil {
+			_ = conn.Close()
+			return u.String()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("PgBouncer does not answer: %v", err)
+	return ""
+}
+
 // CertFile names the file with the certificate that the server shows, for "localhost".
 func (s *Server) CertFile() string { return filepath.Join(s.root, certFile) }
 
