@@ -83,7 +83,7 @@ func explain(err error) error {
 
 // lost reports whether a connection ended without an answer.
 func lost(err error) bool {
-	var network net.Error
+	var network *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed)
 }
 

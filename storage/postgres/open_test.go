@@ -67,7 +67,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	} {
 		wantOpenError(t, postgres.Config{URL: at}, words)
 	}
-	wantOpenError(t, postgres.Config{URL: base, PasswordFile: "/no/such/file"}, "read the password")
+	wantOpenError(t, postgres.Config{URL: base, PasswordFile: "/no/such/file"}, "postgres: open: read the password: open /no/such/file")
 }
 
 func TestOldAndOtherServersAreRefused(t *testing.T) {
