@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 
@@ -36,9 +37,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 		cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
 	} else {
-		for name, value := range sessionSettings {
-			cc.RuntimeParams[name] = value
-		}
+		maps.Copy(cc.RuntimeParams, sessionSettings)
 	}
 	if severalServers(cc) && cc.ValidateConnect == nil {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -53,8 +52,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 
 // badURL says what is wrong with a URL without repeating any of it: it may hold a password.
 func badURL(err error) error {
-	var file *fs.PathError
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("the URL names a file that cannot be read: %w", file)
 	}
 	return errors.New("the URL cannot be read: it has the form postgres://user@host:port/database?sslmode=verify-full, and special characters of a password are written as %40 and the like")

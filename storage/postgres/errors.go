@@ -60,8 +60,7 @@ var meanings = map[string]string{
 // explain says an error in a line. Texts of the server do not contain the values of a
 // request, but some name a key: they are told as far as they are about the server only.
 func explain(err error) error {
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		words := meanings[answer.Code]
 		if words == "" {
 			return problem{fmt.Sprintf("the server says: %s (%s)", answer.Message, answer.Code), err}
@@ -89,8 +88,7 @@ func lost(err error) bool {
 
 // elsewhere reports whether the other connections are likely of no use either.
 func elsewhere(err error) bool {
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {
 		case codeReadOnly, codeShutdown, codeCrash, codeStarting:
 			return true

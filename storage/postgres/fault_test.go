@@ -125,7 +125,7 @@ const (
 
 func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func behindProxy(t *testing.T) (p *proxy, s, direct *postgres.Store) {
 }
 
 func (p *proxy) serve(client net.Conn) {
-	upstream, err := net.Dial("tcp", p.to)
+	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -114,9 +114,9 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		hub:     newHub(),
 	}
 	s.close = sync.OnceFunc(s.shutdown)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.ask(ctx, s.prepare); err != nil {
 		pool.Close()
-		return nil, explain(err)
+		return nil, err
 	}
 	for range writers {
 		s.writers.Go(s.writeAll)

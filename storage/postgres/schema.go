@@ -29,8 +29,6 @@ const schemaLock = 0x6f6e65636c6177 // "oneclaw"
 
 // prepare looks at the server and makes or upgrades the tables.
 func (s *Store) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	if err := s.inspect(ctx); err != nil {
 		return err
 	}

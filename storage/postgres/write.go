@@ -198,7 +198,7 @@ func (g *group) add(w *write) bool {
 	}
 	for _, op := range w.ops {
 		shared, taken := g.locks[lockOf(op)]
-		if taken && !(shared && op.Kind == storage.KindCheck) {
+		if taken && (!shared || op.Kind != storage.KindCheck) {
 			return false
 		}
 	}

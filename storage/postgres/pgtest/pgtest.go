@@ -115,7 +115,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	u.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for range 100 {
 		var conn net.Conn
-		if conn, err = net.Dial("tcp", u.Host); err == nil {
+		if conn, err = new(net.Dialer).DialContext(t.Context(), "tcp", u.Host); err == nil {
 			_ = conn.Close()
 			return u.String()
 		}
@@ -152,7 +152,7 @@ func (s *Server) Kill() error {
 		return err
 	}
 	err = syscall.Kill(pid, syscall.SIGKILL)
-	for _, child := range strings.Fields(string(children)) {
+	for child := range strings.FieldsSeq(string(children)) {
 		if n, notNumber := strconv.Atoi(child); notNumber == nil {
 			_ = syscall.Kill(n, syscall.SIGKILL) // it may have ended by itself
 		}
@@ -325,7 +325,7 @@ func release(path string) int {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
