@@ -47,56 +47,104 @@ func isKnown(err error) bool {
 	return errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrInvalid)
 }
 
-// TestKilledServerLosesNothingConfirmed kills all processes of the server while four logs
-// and their counters are written.
+// counting is four logs with a counter each, written in turns until a write is not
+// confirmed.
+type counting [4]struct {
+	log       string
+	confirmed storage.Position
+}
+
+func (c *counting) write(t *testing.T, s storage.Store, then int32, f func() error) {
+	var count atomic.Int32
+	var g sync.WaitGroup
+	for w := range c {
+		l := &c[w]
+		l.log = fmt.Sprintf("%s %d", l.log, w)
+		g.Go(func() {
+			for pos := storage.Position(0); ; pos++ {
+				n := []byte(fmt.Sprint(pos + 1))
+				_, err := s.Write(t.Context(), storage.Append(l.log, pos, storage.Record{Label: "l", Data: n}), storage.Put(l.log, n, storage.Any))
+				if err != nil {
+					if isKnown(err) {
+						t.Errorf("a write that was cut off: %v", err)
+					}
+					return
+				}
+				l.confirmed = pos + 1
+				if count.Add(1) == then {
+					if err := f(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	g.Wait()
+}
+
+// check wants all that was confirmed, no gap behind it, and the right count.
+func (c *counting) check(t *testing.T, s storage.Store) {
+	t.Helper()
+	for _, l := range c {
+		count := soon(t, s, l.log)
+		n := storage.Position(0)
+		for r, err := range s.Records(t.Context(), l.log, storage.Query{Label: "l"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; r.Pos != n || string(r.Data) != fmt.Sprint(n) {
+				t.Fatalf("%s: record %d is %d %q", l.log, n, r.Pos, r.Data)
+			}
+		}
+		if n < l.confirmed || l.confirmed == 0 || string(count.Value) != fmt.Sprint(n) {
+			t.Errorf("%s: %d records and a count of %s, but %d were confirmed", l.log, n, count.Value, l.confirmed)
+		}
+	}
+}
+
+// TestKilledServerLosesNothingConfirmed kills all processes of the server in the middle of
+// writes, twice.
 func TestKilledServerLosesNothingConfirmed(t *testing.T) {
 	own := ownServer(t)
 	s := open(t, postgres.Config{URL: own.Database(t)})
 	for round := range 2 {
-		var confirmed [4]storage.Position
-		var count atomic.Int32
-		var g sync.WaitGroup
-		for w := range confirmed {
-			g.Go(func() {
-				log := fmt.Sprintf("log %d/%d", round, w)
-				for pos := storage.Position(0); ; pos++ {
-					n := []byte(fmt.Sprint(pos + 1))
-					_, err := s.Write(t.Context(), storage.Append(log, pos, storage.Record{Label: "l", Data: n}), storage.Put(log, n, storage.Any))
-					if err != nil {
-						if isKnown(err) {
-							t.Errorf("a write that was cut off: %v", err)
-						}
-						return
-					}
-					confirmed[w] = pos + 1
-					if count.Add(1) == 300 {
-						if err := own.Kill(); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			})
+		var c counting
+		for w := range c {
+			c[w].log = fmt.Sprint("round ", round)
 		}
-		g.Wait()
+		c.write(t, s, 300, own.Kill)
 		if err := own.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		for w, last := range confirmed {
-			log := fmt.Sprintf("log %d/%d", round, w)
-			count := soon(t, s, log)
-			n := storage.Position(0)
-			for r, err := range s.Records(t.Context(), log, storage.Query{Label: "l"}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n++; r.Pos != n || string(r.Data) != fmt.Sprint(n) {
-					t.Fatalf("%s: record %d is %d %q", log, n, r.Pos, r.Data)
-				}
-			}
-			if n < last || last == 0 || string(count.Value) != fmt.Sprint(n) {
-				t.Errorf("%s: %d records and a count of %s, but %d were confirmed", log, n, count.Value, last)
-			}
-		}
+		c.check(t, s)
+	}
+}
+
+// TestFailover kills the primary in the middle of writes and goes on with its standby.
+func TestFailover(t *testing.T) {
+	own := ownServer(t)
+	at := own.Database(t)
+	standby := own.Standby(t)
+	s := open(t, postgres.Config{URL: own.Both(at, standby)})
+	changes := s.Watch(t.Context(), "")
+	var c counting
+	c.write(t, s, 300, own.Kill)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, s)
+	highest := soon(t, s, c[0].log).Revision
+	for _, l := range c {
+		highest = max(highest, soon(t, s, l.log).Revision)
+	}
+	if rev := put(t, s, "behind", ""); rev <= highest {
+		t.Errorf("revision %d follows %d", rev, highest)
+	}
+	var last error
+	for _, last = range changes {
+	}
+	if !errors.Is(last, storage.ErrLagged) {
+		t.Errorf("watch over a failover: %v, want ErrLagged", last)
 	}
 }
 

@@ -47,6 +47,7 @@ type Server struct {
 	port  int
 	owner *syscall.Credential
 	count int
+	dead  bool  // it was killed
 	err   error // why it does not start
 }
 
@@ -67,7 +68,7 @@ func (s *Server) Database(t testing.TB) string {
 	}
 	s.count++
 	name := fmt.Sprint("test", s.count)
-	if _, err := s.run("psql", "-h", s.root, "-p", strconv.Itoa(s.port), "-U", "postgres", "-d", "postgres", "-qc", "CREATE DATABASE "+name); err != nil {
+	if err := s.psql("CREATE DATABASE " + name); err != nil {
 		t.Fatalf("make a database: %v", err)
 	}
 	return s.url(name)
@@ -75,11 +76,47 @@ func (s *Server) Database(t testing.TB) string {
 
 func (s *Server) url(database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.User("postgres"), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)),
+		Scheme: "postgres", User: url.User("postgres"), Host: s.address(),
 		Path: database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }
+
+// Standby starts a second server that follows this one, which has a database already. From
+// then on this one confirms nothing that the other has not on its disk. It is stopped with
+// the test. Promote makes it the primary, and [Both] names them both.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	standby := &Server{Settings: s.Settings}
+	err := standby.inFolder(func() error {
+		_, err := standby.run("pg_basebackup", "-h", s.root, "-p", strconv.Itoa(s.port), "-U", "postgres", "-D", standby.data(), "-R", "-c", "fast", "--no-sync")
+		if err != nil {
+			return err
+		}
+		return standby.start()
+	})
+	if err != nil {
+		t.Fatalf("start a standby: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		if err := s.psql(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return standby
+}
+
+// Both returns the URL of a database of this server and of a standby, in this order.
+func (s *Server) Both(database string, standby *Server) string {
+	return strings.Replace(database, s.address(), s.address()+","+standby.address(), 1)
+}
+
+func (s *Server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // Pooler starts a transaction pooler (PgBouncer) in front of the server, for as long as the
 // test runs, and returns the URL of a database through it. The test is skipped where
@@ -135,14 +172,24 @@ func (s *Server) Stop() error {
 	if s.root == "" {
 		return nil
 	}
-	_, err := s.run("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-w")
-	err = errors.Join(err, os.RemoveAll(s.root))
+	err := errors.Join(s.halt("immediate"), os.RemoveAll(s.root))
 	s.root = ""
+	return err
+}
+
+// halt stops the server if it runs.
+func (s *Server) halt(mode string) error {
+	if s.dead {
+		return nil
+	}
+	_, err := s.run("pg_ctl", "stop", "-D", s.data(), "-m", mode, "-w")
 	return err
 }
 
 // Kill ends all processes of the server at once, as kill -9 does.
 func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	pid, err := s.postmaster()
 	if err != nil {
 		return err
@@ -151,6 +198,7 @@ func (s *Server) Kill() error {
 	if err != nil {
 		return err
 	}
+	s.dead = true
 	err = syscall.Kill(pid, syscall.SIGKILL)
 	for child := range strings.FieldsSeq(string(children)) {
 		if n, notNumber := strconv.Atoi(child); notNumber == nil {
@@ -164,7 +212,9 @@ func (s *Server) Kill() error {
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.run("pg_ctl", "stop", "-D", s.data(), "-m", "fast", "-w")
+	if err := s.halt("fast"); err != nil {
+		return err
+	}
 	return s.start()
 }
 
@@ -196,40 +246,47 @@ func (s *Server) postmaster() (int, error) {
 func (s *Server) data() string { return filepath.Join(s.root, "data") }
 
 // begin makes the folder and starts the server in it.
-func (s *Server) begin() (err error) {
-	if s.bin, err = binaries(); err != nil {
-		return err
-	}
-	if s.root, err = os.MkdirTemp("", "postgres"); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(s.root))
-			s.root = ""
+func (s *Server) begin() error {
+	return s.inFolder(func() error {
+		if _, err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"); err != nil {
+			return err
 		}
-	}()
-	if err := writeCertificate(s.root); err != nil {
-		return err
-	}
-	if err := s.chooseOwner(); err != nil {
-		return err
-	}
-	if _, err := s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"); err != nil {
-		return err
-	}
-	rules := "local all all trust\nhost all " + Guarded + " all scram-sha-256\nhost all all all trust\n"
-	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(rules), 0o644); err != nil {
+		rules := "local all,replication all trust\nhost all " + Guarded + " all scram-sha-256\nhost all all all trust\n"
+		if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(rules), 0o644); err != nil {
+			return err
+		}
+		if err := s.start(); err != nil {
+			return err
+		}
+		return s.psql(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", Guarded, GuardedPassword))
+	})
+}
+
+// inFolder makes a folder for f, which is removed again where f does not succeed.
+func (s *Server) inFolder(f func() error) (err error) {
+	if s.bin, err = binaries(); err != nil {
 		return err
 	}
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	if err := s.start(); err != nil {
+	if s.root, err = os.MkdirTemp("", "postgres"); err != nil {
 		return err
 	}
-	_, err = s.run("psql", "-h", s.root, "-p", strconv.Itoa(s.port), "-U", "postgres", "-d", "postgres", "-qc",
-		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", Guarded, GuardedPassword))
+	err = cmp.Or(writeCertificate(s.root), s.chooseOwner())
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(s.root))
+		s.root = ""
+	}
+	return err
+}
+
+// psql runs a statement as the superuser.
+func (s *Server) psql(statement string) error {
+	_, err := s.run("psql", "-h", s.root, "-p", strconv.Itoa(s.port), "-U", "postgres", "-d", "postgres", "-qAtc", statement)
 	return err
 }
 
@@ -250,6 +307,7 @@ func (s *Server) start() error {
 	for range 20 {
 		log := filepath.Join(s.root, "log")
 		if out, err = s.run("pg_ctl", "start", "-D", s.data(), "-l", log, "-w", "-t", "60", "-o", strings.Join(options, " ")); err == nil {
+			s.dead = false
 			return nil
 		}
 		if content, readErr := os.ReadFile(log); readErr == nil {
