@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,8 +125,7 @@ const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_ti
 		SELECT key, value, revision FROM oneclaw_kv
 		WHERE tx >= pg_snapshot_xmin($1::text::pg_snapshot) AND tx < pg_snapshot_xmax(pg_current_snapshot())
 			AND NOT pg_visible_in_snapshot(tx, $1::text::pg_snapshot)
-			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)
-		ORDER BY tx) AS c ON true
+			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)) AS c ON true
 	WHERE m.one`
 
 // look tells the watchers what has become visible since the last look. If w is not nil it
@@ -189,6 +190,8 @@ func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][
 		value = nil
 		return nil
 	})
+	// A write that begins after another has returned is told behind it.
+	slices.SortFunc(c.events, func(a, b storage.Event) int { return cmp.Compare(a.Revision, b.Revision) })
 	return err
 }
 
