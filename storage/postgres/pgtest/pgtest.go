@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -45,6 +46,9 @@ type Server struct {
 	count int
 	dead  bool  // it was killed
 	err   error // why it does not start
+
+	guardian *exec.Cmd
+	alive    io.Closer // tells the guardian that we are alive while it is open
 }
 
 // Database makes an empty database and returns its URL. The test is skipped where PostgreSQL
@@ -168,9 +172,7 @@ func (s *Server) Stop() error {
 	if s.root == "" {
 		return nil
 	}
-	err := errors.Join(s.halt("immediate"), os.RemoveAll(s.root))
-	s.root = ""
-	return err
+	return errors.Join(s.halt("immediate"), s.clear())
 }
 
 // halt stops the server if it runs.

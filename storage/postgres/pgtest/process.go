@@ -46,14 +46,38 @@ func (s *Server) inFolder(f func() error) (err error) {
 	if s.root, err = os.MkdirTemp("", "postgres"); err != nil {
 		return err
 	}
-	err = cmp.Or(writeCertificate(s.root), s.chooseOwner())
+	if err = cmp.Or(writeCertificate(s.root), s.chooseOwner()); err == nil {
+		err = s.guard()
+	}
 	if err == nil {
 		err = f()
 	}
 	if err != nil {
-		err = errors.Join(err, os.RemoveAll(s.root))
-		s.root = ""
+		err = errors.Join(err, s.clear())
 	}
+	return err
+}
+
+// guard starts a process that stops the server and removes the folder if this one ends
+// without doing so, as it does when a test takes too long.
+func (s *Server) guard() (err error) {
+	const script = `cat; "$0" stop -D "$1" -m immediate; rm -rf "$2"`
+	s.guardian = exec.CommandContext(context.Background(), "sh", "-c", script, filepath.Join(s.bin, "pg_ctl"), s.data(), s.root)
+	s.guardian.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
+	if s.alive, err = s.guardian.StdinPipe(); err != nil {
+		return err
+	}
+	return s.guardian.Start()
+}
+
+// clear removes the folder of a server that does not run.
+func (s *Server) clear() error {
+	err := os.RemoveAll(s.root)
+	if s.alive != nil {
+		err = errors.Join(err, s.alive.Close())
+		_ = s.guardian.Wait() // it finds nothing to stop
+	}
+	s.root = ""
 	return err
 }
 
