@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 const channel = "oneclaw"
 
 // sweepEvery is how often traces of deletions are removed. They stay for at least so long.
-const sweepEvery = time.Minute
+const sweepEvery = 15 * time.Second
 
 func newID() string { return rand.Text() }
 
@@ -37,7 +38,7 @@ func (s *Store) changed(g *group) {
 func (s *Store) follow(ctx context.Context, every time.Duration) {
 	poll := time.NewTicker(every)
 	defer poll.Stop()
-	healthy := true
+	health := health{log: s.log, what: "changes are not seen"}
 	for wait(ctx, pause) {
 		select {
 		case <-s.hub.changed:
@@ -45,11 +46,7 @@ func (s *Store) follow(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		err := s.ask(ctx, func(ctx context.Context) error { return s.look(ctx, nil) })
-		if ctx.Err() == nil && (err == nil) != healthy {
-			healthy = err == nil
-			s.log.Warn("watching the database", "works", healthy, "err", err)
-		}
+		health.note(ctx, s.ask(ctx, func(ctx context.Context) error { return s.look(ctx, nil) }))
 	}
 }
 
@@ -70,17 +67,15 @@ func (s *Store) tell(ctx context.Context) {
 
 // listen hears what other stores tell until ctx ends, on a connection of its own.
 func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
-	for {
-		if err := s.hear(ctx, pc); ctx.Err() == nil {
-			s.log.Warn("changes of others are seen later: no notifications of the database", "err", explain(err))
-		}
-		if !wait(ctx, pollEvery) {
-			return
-		}
+	health := health{log: s.log, what: "changes of others are seen by the poll alone"}
+	for ctx.Err() == nil {
+		health.note(ctx, s.hear(ctx, pc, func() { health.note(ctx, nil) }))
+		wait(ctx, pollEvery)
 	}
 }
 
-func (s *Store) hear(ctx context.Context, pc *pgxpool.Config) error {
+// hear listens on one connection until that ends. It calls begun when it does so.
+func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) error {
 	cc := pc.ConnConfig.Copy()
 	if pc.BeforeConnect != nil {
 		if err := pc.BeforeConnect(ctx, cc); err != nil {
@@ -95,6 +90,7 @@ func (s *Store) hear(ctx context.Context, pc *pgxpool.Config) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	begun()
 	signal(s.hub.changed) // what was told before is not heard
 	for {
 		n, err := conn.WaitForNotification(ctx)
@@ -110,35 +106,55 @@ func (s *Store) hear(ctx context.Context, pc *pgxpool.Config) error {
 // sweepAll removes traces of deletions until ctx ends.
 func (s *Store) sweepAll(ctx context.Context) {
 	before := ""
+	health := health{log: s.log, what: "traces of deletions stay"}
 	for wait(ctx, sweepEvery) {
-		err := s.ask(ctx, func(ctx context.Context) (err error) {
+		health.note(ctx, s.ask(ctx, func(ctx context.Context) (err error) {
 			before, err = s.sweep(ctx, before)
 			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("traces of deletions stay for now", "err", err)
-		}
+		}))
 	}
 }
 
+// sweepAtOnce is how many traces one request removes at most.
+const sweepAtOnce = 10000
+
 const sweepQuery = `WITH gone AS (
 		DELETE FROM oneclaw_kv WHERE key IN (
-			SELECT key FROM oneclaw_kv WHERE value IS NULL AND tx < $1::text::xid8 ORDER BY tx LIMIT 10000 FOR UPDATE SKIP LOCKED)
-		RETURNING 1)
-	UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone)`
+			SELECT key FROM oneclaw_kv WHERE value IS NULL AND tx < $1::text::xid8 ORDER BY tx LIMIT $2::int FOR UPDATE SKIP LOCKED)
+		RETURNING 1), noted AS (
+		UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone))
+	SELECT count(*) FROM gone`
 
 // sweep removes the traces of deletions that were made before a transaction, if one is
 // named, and returns the oldest transaction that still runs: what is before that can go the
 // next time, when every watcher that works has seen it. A watcher that has not finds that
 // out by the column swept.
 func (s *Store) sweep(ctx context.Context, before string) (oldest string, err error) {
-	if before != "" {
-		if _, err := s.pool.Exec(ctx, sweepQuery, before); err != nil {
+	for count := sweepAtOnce; before != "" && count == sweepAtOnce; {
+		if err := s.pool.QueryRow(ctx, sweepQuery, before, sweepAtOnce).Scan(&count); err != nil {
 			return before, err
 		}
 	}
 	err = s.pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text").Scan(&oldest)
 	return oldest, err
+}
+
+// health tells an administrator when something stops working, and when it works again.
+type health struct {
+	log  *slog.Logger
+	what string // holds while it does not work
+	bad  bool
+}
+
+func (h *health) note(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !h.bad:
+		h.log.Warn("the database does not answer as it should", "so", h.what, "err", explain(err))
+	case err == nil && h.bad:
+		h.log.Info("the database answers again", "before", h.what)
+	}
+	h.bad = err != nil
 }
 
 // wait waits and reports whether ctx goes on.

@@ -14,8 +14,8 @@ func OpenPolling(ctx context.Context, cfg Config, poll time.Duration) (*Store, e
 	return Open(ctx, cfg)
 }
 
-// Sweep removes the traces of deletions before a transaction, as the store does every
-// minute.
+// Sweep removes the traces of deletions before a transaction, as the store does again
+// and again.
 func (s *Store) Sweep(ctx context.Context, before string) (string, error) {
 	return s.sweep(ctx, before)
 }

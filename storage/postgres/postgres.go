@@ -32,7 +32,7 @@ const (
 	// DefaultMaxConns is how many connections are open at most, besides that which listens.
 	DefaultMaxConns = 10
 	// DefaultTimeout is how long a call waits for the server.
-	DefaultTimeout = 30 * time.Second
+	DefaultTimeout = 15 * time.Second
 )
 
 // Config says where and how to open a store.
@@ -193,6 +193,7 @@ func (s *Store) ask(ctx context.Context, f func(context.Context) error) error {
 		return ctx.Err()
 	}
 	if cause := context.Cause(bounded); cause != nil {
+		s.pool.Reset()
 		return cause
 	}
 	if elsewhere(err) {
