@@ -39,7 +39,7 @@ func (s *Store) follow(ctx context.Context, every time.Duration) {
 	poll := time.NewTicker(every)
 	defer poll.Stop()
 	health := health{log: s.log, what: "changes are not seen"}
-	for wait(ctx, pause) {
+	for wait(ctx, lookPause) {
 		select {
 		case <-s.hub.changed:
 		case <-poll.C:
@@ -52,7 +52,7 @@ func (s *Store) follow(ctx context.Context, every time.Duration) {
 
 // tell notifies other stores until ctx ends. What cannot be told is found by their poll.
 func (s *Store) tell(ctx context.Context) {
-	for wait(ctx, pause) {
+	for wait(ctx, tellPause) {
 		select {
 		case <-s.told:
 		case <-ctx.Done():

@@ -21,8 +21,10 @@ import (
 const (
 	// pollEvery is how often changes are looked for although nobody told of any.
 	pollEvery = time.Second
-	// pause is the least time between two looks, and between two notifications.
-	pause = 5 * time.Millisecond
+	// lookPause and tellPause are the least time between two looks and between two
+	// notifications, each of which makes all others look.
+	lookPause = 5 * time.Millisecond
+	tellPause = 20 * time.Millisecond
 	// maxQueued bounds what is kept for a slow watcher, and what one look may find.
 	maxQueued = 16 << 20
 	// eventSize is what an event takes besides its key and value.
