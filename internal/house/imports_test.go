@@ -61,6 +61,7 @@ var layers = []layer{
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
 	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/cache", "internal/settings", "internal/workspace", "internal/folder", "internal/guard", "internal/child", "internal/javascript", "internal/proctree", "internal/readable", "internal/redact", "internal/retry", "internal/runes", "internal/seal"}},
 	{"storage/*", []string{"storage", "internal/folder"}},
+	{"storage/postgres/pgtest", nil},
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
@@ -77,7 +78,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "bridge/*", "toolgroups/search"}
+var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.
@@ -86,7 +87,7 @@ var clients = []client{
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
-	{"github.com/nats-io/nats.go", "storage/jetstream", nil},
+	{"github.com/jackc/pgx/v5", "storage/postgres", nil},
 }
 
 type layer struct {

@@ -2,8 +2,6 @@ package bolt
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 
 	"oneclaw/storage"
 )
@@ -67,72 +65,4 @@ func decodePosition(key []byte, n int) (storage.Position, error) {
 		return 0, errDamaged()
 	}
 	return storage.Position(binary.BigEndian.Uint64(key[n:])), nil
-}
-
-// checkOps refuses what no engine takes.
-func checkOps(ops []storage.Op) error {
-	if len(ops) == 0 {
-		return fmt.Errorf("%w: nothing to write", storage.ErrInvalid)
-	}
-	type target struct{ key, log string }
-	seen := make(map[target]bool, len(ops))
-	for _, op := range ops {
-		if err := checkOp(op); err != nil {
-			return err
-		}
-		to := target{key: op.Key}
-		if op.Kind == storage.KindAppend {
-			to = target{log: op.Log}
-		}
-		if seen[to] {
-			return fmt.Errorf("%w: two operations on one key or log", storage.ErrInvalid)
-		}
-		seen[to] = true
-	}
-	return nil
-}
-
-func checkOp(op storage.Op) error {
-	switch op.Kind {
-	case storage.KindPut, storage.KindDelete, storage.KindCheck:
-		return errors.Join(checkName("key", op.Key), checkLength("value", len(op.Value), storage.MaxValue))
-	case storage.KindAppend:
-		return checkAppend(op.Log, op.Records)
-	}
-	return fmt.Errorf("%w: operation of kind %d", storage.ErrInvalid, op.Kind)
-}
-
-func checkAppend(log string, records []storage.Record) error {
-	if len(records) == 0 {
-		return fmt.Errorf("%w: no records", storage.ErrInvalid)
-	}
-	err := checkName("log name", log)
-	for _, r := range records {
-		err = errors.Join(err,
-			checkLength("label", len(r.Label), storage.MaxKey),
-			checkLength("record", len(r.Data), storage.MaxValue))
-	}
-	return err
-}
-
-// checkName refuses a key or log name that no engine takes.
-func checkName(what, name string) error {
-	if name == "" {
-		return fmt.Errorf("%w: empty %s", storage.ErrInvalid, what)
-	}
-	return checkLength(what, len(name), storage.MaxKey)
-}
-
-func checkLength(what string, n, limit int) error {
-	if n > limit {
-		return fmt.Errorf("%w: %s of %d bytes, at most %d", storage.ErrInvalid, what, n, limit)
-	}
-	return nil
-}
-
-func checkLimit(n int) error {
-	if n < 0 {
-		return fmt.Errorf("%w: limit %d", storage.ErrInvalid, n)
-	}
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 // Get implements storage.KV.
 func (s *Store) Get(ctx context.Context, key string) (storage.Entry, error) {
 	var e storage.Entry
-	err := checkName("key", key)
+	err := storage.CheckName("key", key)
 	if err == nil {
 		err = s.view(ctx, func(tx *bbolt.Tx) (err error) {
 			b := tx.Bucket(bucketKV).Get([]byte(key))

@@ -21,7 +21,7 @@ func list[T any](ctx context.Context, s *Store, what string, l listing[T]) iter.
 			return yield(item, err)
 		}
 		l := l // each iteration begins anew
-		if err := checkLimit(l.r.Limit); err != nil {
+		if err := storage.CheckLimit(l.r.Limit); err != nil {
 			var zero T
 			wrapped(zero, err)
 			return

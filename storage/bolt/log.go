@@ -88,7 +88,7 @@ func lastPosition(bucket *bbolt.Bucket) (storage.Position, error) {
 
 // Drop implements storage.Log.
 func (s *Store) Drop(ctx context.Context, log string) error {
-	if err := checkName("log name", log); err != nil {
+	if err := storage.CheckName("log name", log); err != nil {
 		return fmt.Errorf("bolt: drop: %w", err)
 	}
 	err := s.submit(ctx, 0, func(b *batch) error {
@@ -116,7 +116,7 @@ func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, err
 // with storage.ErrNotFound, whatever has been appended under the name since.
 func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
-		if err := errors.Join(checkName("log name", log), checkLimit(q.Limit)); err != nil {
+		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
 			yield(storage.Record{}, fmt.Errorf("bolt: read records: %w", err))
 			return
 		}

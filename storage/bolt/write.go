@@ -40,7 +40,7 @@ func (s *Store) Write(ctx context.Context, ops ...storage.Op) (storage.Revision,
 }
 
 func (s *Store) write(ctx context.Context, what string, ops ...storage.Op) (rev storage.Revision, err error) {
-	if err = checkOps(ops); err == nil {
+	if err = storage.CheckOps(ops); err == nil {
 		err = s.submit(ctx, sizeOf(ops), func(b *batch) (err error) {
 			rev, err = b.apply(ops)
 			return err

@@ -18,6 +18,7 @@ func watchProperties() []property {
 	return []property{
 		{name: "WatchNewest", sentence: "Watch follows each change of a key with its prefix by that version or a newer one, and yields nothing that was not written.", check: watchNewest, shared: true},
 		{name: "WatchConcurrentWrites", sentence: "Watch yields the newest version of each key that is written concurrently, and the versions of a key in order.", check: watchConcurrentWrites, shared: true},
+		{name: "WatchMirrors", sentence: "Who watches, then lists, and then follows the watch knows what is there, though others write and delete all the time.", check: watchMirrors, shared: true},
 		{name: "WatchCancelled", sentence: "Watch ends without an error when its context ends.", check: watchCancelled},
 		{name: "WatchClosed", sentence: "Watch yields ErrClosed when the store is closed.", check: watchClosed},
 		{name: "WatchLagged", sentence: "A slow consumer gets the newest version of each key that has changed, or ErrLagged.", check: watchLagged},

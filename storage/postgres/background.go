@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// channel is where stores tell each other that keys have changed.
+const channel = "oneclaw"
+
+// sweepEvery is how often traces of deletions are removed. They stay for at least so long.
+const sweepEvery = 15 * time.Second
+
+func newID() string { return rand.Text() }
+
+// changed has the watchers look and other stores be told, after a group that changed keys.
+func (s *Store) changed(g *group) {
+	signal(s.told)
+	for _, prefix := range s.hub.prefixes() {
+		for _, w := range g.writes {
+			for _, op := range w.ops {
+				if op.Key != "" && strings.HasPrefix(op.Key, string(prefix)) {
+					signal(s.hub.changed)
+					return
+				}
+			}
+		}
+	}
+}
+
+// follow looks for changes until ctx ends, every so often although nobody told of any.
+func (s *Store) follow(ctx context.Context, every time.Duration) {
+	poll := time.NewTicker(every)
+	defer poll.Stop()
+	health := health{log: s.log, what: "changes are not seen"}
+	for wait(ctx, lookPause) {
+		select {
+		case <-s.hub.changed:
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
+		health.note(ctx, s.ask(ctx, func(ctx context.Context) error { return s.look(ctx, nil) }))
+	}
+}
+
+// tell notifies other stores until ctx ends. What cannot be told is found by their poll.
+func (s *Store) tell(ctx context.Context) {
+	for wait(ctx, tellPause) {
+		select {
+		case <-s.told:
+		case <-ctx.Done():
+			return
+		}
+		_ = s.ask(ctx, func(ctx context.Context) error {
+			_, err := s.pool.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", channel, s.id)
+			return err
+		})
+	}
+}
+
+// listen hears what other stores tell until ctx ends, on a connection of its own.
+func (s *Store) listen(ctx context.Context, pc *pgxpool.Config) {
+	health := health{log: s.log, what: "changes of others are seen by the poll alone"}
+	for ctx.Err() == nil {
+		health.note(ctx, s.hear(ctx, pc, func() { health.note(ctx, nil) }))
+		wait(ctx, pollEvery)
+	}
+}
+
+// hear listens on one connection until that ends. It calls begun when it does so.
+func (s *Store) hear(ctx context.Context, pc *pgxpool.Config, begun func()) error {
+	cc := pc.ConnConfig.Copy()
+	if pc.BeforeConnect != nil {
+		if err := pc.BeforeConnect(ctx, cc); err != nil {
+			return err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cc)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	begun()
+	signal(s.hub.changed) // what was told before is not heard
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if n.Payload != s.id {
+			signal(s.hub.changed)
+		}
+	}
+}
+
+// sweepAll removes traces of deletions until ctx ends.
+func (s *Store) sweepAll(ctx context.Context) {
+	before := ""
+	health := health{log: s.log, what: "traces of deletions stay"}
+	for wait(ctx, sweepEvery) {
+		health.note(ctx, s.ask(ctx, func(ctx context.Context) (err error) {
+			before, err = s.sweep(ctx, before)
+			return err
+		}))
+	}
+}
+
+// sweepAtOnce is how many traces one request removes at most.
+const sweepAtOnce = 10000
+
+const sweepQuery = `WITH gone AS (
+		DELETE FROM oneclaw_kv WHERE key IN (
+			SELECT key FROM oneclaw_kv WHERE value IS NULL AND tx < $1::text::xid8 ORDER BY tx LIMIT $2::int FOR UPDATE SKIP LOCKED)
+		RETURNING 1), noted AS (
+		UPDATE oneclaw_meta SET swept = greatest(swept, $1::text::xid8) WHERE one AND EXISTS (SELECT FROM gone))
+	SELECT count(*) FROM gone`
+
+// sweep removes the traces of deletions that were made before a transaction, if one is
+// named, and returns the oldest transaction that still runs: what is before that can go the
+// next time, when every watcher that works has seen it. A watcher that has not finds that
+// out by the column swept.
+func (s *Store) sweep(ctx context.Context, before string) (oldest string, err error) {
+	for count := sweepAtOnce; before != "" && count == sweepAtOnce; {
+		if err := s.pool.QueryRow(ctx, sweepQuery, before, sweepAtOnce).Scan(&count); err != nil {
+			return before, err
+		}
+	}
+	err = s.pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text").Scan(&oldest)
+	return oldest, err
+}
+
+// health tells an administrator when something stops working, and when it works again.
+type health struct {
+	log  *slog.Logger
+	what string // holds while it does not work
+	bad  bool
+}
+
+func (h *health) note(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !h.bad:
+		h.log.Warn("the database does not answer as it should", "so", h.what, "err", explain(err))
+	case err == nil && h.bad:
+		h.log.Info("the database answers again", "before", h.what)
+	}
+	h.bad = err != nil
+}
+
+// wait waits and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// sessionSettings are what each connection begins with where no pooler shares it. All
+// queries can go by an index; a plan that was made while a table was small must not scan it
+// when it has grown.
+var sessionSettings = map[string]string{"enable_seqscan": "off", "jit": "off"}
+
+func poolConfig(cfg Config) (*pgxpool.Config, error) {
+	if cfg.URL == "" {
+		return nil, errors.New("no URL")
+	}
+	pc, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, badURL(err)
+	}
+	pc.MaxConns = int32(cmp.Or(cfg.MaxConns, DefaultMaxConns))
+	cc := pc.ConnConfig
+	if cc.RuntimeParams["application_name"] == "" {
+		cc.RuntimeParams["application_name"] = "oneclaw"
+	}
+	if cfg.Pooler {
+		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+		cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
+	} else {
+		maps.Copy(cc.RuntimeParams, sessionSettings)
+	}
+	if severalServers(cc) && cc.ValidateConnect == nil {
+		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if cfg.PasswordFile != "" {
+		pc.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+			return readPassword(cc, cfg.PasswordFile)
+		}
+	}
+	return pc, nil
+}
+
+// badURL says what is wrong with a URL without repeating any of it: it may hold a password.
+func badURL(err error) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("the URL names a file that cannot be read: %w", file)
+	}
+	return errors.New("the URL cannot be read: it has the form postgres://user@host:port/database?sslmode=verify-full, and special characters of a password are written as %40 and the like")
+}
+
+// severalServers reports whether the URL names more than one: then that which takes writes
+// is meant.
+func severalServers(cc *pgx.ConnConfig) bool {
+	for _, f := range cc.Fallbacks {
+		if f.Host != cc.Host || f.Port != cc.Port {
+			return true
+		}
+	}
+	return false
+}
+
+func readPassword(cc *pgx.ConnConfig, file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	cc.Password = strings.TrimRight(string(content), "\r\n")
+	return nil
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+var errTimeout = errors.New("the server has not answered in time; whether anything was written is not known")
+
+// problem is an error said in words.
+type problem struct {
+	words string
+	err   error
+}
+
+// Error implements error.
+func (p problem) Error() string { return p.words }
+
+// Unwrap implements errors.Unwrap.
+func (p problem) Unwrap() error { return p.err }
+
+// Codes of PostgreSQL (SQLSTATE), and what they mean to whoever runs the program.
+const (
+	codePassword   = "28P01"
+	codeAuth       = "28000"
+	codeDatabase   = "3D000"
+	codeSchema     = "3F000"
+	codeRights     = "42501"
+	codeReadOnly   = "25006"
+	codeDiskFull   = "53100"
+	codeTooMany    = "53300"
+	codeShutdown   = "57P01"
+	codeCrash      = "57P02"
+	codeStarting   = "57P03"
+	codeNoFunction = "42883"
+	codeNoTable    = "42P01"
+)
+
+var meanings = map[string]string{
+	codePassword:   "the password is wrong, or there is no such user",
+	codeAuth:       "the server does not let this user in from here",
+	codeDatabase:   "there is no such database: create it first",
+	codeSchema:     "there is no schema to make the tables in: create it, or correct search_path",
+	codeRights:     "the user has not the rights it needs: make it the owner of the database or of the schema in which the tables are",
+	codeReadOnly:   "the server is a read-only standby, or the database is read-only",
+	codeDiskFull:   "the disk of the server is full",
+	codeTooMany:    "the server has no connection left: raise its max_connections or lower ours",
+	codeShutdown:   "the server is shutting down",
+	codeCrash:      "the server has crashed and is starting again",
+	codeStarting:   "the server is starting or shutting down",
+	codeNoFunction: "a function of the database is missing: it has been changed by hand",
+	codeNoTable:    "a table of the database is missing: it has been changed by hand",
+}
+
+// explain says an error in a line. Texts of the server do not contain the values of a
+// request, but some name a key: they are told as far as they are about the server only.
+func explain(err error) error {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
+		words := meanings[answer.Code]
+		if words == "" {
+			return problem{fmt.Sprintf("the server says: %s (%s)", answer.Message, answer.Code), err}
+		}
+		return problem{fmt.Sprintf("%s (the server says: %s)", words, answer.Message), err}
+	}
+	var dial *pgconn.ConnectError
+	var network *net.OpError
+	switch {
+	case errors.As(err, &network) && network.Op == "dial":
+		return problem{fmt.Sprintf("the server cannot be reached: %v", network), err}
+	case errors.As(err, &dial):
+		return problem{fmt.Sprintf("the server cannot be reached: %v", errors.Unwrap(dial)), err}
+	case lost(err):
+		return problem{fmt.Sprintf("the connection to the server was lost, so whether anything was written is not known: %v", err), err}
+	}
+	return err
+}
+
+// lost reports whether a connection ended without an answer.
+func lost(err error) bool {
+	var network *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.Is(err, net.ErrClosed)
+}
+
+// elsewhere reports whether the other connections are likely of no use either.
+func elsewhere(err error) bool {
+	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch answer.Code {
+		case codeReadOnly, codeShutdown, codeCrash, codeStarting:
+			return true
+		}
+		return false
+	}
+	return lost(err) && !errors.Is(err, context.Canceled)
+}

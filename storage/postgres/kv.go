@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"oneclaw/storage"
+)
+
+// Errors of the KV do not repeat the key: some keys are secrets of the caller.
+
+// Get implements storage.KV.
+func (s *Store) Get(ctx context.Context, key string) (storage.Entry, error) {
+	e := storage.Entry{Key: key}
+	err := storage.CheckName("key", key)
+	if err == nil {
+		err = s.read(ctx, func(ctx context.Context) error {
+			var rev int64
+			err := s.pool.QueryRow(ctx, "SELECT value, revision FROM oneclaw_kv WHERE key = $1::bytea AND value IS NOT NULL", []byte(key)).Scan(&e.Value, &rev)
+			e.Revision = storage.Revision(rev)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return storage.ErrNotFound
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return storage.Entry{}, fmt.Errorf("postgres: get: %w", err)
+	}
+	return e, nil
+}
+
+// Put implements storage.KV.
+func (s *Store) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	return s.write(ctx, "put", storage.Put(key, value, rev))
+}
+
+// Delete implements storage.KV.
+func (s *Store) Delete(ctx context.Context, key string, rev storage.Revision) error {
+	_, err := s.write(ctx, "delete", storage.Delete(key, rev))
+	return err
+}
+
+// A page is what one request reads at most, give or take the last item.
+const (
+	pageItems = 256
+	pageBytes = 1 << 20
+)
+
+// The sum ends a page of large values early; the length of one is known without reading it.
+const (
+	listQuery = `SELECT key, value, revision FROM (
+		SELECT key, value, revision, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - octet_length(value) AS size FROM (
+			SELECT key, value, revision FROM oneclaw_kv
+			WHERE key > $1::bytea AND key >= $2::bytea AND key < $3::bytea AND value IS NOT NULL ORDER BY key LIMIT $4::int) AS k) AS k
+		WHERE size < $5::int ORDER BY key`
+	logsQuery = `SELECT name FROM oneclaw_logs
+		WHERE name > $1::bytea AND name >= $2::bytea AND name < $3::bytea ORDER BY name LIMIT $4::int`
+)
+
+// List implements storage.KV. The entries are read in pages; each is of one moment.
+func (s *Store) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
+		rows, _ := s.pool.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
+		size := 0
+		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e storage.Entry, err error) {
+			var key []byte
+			var rev int64
+			err = row.Scan(&key, &e.Value, &rev)
+			e.Key, e.Revision = string(key), storage.Revision(rev)
+			size += len(e.Value)
+			return e, err
+		})
+		return entries, len(entries) < r.Limit && size < pageBytes, err
+	}
+	return list(ctx, s, r, "list", page, func(e storage.Entry) string { return e.Key })
+}
+
+// Logs implements storage.Log. The names are read in pages, as those of List are.
+func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
+	page := func(ctx context.Context, r storage.Range) (names []string, done bool, err error) {
+		rows, _ := s.pool.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit)
+		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			var name []byte
+			err := row.Scan(&name)
+			return string(name), err
+		})
+		return names, len(names) < r.Limit, err
+	}
+	return list(ctx, s, r, "list logs", page, func(name string) string { return name })
+}
+
+// list yields the items of a range page by page. A page gets what is left of the range and
+// reports whether it is the last.
+func list[T any](ctx context.Context, s *Store, r storage.Range, what string, page func(context.Context, storage.Range) ([]T, bool, error), name func(T) string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		left := cmp.Or(r.Limit, math.MaxInt)
+		rest := r // each iteration begins anew
+		err := storage.CheckLimit(r.Limit)
+		for done := false; err == nil && !done; {
+			var items []T
+			rest.Limit = min(left, pageItems)
+			err = s.read(ctx, func(ctx context.Context) (err error) {
+				items, done, err = page(ctx, rest)
+				return err
+			})
+			if err != nil {
+				break
+			}
+			if left -= len(items); left == 0 {
+				done = true
+			}
+			if len(items) > 0 {
+				rest.After = name(items[len(items)-1])
+			}
+			var more bool
+			if more, err = yieldAll(ctx, items, yield); !more {
+				return
+			}
+		}
+		if err != nil {
+			yield(zero, fmt.Errorf("postgres: %s: %w", what, err))
+		}
+	}
+}
+
+// yieldAll yields a page until ctx ends, and reports whether the consumer wants more.
+func yieldAll[T any](ctx context.Context, items []T, yield func(T, error) bool) (more bool, err error) {
+	for _, item := range items {
+		if err := ctx.Err(); err != nil {
+			return true, err
+		}
+		if !yield(item, nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// behind returns a name behind all that begin with prefix, and before all others.
+func behind(prefix string) []byte {
+	b := []byte(prefix)
+	for len(b) > 0 && b[len(b)-1] == 0xff {
+		b = b[:len(b)-1]
+	}
+	if len(b) == 0 {
+		return bytes.Repeat([]byte{0xff}, storage.MaxKey+1)
+	}
+	b[len(b)-1]++
+	return b
+}

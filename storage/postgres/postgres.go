@@ -1,0 +1,203 @@
+// Package postgres keeps a [storage.Store] in a PostgreSQL database, which any number of
+// processes share.
+//
+// A few goroutines write. Each takes the writes that wait at that moment, as long as no two
+// name the same key or log, and has the server do them in one step: one call of a function
+// of the database (schema.sql), so one round trip and one wait for the disk. A write that
+// comes alone waits for nobody. Reads take pages of a bounded size; no transaction is open
+// while a consumer takes its time.
+//
+// A watch looks at what has become visible since the look before: when this process has
+// written, when another one notifies, and every second anyway. Nothing depends on
+// notifications but how soon that is.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"oneclaw/storage"
+)
+
+// Defaults of [Config].
+const (
+	// DefaultMaxConns is how many connections are open at most, besides that which listens.
+	DefaultMaxConns = 10
+	// DefaultTimeout is how long a call waits for the server.
+	DefaultTimeout = 15 * time.Second
+)
+
+// Config says where and how to open a store.
+type Config struct {
+	// URL names the database as postgres://user@host:port/database?sslmode=verify-full
+	// does. What it leaves out comes from the usual variables (PGHOST, PGSSLROOTCERT, …). The
+	// tables are made in the first schema of search_path.
+	URL string
+	// PasswordFile, if not empty, names a file with the password, which is read for each
+	// new connection.
+	PasswordFile string
+	// MaxConns bounds the connections; 0 means DefaultMaxConns.
+	MaxConns int
+	// Timeout bounds each request; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Pooler says that a transaction pooler stands in front of the server: nothing is
+	// prepared, and nothing is set for a session.
+	Pooler bool
+	// PollOnly has changes be found by the poll alone, as Pooler has too: for servers and
+	// poolers without LISTEN.
+	PollOnly bool
+	// Logger gets what an administrator must know; nil discards it.
+	Logger *slog.Logger
+	// poll is how often changes are looked for although nobody told of any; 0 means
+	// pollEvery.
+	poll time.Duration
+}
+
+// Store is an open database. Close ends its goroutines.
+type Store struct {
+	pool    *pgxpool.Pool
+	timeout time.Duration
+	log     *slog.Logger
+	id      string // tells our notifications from those of others
+	close   func()
+
+	writes  chan *write
+	writers sync.WaitGroup
+	told    chan struct{} // has a token when others have to be notified
+	hub     hub
+
+	end        context.CancelFunc // ends background
+	background sync.WaitGroup
+
+	mu      sync.Mutex // guards closed, and running against an Add after closed
+	closed  bool
+	running sync.WaitGroup
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Open connects to the database of cfg and makes or upgrades the tables. What stands in the
+// way (a wrong password, a missing database or right, a standby, an old server, tables of a
+// newer version of the program) is an error that says so in a line.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: open: %w", err)
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, cfg Config) (*Store, error) {
+	pc, err := poolConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, explain(err)
+	}
+	s := &Store{
+		pool:    pool,
+		timeout: cmp.Or(cfg.Timeout, DefaultTimeout),
+		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		id:      newID(),
+		writes:  make(chan *write),
+		told:    make(chan struct{}, 1),
+		hub:     newHub(),
+	}
+	s.close = sync.OnceFunc(s.shutdown)
+	if err := s.ask(ctx, s.prepare); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	for range writers {
+		s.writers.Go(s.writeAll)
+	}
+	background, end := context.WithCancel(context.Background())
+	s.end = end
+	s.background.Go(func() { s.follow(background, cmp.Or(cfg.poll, pollEvery)) })
+	s.background.Go(func() { s.sweepAll(background) })
+	if !cfg.Pooler && !cfg.PollOnly {
+		s.background.Go(func() { s.listen(background, pc) })
+	}
+	if !cfg.PollOnly {
+		s.background.Go(func() { s.tell(background) })
+	}
+	return s, nil
+}
+
+// Close waits for running calls, ends every Watch with storage.ErrClosed and closes the
+// connections. An iteration between two pages is not a running call: it ends with
+// storage.ErrClosed.
+func (s *Store) Close() error {
+	s.close()
+	return nil
+}
+
+func (s *Store) shutdown() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	close(s.writes)
+	s.writers.Wait()
+	s.end()
+	s.background.Wait()
+	s.hub.end(storage.ErrClosed)
+	s.pool.Close()
+}
+
+// enter begins a call, which ends with leave.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return storage.ErrClosed
+	}
+	s.running.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.running.Done() }
+
+// read runs f, which asks the server for something.
+func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.ask(ctx, f)
+}
+
+// ask runs f with a bound in time. What it returns is said in words; where the connection
+// is lost, or the server is not the primary any more, the idle ones are not trusted either.
+func (s *Store) ask(ctx context.Context, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
+	defer cancel()
+	err := f(bounded)
+	if err == nil || errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if cause := context.Cause(bounded); cause != nil {
+		s.pool.Reset()
+		return cause
+	}
+	if elsewhere(err) {
+		s.pool.Reset()
+	}
+	return explain(err)
+}

@@ -1,0 +1,257 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oneclaw/storage"
+)
+
+const (
+	// pollEvery is how often changes are looked for although nobody told of any.
+	pollEvery = time.Second
+	// lookPause and tellPause are the least time between two looks and between two
+	// notifications, each of which makes all others look.
+	lookPause = 5 * time.Millisecond
+	tellPause = 20 * time.Millisecond
+	// maxQueued bounds what is kept for a slow watcher, and what one look may find.
+	maxQueued = 16 << 20
+	// eventSize is what an event takes besides its key and value.
+	eventSize = 128
+)
+
+var errWatchUsed = errors.New("a watch can be iterated only once")
+
+// Watch implements storage.KV. The sequence can be iterated once.
+func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
+	w := &watcher{prefix: []byte(prefix), wake: make(chan struct{}, 1)}
+	err := s.read(ctx, func(ctx context.Context) error { return s.look(ctx, w) })
+	// Nobody may ever iterate: the end of ctx alone must free the watcher.
+	stop := context.AfterFunc(ctx, func() { s.hub.remove(w) })
+	return func(yield func(storage.Event, error) bool) {
+		defer s.hub.remove(w)
+		defer stop()
+		err := err
+		if err == nil && w.used.Swap(true) {
+			err = errWatchUsed
+		}
+		for err == nil && ctx.Err() == nil {
+			var events []storage.Event
+			events, err = w.take(ctx)
+			for _, e := range events {
+				if ctx.Err() != nil || !yield(e, nil) {
+					return
+				}
+			}
+		}
+		if ctx.Err() == nil {
+			yield(storage.Event{}, fmt.Errorf("postgres: watch: %w", err))
+		}
+	}
+}
+
+// hub knows the watchers and what they have been told.
+type hub struct {
+	changed chan struct{} // has a token when there may be something to see
+	looking chan struct{} // whoever looks puts a token in, and owns snapshot and server
+	// snapshot is what the last look has seen, server which start of which server it was.
+	snapshot, server string
+
+	mu       sync.Mutex // guards watchers
+	watchers map[*watcher]struct{}
+}
+
+func newHub() hub {
+	return hub{changed: make(chan struct{}, 1), looking: make(chan struct{}, 1), watchers: map[*watcher]struct{}{}}
+}
+
+func (h *hub) remove(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.watchers, w)
+}
+
+// end ends all watchers.
+func (h *hub) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		w.end(err)
+	}
+	clear(h.watchers)
+}
+
+// prefixes returns those of the watchers.
+func (h *hub) prefixes() (all [][]byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		all = append(all, w.prefix)
+	}
+	return all
+}
+
+// publish gives each watcher copies of the events that concern it.
+func (h *hub) publish(events []storage.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		for _, e := range events {
+			if strings.HasPrefix(e.Key, string(w.prefix)) {
+				e.Value = bytes.Clone(e.Value)
+				w.put(e)
+			}
+		}
+	}
+}
+
+const nowQuery = "SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text"
+
+// changesQuery finds the keys whose newest version the snapshot $1 does not show, under the
+// prefixes $2; at least one row says what is seen now. A transaction of the future comes
+// from a dump of another server and is none of these.
+const changesQuery = `SELECT pg_current_snapshot()::text, pg_postmaster_start_time()::text,
+		m.swept > pg_snapshot_xmin($1::text::pg_snapshot), c.key, c.value, c.revision
+	FROM oneclaw_meta m LEFT JOIN LATERAL (
+		SELECT key, value, revision FROM oneclaw_kv
+		WHERE tx >= pg_snapshot_xmin($1::text::pg_snapshot) AND tx < pg_snapshot_xmax(pg_current_snapshot())
+			AND NOT pg_visible_in_snapshot(tx, $1::text::pg_snapshot)
+			AND EXISTS (SELECT FROM unnest($2::bytea[]) AS p WHERE substr(key, 1, length(p)) = p)) AS c ON true
+	WHERE m.one`
+
+// look tells the watchers what has become visible since the last look. If w is not nil it
+// is a watcher from then on.
+func (s *Store) look(ctx context.Context, w *watcher) error {
+	h := &s.hub
+	select {
+	case h.looking <- struct{}{}:
+		defer func() { <-h.looking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	prefixes := h.prefixes()
+	if w == nil && len(prefixes) == 0 {
+		return nil
+	}
+	found := changes{server: h.server}
+	var err error
+	if len(prefixes) == 0 {
+		err = s.pool.QueryRow(ctx, nowQuery).Scan(&found.snapshot, &found.server)
+	} else {
+		err = found.read(ctx, s, h.snapshot, prefixes)
+	}
+	if err != nil {
+		return err
+	}
+	// What another server calls visible says nothing about this one.
+	if len(prefixes) > 0 && (found.lost || found.server != h.server) {
+		h.end(storage.ErrLagged)
+	} else {
+		h.publish(found.events)
+	}
+	h.snapshot, h.server = found.snapshot, found.server
+	if w != nil {
+		h.mu.Lock()
+		h.watchers[w] = struct{}{}
+		h.mu.Unlock()
+	}
+	return nil
+}
+
+// changes is what one look finds.
+type changes struct {
+	snapshot, server string
+	events           []storage.Event
+	lost             bool // not all that has changed could be found or kept
+}
+
+func (c *changes) read(ctx context.Context, s *Store, since string, prefixes [][]byte) error {
+	rows, _ := s.pool.Query(ctx, changesQuery, since, prefixes)
+	var key, value []byte
+	var rev *int64
+	var swept bool
+	size := 0
+	_, err := pgx.ForEachRow(rows, []any{&c.snapshot, &c.server, &swept, &key, &value, &rev}, func() error {
+		c.lost = c.lost || swept || size > maxQueued
+		if rev != nil && !c.lost {
+			e := storage.Entry{Key: string(key), Value: value, Revision: storage.Revision(*rev)}
+			c.events = append(c.events, storage.Event{Entry: e, Deleted: value == nil})
+			size += len(key) + len(value) + eventSize
+		}
+		value = nil
+		return nil
+	})
+	// A write that begins after another has returned is told behind it.
+	slices.SortFunc(c.events, func(a, b storage.Event) int { return cmp.Compare(a.Revision, b.Revision) })
+	return err
+}
+
+// watcher is the queue between the looks and the consumer of one Watch.
+type watcher struct {
+	prefix []byte
+	used   atomic.Bool
+	wake   chan struct{} // has a token where there is something to take
+
+	mu    sync.Mutex // guards what follows
+	queue []storage.Event
+	size  int
+	err   error // how the sequence ends behind the queue
+}
+
+// put adds an event. One that does not fit is lost, and with it all later ones.
+func (w *watcher) put(e storage.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	if w.size > maxQueued {
+		w.err = storage.ErrLagged
+	} else {
+		w.queue = append(w.queue, e)
+		w.size += len(e.Key) + len(e.Value) + eventSize
+	}
+	signal(w.wake)
+}
+
+func (w *watcher) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	signal(w.wake)
+}
+
+// take waits for events and returns all there are. An error comes with the last.
+func (w *watcher) take(ctx context.Context) ([]storage.Event, error) {
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.queue
+	w.queue, w.size = nil, 0
+	return events, w.err
+}
+
+// signal puts a token into a channel that has room for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
