@@ -62,6 +62,7 @@ var layers = []layer{
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
+	{"internal/transfer", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
@@ -83,7 +84,6 @@ var clients = []client{
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
-	{"github.com/nats-io/nats.go", "storage/jetstream", nil},
 }
 
 type layer struct {
