@@ -21,6 +21,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/metrics/metrics.go", "how long a model took"},
 	{"internal/javascript/child.go", "timers of a script"},
 	{"storage/bolt/open.go", "how long a look takes"},
+	{"internal/replicas/*.go", "differences of the monotonic clock, and when a replica joined, for people"},
 	{"internal/pace/*.go", "when requests may go out, which no restart keeps"},
 	{"slack/*.go", "pace, patience and caches, which no restart keeps; what is kept is in the time of Slack's answers"},
 	{"telegram/*.go", "pace, patience and caches, which no restart keeps"},

@@ -65,6 +65,8 @@ var layers = []layer{
 	{"internal/emulator/wire", nil},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
+	{"internal/transfer", []string{"storage"}},
+	{"internal/replicas", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},

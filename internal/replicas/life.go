@@ -1,0 +1,211 @@
+package replicas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// life is a replica under one id. Its two goroutines are that of the beats, which owns self
+// and rev, and that of the watch, which owns the rest.
+type life struct {
+	r    *Replica
+	self Member
+	rev  storage.Revision
+
+	seen   map[string]sight // members but for this one
+	leases map[string]storage.Entry
+}
+
+// sight is the newest version of a member record and when it came into sight.
+type sight struct {
+	rev storage.Revision
+	at  time.Time
+}
+
+// beat writes the member record. That somebody else has changed it means death.
+func (l *life) beat(ctx context.Context) error {
+	begun := time.Now()
+	l.self.Beat++
+	value, err := json.Marshal(l.self)
+	if err != nil {
+		return fmt.Errorf("encode the record of this replica: %w", err)
+	}
+	rev, err := l.r.cfg.Store.Put(ctx, memberPrefix+l.self.ID, value, l.rev)
+	if errors.Is(err, storage.ErrConflict) {
+		// An earlier beat may have been written although it reported an error.
+		entry, getErr := l.r.cfg.Store.Get(ctx, memberPrefix+l.self.ID)
+		if getErr == nil {
+			l.rev = entry.Revision
+			return errAgain
+		}
+		if errors.Is(getErr, storage.ErrNotFound) && l.rev != storage.Absent {
+			return errDead
+		}
+		return getErr
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of this replica: %w", err)
+	}
+	l.rev = rev
+	l.r.mu.Lock()
+	l.r.beaten = begun
+	l.r.mu.Unlock()
+	return nil
+}
+
+// errAgain says that a beat has to be tried again at once.
+var errAgain = errors.New("replicas: the record had another revision")
+
+// beatOn beats until ctx ends or the replica was taken for dead. A store that does not answer
+// is asked again: [Replica.Holds] says no meanwhile.
+func (l *life) beatOn(ctx context.Context) error {
+	every := time.NewTicker(l.r.cfg.TTL / beats)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-every.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, l.r.cfg.TTL/2)
+		err := l.beat(limited)
+		if errors.Is(err, errAgain) {
+			err = l.beat(limited)
+		}
+		cancel()
+		switch {
+		case errors.Is(err, errDead):
+			return err
+		case err != nil && ctx.Err() == nil:
+			l.r.log.Warn("the record of this replica cannot be written", "err", err)
+		}
+	}
+}
+
+// watch looks at the others, removes who is dead, and takes and gives leases.
+func (l *life) watch(ctx context.Context) error {
+	events := make(chan storage.Event)
+	failed := make(chan error, 1)
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	changes := l.r.cfg.Store.Watch(watching, prefix)
+	go func() {
+		defer close(done)
+		for e, err := range changes {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- e:
+			case <-watching.Done():
+				return
+			}
+		}
+	}()
+	defer func() { stop(); <-done }()
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	// The beats of others come as events; what else there is to do is due with one's own.
+	every := time.NewTicker(l.r.cfg.TTL / beats)
+	defer every.Stop()
+	for {
+		deadline := time.NewTimer(l.nextDeath())
+		select {
+		case <-ctx.Done():
+			deadline.Stop()
+			return context.Cause(ctx)
+		case err := <-failed:
+			deadline.Stop()
+			return fmt.Errorf("watch the other replicas: %w", err)
+		case e := <-events:
+			l.note(e)
+		case <-deadline.C:
+			l.bury(ctx)
+		case <-every.C:
+		}
+		deadline.Stop()
+		l.share(ctx)
+	}
+}
+
+// look reads all records. A member counts as seen from now on.
+func (l *life) look(ctx context.Context) error {
+	l.leases = map[string]storage.Entry{}
+	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return fmt.Errorf("list replicas: %w", err)
+		}
+		l.note(storage.Event{Entry: entry})
+	}
+	l.share(ctx)
+	return nil
+}
+
+// note takes in what has changed.
+func (l *life) note(e storage.Event) {
+	if name, ok := cutPrefix(e.Key, leasePrefix); ok {
+		if e.Revision >= l.leases[name].Revision {
+			l.leases[name] = e.Entry
+		}
+		return
+	}
+	id, _ := cutPrefix(e.Key, memberPrefix)
+	switch {
+	case id == l.self.ID:
+	case e.Deleted:
+		delete(l.seen, id)
+	case e.Revision > l.seen[id].rev:
+		l.seen[id] = sight{rev: e.Revision, at: time.Now()}
+	}
+}
+
+// nextDeath is how long it is until a member is dead that gives no sign any more.
+func (l *life) nextDeath() time.Duration {
+	next := l.r.cfg.TTL
+	for _, s := range l.seen {
+		next = min(next, time.Until(s.at.Add(l.r.cfg.TTL)))
+	}
+	return max(next, 0)
+}
+
+// bury removes the records of members that gave no sign for the time to live. A conflict is
+// a sign.
+func (l *life) bury(ctx context.Context) {
+	for id, s := range l.seen {
+		if time.Since(s.at) < l.r.cfg.TTL {
+			continue
+		}
+		err := l.r.cfg.Store.Delete(ctx, memberPrefix+id, s.rev)
+		switch {
+		case err == nil:
+			l.r.log.Warn("another replica is dead, its chats are taken over", "id", id)
+			delete(l.seen, id)
+		case errors.Is(err, storage.ErrConflict):
+			entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
+			if errors.Is(err, storage.ErrNotFound) {
+				delete(l.seen, id)
+			} else if err == nil {
+				l.seen[id] = sight{rev: entry.Revision, at: time.Now()}
+			}
+		default:
+			// The store does not answer: nobody can be told dead from silent.
+			l.seen[id] = sight{rev: s.rev, at: time.Now()}
+		}
+	}
+}
+
+func cutPrefix(key, prefix string) (string, bool) { return strings.CutPrefix(key, prefix) }
+
+func decodeLease(value []byte) (l lease) {
+	// A record that does not decode belongs to nobody.
+	_ = json.Unmarshal(value, &l)
+	return l
+}

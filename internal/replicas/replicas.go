@@ -1,0 +1,202 @@
+// Package replicas says which processes share a store and which of them holds which lease,
+// without comparing clocks of different machines. A lease is a name that one replica holds
+// at a time, such as a share of the chats or the right to poll a platform.
+//
+// Each replica writes its member record again and again. Whoever sees that a record has not
+// changed for the time to live, by a clock of its own, removes it; its leases are free then.
+// A replica that was taken for dead finds its record gone, drops everything, and joins anew
+// under another id.
+//
+// A lease is not a lock: a replica that is paused may believe for a moment that it holds what
+// another has. Whoever writes under a lease has to write in a way that fails then, by
+// revisions. [Replica.Holds] is for what no store can refuse.
+package replicas
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// Defaults of [Config].
+const (
+	DefaultTTL = 10 * time.Second
+	// beats is how often in a time to live a member record is written.
+	beats = 4
+)
+
+// Keys of the store.
+const (
+	prefix       = "replicas/"
+	memberPrefix = prefix + "member/"
+	leasePrefix  = prefix + "lease/"
+)
+
+// Config is what a [Replica] is made of.
+type Config struct {
+	Store storage.Store
+	// Leases are the names that there are; all replicas have to know the same.
+	Leases []string
+	// Host and Version are for people.
+	Host, Version string
+	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
+	TTL time.Duration
+	// Begin is told the id under which the replica joins, before it takes a lease, and
+	// again after it was taken for dead.
+	Begin func(id string)
+	// Taken is called when a lease was taken, before it counts as held. With an error the
+	// lease is given back.
+	Taken func(ctx context.Context, lease string) error
+	// Lost is called when a lease is no longer held: all work under it has to end.
+	Lost func(lease string)
+	// Busy reports whether a lease should not be given to a replica that joins just now.
+	// Nil means never.
+	Busy   func(lease string) bool
+	Logger *slog.Logger // nil discards
+}
+
+// Member is a replica as others see it.
+type Member struct {
+	ID      string    `json:"id"`
+	Host    string    `json:"host,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Since   time.Time `json:"since"` // by its own clock, for people
+	Beat    uint64    `json:"beat"`
+	// Leases are what it holds, sorted. They are not in its record.
+	Leases []string `json:"-"`
+}
+
+// lease is the record of a lease. Owner is empty where nobody holds it.
+type lease struct {
+	Owner string `json:"owner,omitempty"`
+}
+
+// Replica is this process among others.
+type Replica struct {
+	cfg Config
+	log *slog.Logger
+
+	mu     sync.Mutex
+	id     string
+	held   map[string]storage.Revision
+	beaten time.Time // when the last good beat began
+}
+
+// New returns a replica that has not joined.
+func New(cfg Config) *Replica {
+	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
+	return &Replica{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), held: map[string]storage.Revision{}}
+}
+
+// Holds reports whether this replica may act under a lease now: it holds it, and has proved
+// to be alive recently enough that nobody can have taken it for dead.
+func (r *Replica) Holds(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, held := r.held[name]
+	return held && time.Since(r.beaten) < r.cfg.TTL
+}
+
+// ID is the id under which the replica has joined; empty before it did.
+func (r *Replica) ID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id
+}
+
+// Run joins the others and holds leases until ctx ends; then it gives them back.
+func (r *Replica) Run(ctx context.Context) error {
+	for {
+		err := r.live(ctx)
+		r.dropAll()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(err, errDead) {
+			r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(r.cfg.TTL / beats):
+			}
+			continue
+		}
+		r.log.Warn("other replicas took this one for dead, so it joins anew", "id", r.ID())
+	}
+}
+
+// errDead says that others removed the record of this replica.
+var errDead = errors.New("replicas: taken for dead")
+
+// live is one life of a replica: from joining until ctx ends, the store fails, or others take
+// it for dead.
+func (r *Replica) live(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Since: time.Now()}, seen: map[string]sight{}}
+	r.mu.Lock()
+	r.id = l.self.ID
+	r.mu.Unlock()
+	if r.cfg.Begin != nil {
+		r.cfg.Begin(l.self.ID)
+	}
+	if err := l.beat(ctx); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { cancel(l.beatOn(ctx)) })
+	err := l.watch(ctx)
+	cancel(err)
+	running.Wait()
+	if context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errDead) {
+		l.leave()
+	}
+	return cmp.Or(context.Cause(ctx), err)
+}
+
+// dropAll tells that no lease is held any more.
+func (r *Replica) dropAll() {
+	r.mu.Lock()
+	held := r.held
+	r.held = map[string]storage.Revision{}
+	r.mu.Unlock()
+	for name := range held {
+		r.cfg.Lost(name)
+	}
+}
+
+// List returns the replicas that there are, in the order of their ids, for people: one that
+// has died is in it until another notices.
+func List(ctx context.Context, kv storage.KV) ([]Member, error) {
+	var members []Member
+	leases := map[string][]string{}
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return nil, fmt.Errorf("list replicas: %w", err)
+		}
+		if name, ok := cutPrefix(entry.Key, leasePrefix); ok {
+			owner := decodeLease(entry.Value).Owner
+			leases[owner] = append(leases[owner], name)
+			continue
+		}
+		var m Member
+		if err := json.Unmarshal(entry.Value, &m); err != nil {
+			return nil, fmt.Errorf("read %s: %w", entry.Key, err)
+		}
+		members = append(members, m)
+	}
+	for i := range members {
+		members[i].Leases = slices.Sorted(slices.Values(leases[members[i].ID]))
+	}
+	return members, nil
+}

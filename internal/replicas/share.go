@@ -1,0 +1,142 @@
+package replicas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// share takes free leases up to a fair part of all, and gives away what is above it.
+func (l *life) share(ctx context.Context) {
+	fair := (len(l.r.cfg.Leases) + len(l.seen)) / (len(l.seen) + 1)
+	own := 0
+	var free []string
+	for _, name := range l.r.cfg.Leases {
+		switch owner := decodeLease(l.leases[name].Value).Owner; {
+		case l.r.holds(name):
+			own++
+		case owner == "" || owner == l.self.ID || l.dead(ctx, owner):
+			free = append(free, name)
+		}
+	}
+	for _, name := range free {
+		if own >= fair || ctx.Err() != nil {
+			break
+		}
+		if l.take(ctx, name) {
+			own++
+		}
+	}
+	for _, name := range l.r.cfg.Leases {
+		switch {
+		case !l.r.holds(name) && decodeLease(l.leases[name].Value).Owner == l.self.ID:
+			l.release(ctx, name, l.leases[name].Revision) // that failed before
+		case own > fair && l.spare(name):
+			l.give(ctx, name)
+			own--
+		}
+	}
+}
+
+// spare reports whether a lease is held and may be given away.
+func (l *life) spare(name string) bool {
+	return l.r.holds(name) && (l.r.cfg.Busy == nil || !l.r.cfg.Busy(name))
+}
+
+// dead reports whether no member has an id. The event of one that has joined may come after
+// that of its lease, so the store is asked.
+func (l *life) dead(ctx context.Context, id string) bool {
+	if _, seen := l.seen[id]; seen {
+		return false
+	}
+	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
+	if err == nil {
+		l.seen[id] = sight{rev: entry.Revision, at: time.Now()}
+	}
+	return errors.Is(err, storage.ErrNotFound)
+}
+
+// take makes a lease this replica's, over the version that was seen of it.
+func (l *life) take(ctx context.Context, name string) bool {
+	if err := l.write(ctx, name, l.self.ID, l.leases[name].Revision); err != nil {
+		return false
+	}
+	if l.r.cfg.Taken != nil {
+		if err := l.r.cfg.Taken(ctx, name); err != nil {
+			l.r.log.Warn("a lease was taken and cannot be used, so it is given back", "lease", name, "err", err)
+			l.release(context.WithoutCancel(ctx), name, l.leases[name].Revision)
+			return false
+		}
+	}
+	l.r.mu.Lock()
+	l.r.held[name] = l.leases[name].Revision
+	l.r.mu.Unlock()
+	return true
+}
+
+// give gives a lease back.
+func (l *life) give(ctx context.Context, name string) {
+	l.r.mu.Lock()
+	own := l.r.held[name]
+	delete(l.r.held, name)
+	l.r.mu.Unlock()
+	l.r.cfg.Lost(name)
+	l.release(ctx, name, own)
+}
+
+// release makes a lease nobody's, over the version that this replica wrote: another may
+// have it by now.
+func (l *life) release(ctx context.Context, name string, own storage.Revision) {
+	if err := l.write(ctx, name, "", own); err != nil {
+		l.r.log.Warn("a lease cannot be given back", "lease", name, "err", err)
+	}
+}
+
+// write writes the record of a lease over a version of it.
+func (l *life) write(ctx context.Context, name, owner string, over storage.Revision) error {
+	value, err := json.Marshal(lease{Owner: owner})
+	if err != nil {
+		return fmt.Errorf("encode a lease: %w", err)
+	}
+	rev, err := l.r.cfg.Store.Put(ctx, leasePrefix+name, value, over)
+	if errors.Is(err, storage.ErrConflict) {
+		// The event that tells of it is on its way; a deleted record has none.
+		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {
+			l.leases[name] = entry
+		}
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("write the lease %s: %w", name, err)
+	}
+	l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+	return nil
+}
+
+// leave gives all leases back and removes the member record, so that others need not wait.
+func (l *life) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), l.r.cfg.TTL)
+	defer cancel()
+	l.r.mu.Lock()
+	held := maps.Clone(l.r.held)
+	l.r.mu.Unlock()
+	for name := range held {
+		l.give(ctx, name)
+	}
+	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, l.rev); err != nil {
+		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
+	}
+}
+
+// holds is [Replica.Holds] without a look at the clock.
+func (r *Replica) holds(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, held := r.held[name]
+	return held
+}
