@@ -87,7 +87,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *Config) { c.Tools.DiskReserveMiB = 1 << 50 },
 		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *Config) { c.Tools.BrowserMemoryMiB = 100 },
 		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *Config) { c.ApprovalTimeout = -1 },
-		"store (ONECLAW_STORE): the only engine so far is bolt":       func(c *Config) { c.Store = "postgres" },
+		"store (ONECLAW_STORE): want bolt, or postgres://":             func(c *Config) { c.Store = "postgres" },
 		"prices: x": func(c *Config) { c.Prices = price.Table{"x": {Input: -1}} },
 	} {
 		cfg := defaultConfig()
