@@ -65,7 +65,7 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 // checkFiles looks who can read the files with secrets.
 func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
-	for _, name := range []string{configName, secretName, database.Name} {
+	for _, name := range []string{configName, database.SecretName, database.Name} {
 		path := filepath.Join(d.cfg.DataDir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)
@@ -86,7 +86,7 @@ func (d *patient) checkUser(_ context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
-	err := database.Verify(ctx, d.cfg.DataDir)
+	err := database.Verify(ctx, d.cfg.place())
 	switch {
 	case err == nil:
 		return doctor.OK("whole")
@@ -113,7 +113,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
-	err := database.Look(d.cfg.DataDir, func(store *database.Store) (err error) {
+	err := database.Look(ctx, d.cfg.place(), func(store *database.Store) (err error) {
 		owned, err = people.Owned(ctx, store)
 		return err
 	})

@@ -64,7 +64,7 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 // livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
 func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]chats.Chat, error) {
 	places := map[string]chats.Chat{}
-	err := database.Look(cfg.DataDir, func(store *database.Store) error {
+	err := database.Look(ctx, cfg.place(), func(store *database.Store) error {
 		chat, err := people.OwnerChat(ctx, store)
 		places[chat.Platform] = chat
 		return err
