@@ -133,8 +133,13 @@ type outcome struct {
 // while people write and one thing after another happens to them. Nothing may be lost, come
 // twice without a mark or out of order, no effect may happen twice, and everybody is
 // served again within the time-out and a second.
-func TestClusterInAFlood(t *testing.T) {
-	c := newCluster(t, 3, ttlOfTest)
+func TestClusterInAFlood(t *testing.T) { newCluster(t, 3, ttlOfTest).flood(t) }
+
+// TestOneProgramInAFlood is the same with one program, which is back at once.
+func TestOneProgramInAFlood(t *testing.T) { newCluster(t, 1, ttlOfTest).flood(t) }
+
+func (c *cluster) flood(t *testing.T) {
+	t.Helper()
 	count := len(events)
 	if n, err := strconv.Atoi(os.Getenv(eventsVariable)); err == nil && n > 0 {
 		count = n
@@ -188,6 +193,10 @@ func (c *cluster) strike(e event) (took time.Duration, sending int) {
 	c.t.Logf("%s of %s", e.name, victim.name)
 	begun, end := e.happen(c, victim)
 	sending = c.sending()
+	if len(c.replicas) == 1 {
+		end() // nobody else serves
+		begun, end = time.Now(), nothing
+	}
 	took = c.served(begun)
 	end()
 	c.say(perRound) // while what has returned finds out what it missed

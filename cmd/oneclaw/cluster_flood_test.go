@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,8 +131,8 @@ func (r *room) checkOrder(t complainer, answers []string) {
 	first := map[int]int{}
 	for at, answer := range answers {
 		text, _, _ := strings.Cut(answer, "\n")
-		n := 0
-		if _, err := fmt.Sscanf(text, "re: message of "+r.who+" %d", &n); err != nil {
+		n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+		if err != nil || !strings.Contains(text, "message of "+r.who) {
 			t.Errorf("%q is no answer", answer)
 			continue
 		}
