@@ -24,6 +24,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
 	"oneclaw/internal/database"
+	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
@@ -42,7 +43,7 @@ type Config struct {
 	Timezone   string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
 
 	Platforms      `yaml:",inline"`
-	Model          ModelConfig  `yaml:"model"`
+	Model          models.Own   `yaml:"model"`
 	Access         AccessConfig `yaml:"access"`
 	Tools          ToolsConfig  `yaml:"tools"`
 	Log            LogConfig    `yaml:"log"`
@@ -152,7 +153,7 @@ func defaultConfig() Config {
 		program:    program{outside: standard()},
 		DataConfig: DataConfig{DataDir: "./data", Store: database.Bolt},
 		PortConfig: PortConfig{Listen: "127.0.0.1:8787"},
-		Model:      ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+		Model:      models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,

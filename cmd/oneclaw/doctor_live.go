@@ -50,7 +50,7 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 	if m := cfg.Model; m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
 	} else {
-		model, err := m.client(cfg.modelClient())
+		model, err := m.Client(cfg.modelClient())
 		if err != nil {
 			return err
 		}
