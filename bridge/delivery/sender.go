@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,7 +240,7 @@ func failureOf(err error) *chats.SendError {
 // where another process may be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
 	if s.cfg.Safe != nil && !s.cfg.Safe(j) {
-		return errUnsure
+		return cmp.Or(s.cfg.Jobs.Check(ctx, j), errUnsure)
 	}
 	if p.Ready {
 		return nil
@@ -282,7 +283,7 @@ func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, cha
 	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, maxRetry); ; {
 		if s.cfg.Safe != nil && !s.cfg.Safe(j) {
-			return errUnsure
+			return cmp.Or(s.cfg.Jobs.Check(ctx, j), errUnsure)
 		}
 		probe, err := s.waitInOrder(ctx, j, k)
 		if err != nil {
