@@ -93,7 +93,7 @@ func formerState(ctx context.Context, store storage.Log, log string) (formerDay,
 
 // keep writes a day as records, in place of what an earlier try has written.
 func (d formerDay) keep(ctx context.Context, store storage.Store, day string, events []formerEvent) error {
-	b := &book{store: nothing{}, day: day, records: d.records(day)}
+	b := &book{store: nothing{}, day: day, records: d.records(day), used: map[string]bool{}}
 	for _, e := range events {
 		if e.Sum != nil && e.Payer != nil {
 			b.charge(ctx, *e.Payer, *e.Sum)
