@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
+	"oneclaw/internal/replicas"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
@@ -170,9 +171,11 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	leave, err := b.begin(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	leave, err := b.begin(ctx, stop)
 	if ctx.Err() != nil {
-		return nil
+		return refusal(ctx)
 	} else if err != nil {
 		return err
 	}
@@ -196,12 +199,20 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}
-	return err
+	return cmp.Or(err, refusal(ctx))
+}
+
+// refusal is why this process may not work with the store; nil where ctx ended otherwise.
+func refusal(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, replicas.ErrRefused) {
+		return err
+	}
+	return nil
 }
 
 // begin reads what has to be known and takes chats over. Where the store is shared, that goes
-// on until leave.
-func (b *Bridge) begin(ctx context.Context) (leave func(), err error) {
+// on until leave; stop is told where this process may not do that any more.
+func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
 	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
 	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.number} {
 		if err := load(ctx); err != nil {
@@ -214,7 +225,11 @@ func (b *Bridge) begin(ctx context.Context) (leave func(), err error) {
 	joined, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context){
-		func(ctx context.Context) { _ = b.owners.Run(ctx) }, // it has no error but the end of its context
+		func(ctx context.Context) {
+			if err := b.owners.Run(ctx); err != nil {
+				stop(err)
+			}
+		},
 		b.intake.follow, b.mover.follow, b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
 	} {
 		running.Go(func() { run(joined) })

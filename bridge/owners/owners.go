@@ -39,6 +39,9 @@ type Sharing struct {
 	On bool
 	// Host and Version are what people read about the process.
 	Host, Version string
+	// Format and Check are those of [replicas.Config].
+	Format int
+	Check  func(ctx context.Context) error
 	// TTL is how long a process may give no sign of life before others take its chats over.
 	// 0 means [replicas.DefaultTTL].
 	TTL time.Duration
@@ -100,7 +103,7 @@ func New(cfg Config) *Owners {
 		leases = append(leases, share(uint32(i)))
 	}
 	o.replica = replicas.New(replicas.Config{
-		Store: cfg.Store, Leases: leases, Host: cfg.Host, Version: cfg.Version, TTL: cfg.TTL,
+		Store: cfg.Store, Leases: leases, Host: cfg.Host, Version: cfg.Version, Format: cfg.Format, Check: cfg.Check, TTL: cfg.TTL,
 		Taken: o.taken, Lost: o.lost, Busy: func(lease string) bool { return cfg.Busy(o.in(lease)) }, Logger: cfg.Logger,
 	})
 	return o

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -48,6 +49,11 @@ type Config struct {
 	Leases []string
 	// Host and Version are for people.
 	Host, Version string
+	// Format is the newest format of the data that this one knows.
+	Format int
+	// Check, if not nil, is called when the replica has joined, before it takes a lease. With
+	// [ErrRefused] the replica leaves and Run returns that, with another error it tries again.
+	Check func(ctx context.Context) error
 	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
 	TTL time.Duration
 	// Begin is told the id under which the replica joins, before it takes a lease, and
@@ -66,11 +72,13 @@ type Config struct {
 
 // Member is a replica as others see it.
 type Member struct {
-	ID      string    `json:"id"`
-	Host    string    `json:"host,omitempty"`
-	Version string    `json:"version,omitempty"`
-	Since   time.Time `json:"since"` // by its own clock, for people
-	Beat    uint64    `json:"beat"`
+	ID      string `json:"id"`
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Format is the newest format of the data that it knows.
+	Format int       `json:"format,omitempty"`
+	Since  time.Time `json:"since"` // by its own clock, for people
+	Beat   uint64    `json:"beat"`
 	// Retires says that it gives away what it holds.
 	Retires bool `json:"retires,omitempty"`
 	// Leases are what it holds, sorted. They are not in its record.
@@ -149,6 +157,9 @@ func (r *Replica) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
 		if !errors.Is(err, errDead) {
 			r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
 			select {
@@ -162,6 +173,10 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 }
 
+// ErrRefused says that a replica may not join, because it does not know the format of the
+// data.
+var ErrRefused = errors.New("this replica may not join the others")
+
 // errDead says that others removed the record of this replica.
 var errDead = errors.New("replicas: taken for dead")
 
@@ -170,7 +185,7 @@ var errDead = errors.New("replicas: taken for dead")
 func (r *Replica) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Since: time.Now()}, seen: map[string]sight{}}
+	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Format: r.cfg.Format, Since: time.Now()}, seen: map[string]sight{}}
 	r.mu.Lock()
 	r.id = l.self.ID
 	r.mu.Unlock()
@@ -183,7 +198,13 @@ func (r *Replica) live(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { cancel(l.beatOn(ctx)) })
-	err := l.watch(ctx)
+	var err error
+	if r.cfg.Check != nil {
+		err = r.cfg.Check(ctx)
+	}
+	if err == nil {
+		err = l.watch(ctx)
+	}
 	cancel(err)
 	running.Wait()
 	if context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errDead) {
@@ -227,4 +248,35 @@ func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 		members[i].Leases = slices.Sorted(slices.Values(leases[members[i].ID]))
 	}
 	return members, nil
+}
+
+// Bury removes the replicas that give no sign of life within the time to live, which it waits
+// for. 0 means [DefaultTTL].
+func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
+	seen := map[string]storage.Revision{}
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: memberPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list replicas: %w", err)
+		}
+		seen[entry.Key] = entry.Revision
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(cmp.Or(ttl, DefaultTTL)):
+	}
+	for key, rev := range seen {
+		if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("remove a replica that is dead: %w", err)
+		}
+	}
+	return nil
+}
+
+// Watch tells of signs of life, and of replicas that come and go, as [storage.KV] does.
+func Watch(ctx context.Context, kv storage.KV) iter.Seq2[storage.Event, error] {
+	return kv.Watch(ctx, memberPrefix)
 }
