@@ -29,7 +29,8 @@ type formerEvent struct {
 }
 
 // Migrate turns the journal of format 1 into the records of format 2. Reservations are
-// not taken along: the program that made them has ended. It may be called again.
+// not taken along: the program that made them has ended. It may be called again, and writes
+// with Any: nobody else has the store while its format changes.
 func Migrate(ctx context.Context, store storage.Store) error {
 	const logs, days, today = "budget/", "budget/day/", "budget/today"
 	newest, err := store.Get(ctx, today)
