@@ -22,6 +22,7 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err := b.lanes.Still(ctx, in); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	b.turns.Cache.Forget() // another process may have answered here since
 	as := b.jobs
 	as.Mark = mark
 	open, broken, err := as.Open(ctx, "", in)

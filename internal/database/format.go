@@ -19,6 +19,8 @@ import (
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
+//	stranger/     who was told that the bot does not know them, where replicas share the
+//	              store; a day, and at most 200 new ones an hour
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
