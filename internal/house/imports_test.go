@@ -66,6 +66,7 @@ var layers = []layer{
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/transfer", []string{"storage"}},
+	{"internal/blobs", []string{"internal/cache", "internal/folder", "internal/workspace", "storage"}},
 	{"internal/replicas", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "storage", "storage/bolt"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
