@@ -95,7 +95,7 @@ func (b *Bridge) furnish() {
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.commands = &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
-	shared := jobs.Shared{Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Measure, Log: b.log, Now: cfg.Now}
+	shared := jobs.Shared{Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,

@@ -57,7 +57,7 @@ func TestAttackFilesAreBoundedInNumberAndDepth(t *testing.T) {
 	for i := range 101 {
 		must(t, os.Mkdir(a.path(fmt.Sprint(i)), 0o700))
 	}
-	if err := a.Keep(t.Context(), owner); !errors.Is(err, blobs.ErrTooMany) {
+	if err := a.Keep(t.Context(), owner); !errors.Is(err, workspace.ErrTooMany) {
 		t.Errorf("101 folders: %v", err)
 	}
 	must(t, os.RemoveAll(a.path(".")))

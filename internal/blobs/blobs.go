@@ -57,9 +57,6 @@ const (
 	detailed = 256
 )
 
-// ErrTooMany is returned where a folder has more files than are kept.
-var ErrTooMany = errors.New("the workspace has too many files and folders; delete some, or pack them into one")
-
 // Config is what a [Store] is made of.
 type Config struct {
 	Store storage.Store

@@ -91,7 +91,7 @@ func (s *Store) replace(ctx context.Context, f *place, want tree) (err error) {
 		maps.DeleteFunc(here.stamps, func(path string, st stamp) bool { return st.size != want[path].Size && st != before.seen[path] })
 		err = here.read(ctx, root, before, unstored)
 	}
-	if errors.Is(err, workspace.ErrUncounted) || errors.Is(err, ErrTooMany) {
+	if errors.Is(err, workspace.ErrUncounted) || errors.Is(err, workspace.ErrTooMany) {
 		if err = s.setAside(f); err == nil {
 			return s.replace(ctx, f, want)
 		}

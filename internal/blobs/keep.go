@@ -25,7 +25,7 @@ const (
 // has, it writes nothing. The conditions are part of the write: where one does not hold, or
 // another process has changed the files, the error is [storage.ErrConflict], and nothing has
 // changed in the store. Where there is more than an owner may have, the error is
-// [workspace.ErrFull], [ErrTooMany] or [workspace.ErrUncounted], and nothing is stored either.
+// [workspace.ErrFull], [workspace.ErrTooMany] or [workspace.ErrUncounted], and nothing is stored either.
 // It does not end with ctx.
 func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op) error {
 	f := s.owner(owner)

@@ -82,7 +82,7 @@ func (f *found) add(dir *os.Root, name, path string, depth int) error {
 		return lookError(err)
 	}
 	if len(f.tree) >= f.most {
-		return ErrTooMany
+		return workspace.ErrTooMany
 	}
 	switch info.Mode().Type() {
 	case fs.ModeDir:

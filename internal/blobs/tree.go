@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"oneclaw/internal/workspace"
 )
 
 // tree is what a folder holds, by path: files, folders and symbolic links. A path has any
@@ -96,7 +98,7 @@ func (t tree) encode() ([]byte, error) {
 		return nil, fmt.Errorf("blobs: encode: %w", err)
 	}
 	if len(data) > maxManifest {
-		return nil, ErrTooMany
+		return nil, workspace.ErrTooMany
 	}
 	return data, nil
 }
