@@ -14,6 +14,9 @@ type Files interface {
 	// another process has stored something else, it stores nothing and returns
 	// [storage.ErrConflict].
 	Keep(ctx context.Context, owner string, conditions ...storage.Op) error
+	// Sweep removes what no folder holds any more, and returns how many parts of files that
+	// were.
+	Sweep(ctx context.Context) (int, error)
 }
 
 // CheckOut has the files of a job's owner on the local disk.
