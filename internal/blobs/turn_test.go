@@ -217,7 +217,12 @@ func (o *office) bot(life *life) (b *bridge.Bridge, stop func()) {
 	})
 }
 
-func pass(d time.Duration) { <-time.NewTimer(d).C }
+// pass lets the clock of a bubble go on.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	<-timer.C
+}
 
 // TestATurnIsTakenOverWithItsFiles pauses a process at every step of two turns that take and
 // make files, has another with a disk of its own take over, and lets the first go on. What the
@@ -252,14 +257,14 @@ func takenOver(t *testing.T, first *life) {
 			}
 		}
 		accepting.Go(func() { accept(a) })
-		pass(10 * time.Second)
+		pass(t, 10*time.Second)
 		second := &life{awake: first.awake}
 		b, stopB := o.bot(second)
 		accept(b)
-		pass(time.Minute)
+		pass(t, time.Minute)
 		close(first.awake)
 		accepting.Wait()
-		pass(10 * time.Minute)
+		pass(t, 10*time.Minute)
 		stopA()
 		stopB()
 		o.check(t)

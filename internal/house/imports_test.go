@@ -83,7 +83,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.
