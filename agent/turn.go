@@ -44,6 +44,10 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
+	// Settle, if not nil, is told the result of each call that has run before that is
+	// yielded, and may change it. An error ends the turn. It is called by the goroutine that
+	// iterates.
+	Settle func(ctx context.Context, result *Message) error
 	// Cut, if not nil, is told before such a request. It is called by the goroutine that
 	// iterates.
 	Cut func(Cut)

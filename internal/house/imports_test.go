@@ -67,6 +67,7 @@ var layers = []layer{
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/transfer", []string{"storage"}},
+	{"internal/blobs", []string{"internal/cache", "internal/folder", "internal/workspace", "storage"}},
 	{"internal/replicas", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "internal/replicas", "internal/transfer", "storage", "storage/bolt", "storage/postgres"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
@@ -82,7 +83,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.
