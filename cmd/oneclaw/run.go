@@ -22,10 +22,10 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
+	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/spending"
-	"oneclaw/storage"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -123,7 +123,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	})
 }
 
-func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
+func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact,
@@ -144,13 +144,14 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	b.metrics = metrics.New(version, cfg.redact)
-	models := newModels(cfg.Model, cfg.modelClient(), changing, vault, b.ledger, log)
-	models.metrics = b.metrics
-	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
+	found := models.New(models.Config{
+		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+	})
+	if b.tools, err = newCatalogue(cfg, store, found, b.submit, log); err != nil {
 		return nil, err
 	}
-	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
-	router, err := newRouters(cfg, changing, models, b.tools.mcp, log)
+	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
+	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return nil, err
 	}
@@ -166,25 +167,25 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 				}
 			},
 		},
-		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google)),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure,
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
 			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		},
-		Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Measure: b.metrics.Measure, Logger: log, Now: cfg.outside.now,
+		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
 }
 
 // run serves messages until ctx ends.
 func (b *bot) run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.offer, b.tools.run, b.tools.schedule.Run)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.tools.schedule.Run)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.

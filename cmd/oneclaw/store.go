@@ -5,17 +5,24 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 
+	"oneclaw/bridge/owners"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 )
 
-// openStore opens the database of the data directory, in the newest format.
+// place is where the database is.
+func (c DataConfig) place() database.Place {
+	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile}
+}
+
+// openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(database.Config{Dir: cfg.DataDir, Migrations: cfg.outside.migrations, Logger: log})
+	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
 }
 
 // withStore opens it for as long as do takes.
@@ -34,12 +41,24 @@ func migrations() []database.Migration {
 		func(context.Context, storage.Store) error { return nil },
 		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
 		budget.Migrate,
+		// Format 2 numbered jobs by the clock, format 3 by revisions: whoever reads the records
+		// of new jobs has to know that.
+		func(context.Context, storage.Store) error { return nil },
 	}
+}
+
+// sharing is how the bridge shares a store with other replicas; not at all where it is a file.
+func sharing(cfg Config, store *database.Store) owners.Sharing {
+	if !store.Shared() {
+		return owners.Sharing{}
+	}
+	host, _ := os.Hostname() // people do without it
+	return owners.Sharing{On: true, Host: host, Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
 }
 
 // openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.secretKey()
+	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
 	if err != nil {
 		return nil, nil, err
 	}
