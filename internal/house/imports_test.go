@@ -37,6 +37,7 @@ var layers = []layer{
 	{"internal/settings", []string{"storage", "internal/runes", "internal/seal"}},
 	{"agent", []string{"toolgroups", "internal/cache"}},
 	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
+	{"agent/anthropic", []string{"agent", "agent/openai", "toolgroups", "internal/cache", "internal/retry"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge/chats", []string{"toolgroups"}},
 	{"bridge/wording", []string{"internal/runes"}},
@@ -64,6 +65,7 @@ var layers = []layer{
 	{"storage/*", []string{"storage", "internal/folder"}},
 	{"storage/postgres/pgtest", nil},
 	{"internal/emulator/wire", nil},
+	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/transfer", []string{"storage"}},
@@ -89,6 +91,7 @@ var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", 
 // tests may use them too: an emulator is tested with the client it has to satisfy.
 var clients = []client{
 	{"github.com/sashabaranov/go-openai", "agent/openai", []string{"internal/emulator/openai"}},
+	{"github.com/anthropics/anthropic-sdk-go", "agent/anthropic", []string{"internal/emulator/anthropic"}},
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
