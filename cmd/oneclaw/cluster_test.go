@@ -93,8 +93,9 @@ func flooded(service *string) openai.Brain {
 	})
 }
 
-// newCluster starts a server, one that follows it, and so many programs on them.
-func newCluster(t *testing.T, size int, ttl time.Duration) *cluster {
+// newCluster starts a server, one that follows it, and so many programs on them, with the
+// settings of env besides those of all.
+func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, primary: &pgtest.Server{}, posted: newPostbox(t)}
 	c.base = c.primary.Database(t)
@@ -102,6 +103,10 @@ func newCluster(t *testing.T, size int, ttl time.Duration) *cluster {
 	c.standby = c.primary.Standby(t)
 	c.town = newTown(t, flooded(&c.posted.URL))
 	c.moveIn(ttl)
+	for _, setting := range env {
+		name, value, _ := strings.Cut(setting, "=")
+		c.env[name] = value
+	}
 	for n := range size {
 		c.replicas = append(c.replicas, c.newReplica(fmt.Sprint("replica ", n)))
 	}

@@ -20,6 +20,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
+	"oneclaw/storage"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -56,6 +57,10 @@ type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
+	// ttl is that of a replica; 0 means the default.
+	ttl time.Duration
+	// engine, if not nil, stands between the program and its store.
+	engine func(storage.Store) storage.Store
 }
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }

@@ -73,6 +73,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 			},
 			b.control(ctx),
 			b.run,
+			b.store.Upgrade,
 		)
 	})
 }
@@ -173,13 +174,13 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure,
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
 			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		},
-		Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Measure: b.metrics.Measure, Logger: log, Now: cfg.outside.now,
+		Sharing: cfg.sharing(store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
 }

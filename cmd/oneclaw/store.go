@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 
+	"oneclaw/bridge/owners"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
@@ -20,7 +22,23 @@ func (c DataConfig) place() database.Place {
 
 // openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, Logger: log})
+	store, err := database.Open(context.Background(), database.Config{
+		Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log,
+	})
+	if err == nil && cfg.outside.engine != nil {
+		store.Store = cfg.outside.engine(store.Store)
+	}
+	return store, err
+}
+
+// sharing says how the store is shared with other processes.
+func (c Config) sharing(store storage.Store) owners.Sharing {
+	shared, ok := store.(*database.Store)
+	if !ok || !c.Store.Shared() {
+		return owners.Sharing{}
+	}
+	host, _ := os.Hostname() // for people
+	return owners.Sharing{On: true, Host: host, Version: version, Format: shared.Known(), Check: shared.Check, TTL: c.outside.ttl}
 }
 
 // withStore opens it for as long as do takes.

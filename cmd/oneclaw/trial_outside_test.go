@@ -35,6 +35,10 @@ func fromTest() outside {
 			return err
 		})
 	}
+	o.ttl, _ = time.ParseDuration(os.Getenv(ttlVariable))
+	if os.Getenv(unfencedVariable) != "" {
+		o.engine = func(store storage.Store) storage.Store { return unfenced{store} }
+	}
 	if address := os.Getenv(namesVariable); address != "" {
 		o.resolver = dns.Resolver(address)
 	}

@@ -59,13 +59,13 @@ type Config struct {
 	// Begin is told the id under which the replica joins, before it takes a lease, and
 	// again after it was taken for dead.
 	Begin func(id string)
-	// Taken is called when a lease was taken, before it counts as held. With an error the
-	// lease is given back.
-	Taken func(ctx context.Context, lease string) error
+	// Taken is called when leases were taken, before they count as held. With an error all
+	// of them are given back.
+	Taken func(ctx context.Context, leases []string) error
 	// Lost is called when a lease is no longer held: all work under it has to end.
 	Lost func(lease string)
-	// Busy reports whether a lease should not be given to a replica that joins just now.
-	// Nil means never.
+	// Busy reports whether a lease should not be given away just now, to a replica that joins
+	// or because this one retires. Nil means never.
 	Busy   func(lease string) bool
 	Logger *slog.Logger // nil discards
 }
@@ -79,6 +79,8 @@ type Member struct {
 	Format int       `json:"format,omitempty"`
 	Since  time.Time `json:"since"` // by its own clock, for people
 	Beat   uint64    `json:"beat"`
+	// Retires says that it gives away what it holds.
+	Retires bool `json:"retires,omitempty"`
 	// Leases are what it holds, sorted. They are not in its record.
 	Leases []string `json:"-"`
 }
@@ -92,6 +94,9 @@ type lease struct {
 type Replica struct {
 	cfg Config
 	log *slog.Logger
+	// retiring is closed when the replica gives away what it holds.
+	retiring chan struct{}
+	retire   sync.Once
 
 	mu     sync.Mutex
 	id     string
@@ -102,7 +107,9 @@ type Replica struct {
 // New returns a replica that has not joined.
 func New(cfg Config) *Replica {
 	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
-	return &Replica{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), held: map[string]storage.Revision{}}
+	return &Replica{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{},
+	}
 }
 
 // Holds reports whether this replica may act under a lease now: it holds it, and has proved
@@ -112,6 +119,27 @@ func (r *Replica) Holds(name string) bool {
 	defer r.mu.Unlock()
 	_, held := r.held[name]
 	return held && time.Since(r.beaten) < r.cfg.TTL
+}
+
+// Alive reports whether this replica has proved to be alive recently enough that nobody can
+// have taken it for dead.
+func (r *Replica) Alive() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.beaten) < r.cfg.TTL
+}
+
+// Retire has the replica take no more leases and give away those it holds, each as soon as it
+// is not busy. It goes on to give signs of life.
+func (r *Replica) Retire() { r.retire.Do(func() { close(r.retiring) }) }
+
+func (r *Replica) retires() bool {
+	select {
+	case <-r.retiring:
+		return true
+	default:
+		return false
+	}
 }
 
 // ID is the id under which the replica has joined; empty before it did.
