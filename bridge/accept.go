@@ -35,6 +35,9 @@ type intake struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
+	// doubts are the keys of jobs whose first write has reported an error, in a store that is
+	// shared: it may have happened all the same, or still happen.
+	doubts map[string]bool
 	// late are the chats that were told that their messages waited, and when; full the
 	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
@@ -176,6 +179,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 		in.log.Error("message dropped", "err", err)
 		return in.jobs.Withdraw(ctx, j)
 	case err != nil:
+		in.doubt(j)
 		return err
 	case !added:
 		return in.known(ctx, j)
@@ -228,6 +232,9 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 	}
 	if added && !j.Offer {
 		in.lanes.Queue(j)
+	}
+	if err != nil {
+		in.doubt(j)
 	}
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
+	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 )
 
@@ -91,7 +92,7 @@ func New(cfg Config) (*Bridge, error) {
 func (b *Bridge) furnish() {
 	cfg, r := b.cfg, b.rooms
 	b.intake = &intake{
-		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
+		rooms: r, accepting: named.New(1), doubts: make(map[string]bool), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
@@ -167,18 +168,17 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 //
 // A platform that gives up (a wrong token) is logged and does not touch the others;
 // when the last one has given up, Run returns its error.
-func (b *Bridge) Run(ctx context.Context) (err error) {
+func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	leave, err := b.begin(ctx, stop)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	if ctx.Err() != nil {
+		return refusal(ctx)
+	} else if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, leave()) }()
+	defer leave()
 	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
@@ -198,12 +198,20 @@ func (b *Bridge) Run(ctx context.Context) (err error) {
 	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}
-	return err
+	return cmp.Or(err, refusal(ctx))
+}
+
+// refusal is why this process may not work with the store; nil where ctx ended otherwise.
+func refusal(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, replicas.ErrRefused) {
+		return err
+	}
+	return nil
 }
 
 // begin reads what has to be known and takes chats over. Where the store is shared, that goes
-// on until leave, which says whether this process may not share it; then stop was called.
-func (b *Bridge) begin(ctx context.Context, stop func()) (leave func() error, err error) {
+// on until leave; stop is told where this process may not do that any more.
+func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
 	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
 	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.number} {
 		if err := load(ctx); err != nil {
@@ -211,20 +219,21 @@ func (b *Bridge) begin(ctx context.Context, stop func()) (leave func() error, er
 		}
 	}
 	if !b.owners.Shared() {
-		return func() error { return nil }, b.owners.Run(ctx)
+		return func() {}, b.owners.Run(ctx)
 	}
 	joined, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	var refused error
-	running.Go(func() {
-		if refused = b.owners.Run(joined); refused != nil {
-			stop()
-		}
-	})
-	for _, run := range []func(context.Context){b.intake.follow, b.mover.follow} {
+	for _, run := range []func(context.Context){
+		func(ctx context.Context) {
+			if err := b.owners.Run(ctx); err != nil {
+				stop(err)
+			}
+		},
+		b.intake.follow, b.mover.follow,
+	} {
 		running.Go(func() { run(joined) })
 	}
-	return func() error { end(); running.Wait(); return refused }, nil
+	return func() { end(); running.Wait() }, nil
 }
 
 // receive runs the platforms until ctx ends or none is left.

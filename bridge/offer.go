@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -125,6 +128,40 @@ func (in *intake) lookAgain() {
 	}
 }
 
+// doubt remembers a job whose first write has reported an error. Where it has happened, the
+// platform may give the message to another process, which finds it known and lets it be.
+func (in *intake) doubt(j *jobs.Job) {
+	if !in.cfg.Sharing.On || j.Offer {
+		return
+	}
+	in.mu.Lock()
+	in.doubts[j.Key()] = true
+	in.mu.Unlock()
+	in.lookAgain()
+}
+
+// dispel adopts a job whose first write has happened although it reported an error. Where it
+// has not, the watch tells should it still happen.
+func (in *intake) dispel(ctx context.Context, key string) error {
+	in.mu.Lock()
+	doubted := in.doubts[key]
+	in.mu.Unlock()
+	if !doubted {
+		return nil
+	}
+	j, err := in.jobs.Load(ctx, key)
+	if j == nil || err != nil {
+		return err
+	}
+	if err := in.adopt(ctx, key); err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.doubts, key)
+	return nil
+}
+
 func (in *intake) setAgain(again context.CancelFunc) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -153,6 +190,14 @@ func (in *intake) followOnce(ctx context.Context) error {
 			}
 		}
 	}
+	in.mu.Lock()
+	doubts := slices.Collect(maps.Keys(in.doubts))
+	in.mu.Unlock()
+	for _, key := range doubts {
+		if err := in.dispel(ctx, key); err != nil {
+			return err
+		}
+	}
 	for e, err := range changes {
 		if err != nil {
 			return fmt.Errorf("watch open jobs: %w", err)
@@ -167,6 +212,9 @@ func (in *intake) followOnce(ctx context.Context) error {
 // notice looks at a job that was written.
 func (in *intake) notice(ctx context.Context, e storage.Event) error {
 	m, ok := jobs.MessageOf(e.Key, jobs.OpenPrefix)
+	if err := in.dispel(ctx, strings.TrimPrefix(e.Key, jobs.OpenPrefix)); err != nil {
+		return err
+	}
 	if e.Deleted || !ok || !in.owners.Owns(m.Chat) {
 		return nil
 	}

@@ -39,8 +39,7 @@ type Sharing struct {
 	On bool
 	// Host and Version are what people read about the process.
 	Host, Version string
-	// Format is the newest format of the data that this process knows, and Check refuses
-	// data with a newer one; see [replicas.Config].
+	// Format and Check are those of [replicas.Config].
 	Format int
 	Check  func(ctx context.Context) error
 	// TTL is how long a process may give no sign of life before others take its chats over.

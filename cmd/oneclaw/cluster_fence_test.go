@@ -79,6 +79,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 // longer than the time-out in the flood, until the checks of the flood complain.
 func TestClusterWithoutFencesIsCaught(t *testing.T) {
 	c := newCluster(t, 3, ttlOfTest, unfencedVariable+"=1")
+	defer c.explain()
 	c.say(1)
 	c.answered()
 	var found complaints

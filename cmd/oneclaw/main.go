@@ -57,7 +57,7 @@ type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
-	// ttl is that of a replica; 0 means the default.
+	// ttl is how long a replica may give no sign of life; 0 means the default.
 	ttl time.Duration
 	// engine, if not nil, stands between the program and its store.
 	engine func(storage.Store) storage.Store

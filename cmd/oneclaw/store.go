@@ -22,23 +22,11 @@ func (c DataConfig) place() database.Place {
 
 // openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	store, err := database.Open(context.Background(), database.Config{
-		Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log,
-	})
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
 	if err == nil && cfg.outside.engine != nil {
 		store.Store = cfg.outside.engine(store.Store)
 	}
 	return store, err
-}
-
-// sharing says how the store is shared with other processes.
-func (c Config) sharing(store storage.Store) owners.Sharing {
-	shared, ok := store.(*database.Store)
-	if !ok || !c.Store.Shared() {
-		return owners.Sharing{}
-	}
-	host, _ := os.Hostname() // for people
-	return owners.Sharing{On: true, Host: host, Version: version, Format: shared.Known(), Check: shared.Check, TTL: c.outside.ttl}
 }
 
 // withStore opens it for as long as do takes.
@@ -57,7 +45,19 @@ func migrations() []database.Migration {
 		func(context.Context, storage.Store) error { return nil },
 		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
 		budget.Migrate,
+		// Format 2 numbered jobs by the clock, format 3 by revisions: whoever reads the records
+		// of new jobs has to know that.
+		func(context.Context, storage.Store) error { return nil },
 	}
+}
+
+// sharing is how the bridge shares a store with other replicas; not at all where it is a file.
+func sharing(cfg Config, store *database.Store) owners.Sharing {
+	if !store.Shared() {
+		return owners.Sharing{}
+	}
+	host, _ := os.Hostname() // people do without it
+	return owners.Sharing{On: true, Host: host, Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
 }
 
 // openSettings opens what administrators change at run time.

@@ -128,6 +128,9 @@ func (s *shared) others(ctx context.Context) (int, error) {
 	return len(members), err
 }
 
+// Shared reports whether other programs may have the database open, too.
+func (s *Store) Shared() bool { return s.shared != nil }
+
 // Format is the format of the data: what is written has to be of it.
 func (s *Store) Format() int {
 	if s.shared == nil {

@@ -52,7 +52,7 @@ var layers = []layer{
 	{"bridge/people", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/wording", "storage", "toolgroups"}},
 	{"bridge/approval", []string{"bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "bridge/wording", "agent", "internal/runes", "toolgroups"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "agent", "toolgroups", "storage", "storage/bolt"}},
-	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/owners", "bridge/panel", "bridge/people", "bridge/sessions", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/retry", "internal/workspace"}},
+	{"bridge", []string{"bridge/approval", "bridge/cards", "bridge/chats", "bridge/delivery", "bridge/jobs", "bridge/lanes", "bridge/owners", "bridge/panel", "bridge/people", "bridge/sessions", "bridge/turns", "bridge/why", "bridge/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "internal/replicas", "internal/retry", "internal/workspace"}},
 	{"telegram", []string{"bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
 	{"slack/manifest", nil},
 	{"slack", []string{"slack/manifest", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
