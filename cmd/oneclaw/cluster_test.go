@@ -226,11 +226,29 @@ func (c *cluster) explain() {
 			}
 		}
 	}
+	for _, r := range c.rooms {
+		answers := strings.Join(c.answersIn(r), "\n") + "\n"
+		for n, sent := range r.sent {
+			if text := fmt.Sprint(" ", n+1, "\n"); !strings.Contains(answers, text) {
+				c.slack.View(func(s slack.State) {
+					for _, id := range sent {
+						e, _ := s.Envelope(id)
+						c.t.Logf("message %d of %s is not answered: %+v", n+1, r.who, e)
+					}
+				})
+			}
+		}
+	}
 	c.readIn(ctx, func(store *postgres.Store) {
 		members, err := replicas.List(ctx, store)
 		c.t.Logf("%+v, %v", members, err)
 		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix}) {
 			c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
+		}
+		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+			if !strings.Contains(string(entry.Value), `"state":"done"`) {
+				c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
+			}
 		}
 	})
 }
