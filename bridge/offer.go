@@ -172,8 +172,12 @@ func (in *intake) notice(ctx context.Context, e storage.Event) error {
 		return nil
 	}
 	var j jobs.Job
-	if jobs.Decode(e.Entry, &j) != nil || j.Holder == in.jobs.Mark(j.Message.Chat) {
-		return nil // what does not decode is found when the chat is taken over
+	if jobs.Decode(e.Entry, &j) != nil {
+		return nil // it is found when the chat is taken over
+	}
+	// Nobody works on a job of this process whose first write has reported an error.
+	if j.Holder == in.jobs.Mark(j.Message.Chat) && in.lanes.Has(j.Key()) {
+		return nil
 	}
 	return in.takeIn(ctx, j.Message.Chat)
 }
