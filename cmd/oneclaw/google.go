@@ -64,7 +64,7 @@ func googleCommand(load loader) *cobra.Command {
 	command := parent("google", "Google accounts")
 	command.AddCommand(&cobra.Command{
 		Use:   "login USER [SERVICE…]",
-		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",
+		Short: "Connect the Google account of a user, such as telegram:123, on this machine (with the database in a file, stop the bot first)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE:  load.run(loginGoogle),
 	})
