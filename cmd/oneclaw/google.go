@@ -18,7 +18,7 @@ import (
 )
 
 func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
-	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
+	key, err := cfg.place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,8 +59,12 @@ func move(cmd *cobra.Command, cfg Config, from, to database.Address) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Moved and compared: %s.\nNow set ONECLAW_STORE=%s. The former database is as it was; delete it when you do not need it.\n",
-		counted(moved), places[1].Address)
+	also := ""
+	if places[1].Address.Shared() && cfg.SecretKey == "" {
+		also = fmt.Sprintf(", and ONECLAW_SECRET_KEY to what %s holds, if that is there", filepath.Join(cfg.DataDir, database.SecretName))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Moved and compared: %s.\nNow set ONECLAW_STORE=%s%s. The former database is as it was; delete it when you do not need it.\n",
+		counted(moved), places[1].Address, also)
 	return err
 }
 

@@ -34,6 +34,7 @@ func TestPostgresScripts(t *testing.T) {
 			return changed(func(u *url.URL) { u.RawQuery += "&options=" + url.QueryEscape("-c"+name) })
 		}
 		env.Setenv("EMPTY", changed(func(u *url.URL) { u.User = url.UserPassword("postgres", "open sesame") }))
+		env.Setenv("FRESH", server.Database(t))
 		env.Setenv("WRONG", changed(func(u *url.URL) { u.User = url.UserPassword(pgtest.Guarded, "not open sesame") }))
 		env.Setenv("GUARDED", changed(func(u *url.URL) { u.User = url.User(pgtest.Guarded) }))
 		env.Setenv("MISSING", changed(func(u *url.URL) { u.Path = "nowhere" }))

@@ -34,7 +34,7 @@ func (w *town) onServer(t *testing.T) (password string) {
 	}
 	password = "open sesame & go"
 	u.User = url.UserPassword("postgres", password)
-	w.env["ONECLAW_STORE"] = u.String()
+	w.env["ONECLAW_STORE"], w.env["ONECLAW_SECRET_KEY"] = u.String(), "the key of all who share this"
 	return password
 }
 

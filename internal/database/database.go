@@ -55,6 +55,8 @@ type Place struct {
 	Address Address
 	// Password, or the content of PasswordFile, is that for a server.
 	Password, PasswordFile string
+	// Secret is the key that encrypts tokens at rest; empty for that of the data directory.
+	Secret string
 }
 
 // String names the place without a password.

@@ -29,6 +29,9 @@ func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (m
 	err = alone(ctx, source, func(ctx context.Context) error {
 		return alone(ctx, target, func(ctx context.Context) error {
 			moved, err = transfer.Move(ctx, settled{source}, target, progress)
+			if err == nil && to.Address.Shared() {
+				err = from.leaveKey(ctx, target)
+			}
 			return err
 		})
 	})
@@ -36,6 +39,18 @@ func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (m
 		err = errors.New("there is a database already where this one should go: move it away, or name another place")
 	}
 	return moved, err
+}
+
+// leaveKey notes with which key a database was begun that is on a server now.
+func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
+	key, err := p.localKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever encrypted
+	}
+	if err != nil {
+		return err
+	}
+	return sameKey(ctx, target, key)
 }
 
 // openEnd opens one end of a move, as it is. No format is changed.
