@@ -31,10 +31,10 @@ const acceptWrites = 128
 // it on disk.
 type intake struct {
 	*rooms
-	// accepting is held, by chat, while messages are numbered, written and queued.
+	// accepting is held, by chat, while messages are written and queued.
 	accepting *named.Semaphores
 	mu        sync.Mutex
-	last      int64 // the newest number
+	again     context.CancelFunc // see lookAgain
 	// late are the chats that were told that their messages waited, and when; full the
 	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
@@ -66,12 +66,15 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	for _, chat := range places {
 		group.Go(func() error {
 			release, err := in.accepting.Acquire(ctx, chat.String())
+			if err == nil && in.cfg.Sharing.On {
+				release, err = in.overtaken(ctx, chat, release)
+			}
 			if err != nil {
 				return fmt.Errorf("accept messages in %s: %w", chat, err)
 			}
 			defer release()
 			for _, m := range byChat[chat] {
-				if err := in.admit(ctx, m); err != nil {
+				if err := in.admit(ctx, in.job(m)); err != nil {
 					return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 				}
 			}
@@ -95,20 +98,20 @@ func (in *intake) check(m chats.Message) error {
 }
 
 // admit takes a message. Whatever is special about it leaves the path here.
-func (in *intake) admit(ctx context.Context, m chats.Message) error {
-	if m.Kind == chats.KindEdit {
-		return in.amend(ctx, m)
+func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
+	m := j.Message
+	switch {
+	case j.Offer:
+		return in.offer(ctx, j)
+	case m.Kind == chats.KindEdit:
+		return in.amend(ctx, j)
 	}
-	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
-		m = people.AsClaim(m) // a code is nothing for the model
-	}
-	j := in.job(m)
 	lane, sender := in.lanes.TakeRoom(j, in.cfg.Limits.MaxWaitingMember)
 	busy := lane.Waiting >= in.cfg.Limits.MaxWaiting
 	switch {
 	case m.Kind == chats.KindPress:
 		if !in.desk.Takes(m, busy) {
-			return nil
+			return in.jobs.Withdraw(ctx, j)
 		}
 	case in.people.Role(m.By()) == toolgroups.RoleStranger:
 		return in.hear(ctx, j)
@@ -146,8 +149,11 @@ func (in *intake) waited(m chats.Message) time.Duration {
 func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 	in.lanes.GiveRoom(j)
 	heard, err := in.people.Hear(ctx, j)
-	if !heard || err != nil {
+	if err != nil {
 		return err
+	}
+	if !heard {
+		return in.jobs.Withdraw(ctx, j)
 	}
 	if err = in.enqueue(ctx, j); err != nil {
 		in.people.Forget(j.Message)
@@ -157,25 +163,31 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 
 // enqueue writes a job, unless its event is known, and has somebody work on it.
 func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
+	first := j.Rev == storage.Absent
 	added, err := in.jobs.Add(ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		added, err = in.shorten(ctx, j, err)
 	}
-	if !added {
+	if !added || j.Offer {
 		in.lanes.GiveRoom(j)
 	}
 	switch {
 	case errors.Is(err, storage.ErrInvalid):
 		in.log.Error("message dropped", "err", err)
-		return nil
+		return in.jobs.Withdraw(ctx, j)
 	case err != nil:
 		return err
 	case !added:
 		return in.known(ctx, j)
 	}
-	in.cfg.Measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+	if first {
+		in.cfg.Hooks.Measure(j.Message.Chat.Platform, jobs.MeasuredAccepted)
+	}
 	if j.Waited > 0 {
 		in.late.Put(j.Message.Chat, in.cfg.Now(), cache.Forever)
+	}
+	if j.Offer {
+		return nil
 	}
 	if in.kinds.of(j).stops {
 		in.stops.now(j)
@@ -214,7 +226,7 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 	if err == nil && !added {
 		return in.adopt(ctx, j.Key())
 	}
-	if added {
+	if added && !j.Offer {
 		in.lanes.Queue(j)
 	}
 	return err
@@ -227,7 +239,7 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := in.jobs.Load(ctx, key)
-	if j != nil && j.Holder == in.jobs.Holder {
+	if j != nil && !j.Offer && j.Holder == in.jobs.Mark(j.Message.Chat) {
 		if in.kinds.of(j).stops {
 			in.stops.now(j)
 		}
@@ -236,30 +248,37 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 	return err
 }
 
-// job makes the job of a message, and numbers it. Numbers grow across restarts, because they
-// follow the clock where they can.
+// job makes the job of a message: this process's, or an offer where another one answers.
 func (in *intake) job(m chats.Message) *jobs.Job {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	now := in.cfg.Now()
-	in.last = max(in.last+1, now.UnixNano())
-	return &jobs.Job{Message: m, Holder: in.jobs.Holder, Seq: in.last, State: jobs.StateOpen, Accepted: now}
+	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
+		m = people.AsClaim(m) // a code is nothing for the model
+	}
+	mark := in.jobs.Mark(m.Chat)
+	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == ""}
 }
 
 // amend gives a message that still waits its new text. An edit of one that is being
 // answered or was answered changes nothing. A job that waits is read without a lock, so
 // it is replaced, never changed; the lane goes on while the disk is written.
-func (in *intake) amend(ctx context.Context, edit chats.Message) error {
+func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
+	edit := amendment.Message
 	j, edited := in.lanes.Waiting(edit.Chat, func(j *jobs.Job) bool {
 		// What has begun and waits for its turn again (after an approval) is on record as
 		// it was.
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
 	})
-	if j == nil {
-		return nil
+	if j != nil {
+		if err := in.replace(ctx, j, &edited, edit.Text); err != nil {
+			return err
+		}
 	}
-	edited.Message.Text = edit.Text
-	err := in.jobs.Put(ctx, &edited)
+	return in.jobs.Withdraw(ctx, amendment)
+}
+
+// replace puts an edited copy of a message that waits in its place.
+func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, text string) error {
+	edited.Message.Text = text
+	err := in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.
 		known, err := in.jobs.Load(ctx, edited.Key())
@@ -269,9 +288,9 @@ func (in *intake) amend(ctx context.Context, edit chats.Message) error {
 		switch {
 		case known == nil || err != nil:
 			return err
-		case known.Holder != in.jobs.Holder:
+		case known.Holder != edited.Holder:
 			return jobs.ErrLost // the platform gives it to who has it
-		case known.Message.Text != edit.Text:
+		case known.Message.Text != text:
 			return nil
 		}
 		edited.Rev = known.Rev
@@ -281,6 +300,6 @@ func (in *intake) amend(ctx context.Context, edit chats.Message) error {
 	} else if err != nil {
 		return err
 	}
-	in.lanes.Replace(edit.Chat, j, &edited)
+	in.lanes.Replace(j.Message.Chat, j, edited)
 	return nil
 }

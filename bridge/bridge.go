@@ -3,12 +3,12 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneclaw/bridge/approval"
@@ -17,11 +17,13 @@ import (
 	"oneclaw/bridge/delivery"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
+	"oneclaw/bridge/owners"
 	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
+	"oneclaw/internal/replicas"
 	"oneclaw/storage"
 )
 
@@ -45,6 +47,7 @@ type rooms struct {
 	commands  *commands
 	kinds     *kinds
 	lanes     *lanes.Lanes
+	owners    *owners.Owners
 	sender    *delivery.Sender
 	desk      *cards.Desk
 	people    *people.Desk
@@ -72,7 +75,7 @@ func New(cfg Config) (*Bridge, error) {
 	cfg = cfg.complete()
 	r := &rooms{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: cfg.Store, platforms: make(map[string]chats.Platform),
-		jobs: jobs.Store{Store: cfg.Store, Holder: rand.Text()},
+		jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)},
 	}
 	b := &Bridge{rooms: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
@@ -95,7 +98,12 @@ func (b *Bridge) furnish() {
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
 	b.commands = &commands{platforms: b.platforms}
 	b.kinds = &kinds{commands: b.commands}
-	shared := jobs.Shared{Platforms: b.platforms, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Measure, Log: b.log, Now: cfg.Now}
+	b.owners = owners.New(owners.Config{
+		Sharing: cfg.Sharing, Store: cfg.Store, Leases: b.singles(), Home: func(chat chats.Chat) chats.Chat { return b.lanes.Home(chat) },
+		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
+	})
+	b.jobs.Mark = b.owners.Mark
+	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
@@ -155,37 +163,77 @@ const NoMoreReceived = "nothing is received any more; what runs is ended"
 
 // Run continues what an earlier run left open, then receives and answers until ctx
 // ends. It then stops receiving, gives running turns the time of the drain, and
-// returns when everything it started has ended. It is called once.
+// returns when everything it started has ended. It is called once. Where processes share
+// the store, it does so in the chats that are this one's.
 //
 // A platform that gives up (a wrong token) is logged and does not touch the others;
 // when the last one has given up, Run returns its error.
 func (b *Bridge) Run(ctx context.Context) error {
 	defer b.lanes.Close(0)
-	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
-	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.resume} {
-		if err := load(ctx); ctx.Err() != nil {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	leave, err := b.begin(ctx, stop)
+	if ctx.Err() != nil {
+		return refusal(ctx)
+	} else if err != nil {
+		return err
 	}
+	defer leave()
 	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
 	var background sync.WaitGroup
-	background.Go(func() { b.keeper.prune(receiving) })
+	background.Go(func() {
+		_ = b.owners.Under(receiving, owners.Housekeeping, func(ctx context.Context) error {
+			b.keepHouse(ctx)
+			return nil
+		})
+	})
 	background.Go(func() { b.desk.Run(receiving) })
-	for _, p := range b.platforms {
-		background.Go(func() { b.announce(receiving, p) })
-	}
-	err := b.receive(receiving)
+	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
 	b.log.Info(NoMoreReceived)
+	b.owners.Retire()
 	if !b.lanes.Close(b.cfg.Limits.DrainTimeout) {
 		b.log.Info("turns still running at the end of the drain go on after the next start")
 	}
-	return err
+	return cmp.Or(err, refusal(ctx))
+}
+
+// refusal is why this process may not work with the store; nil where ctx ended otherwise.
+func refusal(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, replicas.ErrRefused) {
+		return err
+	}
+	return nil
+}
+
+// begin reads what has to be known and takes chats over. Where the store is shared, that goes
+// on until leave; stop is told where this process may not do that any more.
+func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave func(), err error) {
+	loadCards := func(ctx context.Context) error { return b.desk.Load(ctx, b.keeper.mendQuietly) }
+	for _, load := range []func(context.Context) error{b.people.Load, b.mover.load, loadCards, b.number} {
+		if err := load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !b.owners.Shared() {
+		return func() {}, b.owners.Run(ctx)
+	}
+	joined, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context){
+		func(ctx context.Context) {
+			if err := b.owners.Run(ctx); err != nil {
+				stop(err)
+			}
+		},
+		b.intake.follow, b.mover.follow,
+	} {
+		running.Go(func() { run(joined) })
+	}
+	return func() { end(); running.Wait() }, nil
 }
 
 // receive runs the platforms until ctx ends or none is left.
@@ -194,7 +242,7 @@ func (b *Bridge) receive(ctx context.Context) error {
 	errs := make(chan error, len(b.platforms))
 	for name, p := range b.platforms {
 		group.Go(func() {
-			if err := p.Run(ctx, b); err != nil && ctx.Err() == nil {
+			if err := b.runPlatform(ctx, p); err != nil && ctx.Err() == nil {
 				b.log.Error("platform has given up", "platform", name, "err", err)
 				errs <- fmt.Errorf("%s: %w", name, err)
 			}
@@ -210,6 +258,43 @@ func (b *Bridge) receive(ctx context.Context) error {
 		all = errors.Join(all, err)
 	}
 	return all
+}
+
+// runPlatform receives from a platform; where only one process at a time may, when it is this
+// one's turn.
+func (b *Bridge) runPlatform(ctx context.Context, p chats.Platform) error {
+	run := func(ctx context.Context) error { return p.Run(ctx, b) }
+	if isSingle(p) {
+		return b.owners.Under(ctx, singleLease(p), run)
+	}
+	return run(ctx)
+}
+
+func isSingle(p chats.Platform) bool {
+	s, ok := p.(chats.Single)
+	return ok && s.Single()
+}
+
+func singleLease(p chats.Platform) string { return "platform/" + p.Name() }
+
+// singles are the leases of the platforms that have one.
+func (b *Bridge) singles() (leases []string) {
+	for _, p := range b.cfg.Platforms {
+		if isSingle(p) {
+			leases = append(leases, singleLease(p))
+		}
+	}
+	return leases
+}
+
+// keepHouse does what is done once, not by each process.
+func (b *Bridge) keepHouse(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { b.keeper.prune(ctx) })
+	for _, p := range b.platforms {
+		running.Go(func() { b.announce(ctx, p) })
+	}
+	running.Wait()
 }
 
 func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
@@ -230,7 +315,7 @@ func (b *Bridge) Ready() map[string]error {
 	ready := make(map[string]error, len(b.platforms))
 	for name, p := range b.platforms {
 		ready[name] = nil
-		if m, ok := p.(chats.Monitor); ok {
+		if m, ok := p.(chats.Monitor); ok && (!isSingle(p) || b.owners.Holds(singleLease(p))) {
 			ready[name] = m.Health()
 		}
 	}

@@ -51,8 +51,8 @@ func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
 func (c *carrier) ends(ctx context.Context, j *jobs.Job, err error, wait time.Duration) bool {
 	var ended error
 	switch cause := context.Cause(ctx); {
-	case errors.Is(err, jobs.ErrLost):
-		ended = err
+	case errors.Is(err, jobs.ErrLost) || errors.Is(cause, jobs.ErrLost):
+		ended = jobs.ErrLost
 	case cause == nil && errors.Is(err, agent.ErrSuspended):
 		ended = c.suspend(j)
 	case errors.Is(err, sessions.ErrCleared) || errors.Is(cause, sessions.ErrCleared):
@@ -77,7 +77,7 @@ func (c *carrier) lost(j *jobs.Job, err error) bool {
 	if !errors.Is(err, jobs.ErrLost) {
 		return false
 	}
-	c.log.Warn("another process has taken a job over", "job", j.Key())
+	c.log.Info("a job is another process's now", "job", j.Key())
 	c.lanes.Done(j.Key())
 	return true
 }
@@ -193,7 +193,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 	if j.Aside != "" || slices.ContainsFunc(j.Parts, func(p jobs.SentPart) bool { return p.State == jobs.PartFailed }) {
 		state, counted = jobs.StateFailed, jobs.MeasuredFailed
 	}
-	c.cfg.Measure(j.Message.Chat.Platform, counted)
+	c.cfg.Hooks.Measure(j.Message.Chat.Platform, counted)
 	c.closeLater(j, state)
 	return nil
 }

@@ -70,7 +70,7 @@ func (b *Bridge) commandTable() []jobs.Command {
 		return jobs.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
 	explainer := why.Explainer{
-		Store: b.store, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
+		Store: b.store, Jobs: b.jobs, Explains: func(j *jobs.Job) bool { return b.kinds.of(j).explained }, Admin: b.isAdmin, Answering: b.lanes.Answers,
 	}
 	start := row("start", "Hello", b.commands.help)
 	start.Hidden = true

@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge/cards"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/owners"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
 	"oneclaw/storage"
@@ -48,8 +49,8 @@ type Config struct {
 	Hooks Hooks
 	// Limits bound what is done.
 	Limits Limits
-	// Measure counts.
-	Measure jobs.Meter
+	// Sharing says how the store is shared with other processes; not at all where it is zero.
+	Sharing owners.Sharing
 	// Logger, if nil, discards.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -72,6 +73,8 @@ type Hooks struct {
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.
 	Moved func(ctx context.Context, from, to chats.Chat) error
+	// Measure counts.
+	Measure jobs.Meter
 }
 
 // Limits bound what is done. The zero value of each means its default.
@@ -127,8 +130,8 @@ func (cfg Config) complete() Config {
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
 	}
-	if cfg.Measure == nil {
-		cfg.Measure = func(string, jobs.Measured) {}
+	if cfg.Hooks.Measure == nil {
+		cfg.Hooks.Measure = func(string, jobs.Measured) {}
 	}
 	if cfg.RedactCards == nil {
 		cfg.RedactCards = cfg.Redact

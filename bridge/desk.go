@@ -42,7 +42,11 @@ type deskJobs struct{ *rooms }
 
 func (d deskJobs) New(m chats.Message) *jobs.Job { return d.intake.job(m) }
 
-func (d deskJobs) Queue(j *jobs.Job) { _ = d.lanes.Queue(j) }
+func (d deskJobs) Queue(j *jobs.Job) {
+	if d.jobs.Number(j); !j.Offer {
+		_ = d.lanes.Queue(j)
+	}
+}
 
 func (d deskJobs) Adopt(ctx context.Context, key string) error { return d.intake.adopt(ctx, key) }
 

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -56,6 +58,7 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 		return err
 	}
 	m.lanes.MoveOn(from, to)
+	m.intake.lookAgain() // another process may have jobs of the old chat
 	if err := m.carrier.settle(j, jobs.StateDone); err != nil {
 		return err
 	}
@@ -65,24 +68,49 @@ func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 }
 
 func (m *mover) load(ctx context.Context) error {
-	over := make(map[chats.Chat]chats.Chat)
 	for entry, err := range m.store.List(ctx, storage.Range{Prefix: movedPrefix}) {
 		if err != nil {
 			return fmt.Errorf("list moved chats: %w", err)
 		}
-		from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
-		var to chats.Chat
-		if err == nil {
-			err = jobs.Decode(entry, &to)
-		}
-		if err != nil {
-			m.log.Error("the move of a chat cannot be read and is left alone", "key", entry.Key, "err", err)
-			continue
-		}
-		over[from] = to
+		m.learn(entry)
 	}
-	m.lanes.Restore(over)
 	return nil
+}
+
+// learn notes the move that a record tells of.
+func (m *mover) learn(entry storage.Entry) {
+	from, err := chats.ParseChat(strings.TrimPrefix(entry.Key, movedPrefix))
+	var to chats.Chat
+	if err == nil {
+		err = jobs.Decode(entry, &to)
+	}
+	if err != nil {
+		m.log.Error("the move of a chat cannot be read and is left alone", "key", entry.Key, "err", err)
+		return
+	}
+	m.lanes.Restore(from, to)
+}
+
+// follow learns of the moves that other processes carry out, until ctx ends. What this one
+// still has to do in a chat that is no longer its own is left to who has it now.
+func (m *mover) follow(ctx context.Context) {
+	for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
+		changes := m.store.Watch(ctx, movedPrefix)
+		err := m.load(ctx)
+		for e, failed := range changes {
+			if err = cmp.Or(err, failed); err != nil {
+				break
+			}
+			m.learn(e.Entry)
+			m.lanes.Drop(func(chat chats.Chat) bool {
+				return chat.Whole().String() == strings.TrimPrefix(e.Key, movedPrefix) && !m.owners.Owns(chat)
+			})
+		}
+		if ctx.Err() == nil {
+			m.log.Warn("moves of chats cannot be read, trying again", "err", err)
+			_ = retry.Wait(ctx, pauses.Next(0))
+		}
+	}
 }
 
 // move lets the conversation of a chat that got a new id go on there: the new chat's

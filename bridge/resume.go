@@ -1,42 +1,56 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/owners"
 	"oneclaw/bridge/sessions"
 	"oneclaw/internal/cache"
 	"oneclaw/storage"
 )
 
-func (b *Bridge) resume(ctx context.Context) error {
-	open, broken, err := b.jobs.Open(ctx)
-	if err != nil {
-		return fmt.Errorf("resume: %w", err)
+// takeOver takes what others have left open in some chats: a former run of the program, or
+// another process. Begin has it go on.
+func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.Chat) string) (begin func(), err error) {
+	// What is cut short here must not write under the same marks.
+	if err := b.lanes.Still(ctx, in); err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	slices.SortFunc(open, func(a, c *jobs.Job) int { return cmp.Compare(a.Seq, c.Seq) })
-	if b.intake.last, err = b.newestSeq(ctx, open); err != nil {
-		return fmt.Errorf("resume: %w", err)
+	as := b.jobs
+	as.Mark = mark
+	open, broken, err := as.Foreign(ctx, "", in)
+	if err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
+	}
+	open = slices.DeleteFunc(open, func(j *jobs.Job) bool { return j.Offer })
+	if open, err = as.TakeAll(ctx, open); err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
 	}
 	for _, err := range broken {
 		if d, is := errors.AsType[*jobs.DamagedError](err); is {
 			if err := b.keeper.mendJob(ctx, d); err != nil {
-				return fmt.Errorf("resume: %w", err)
+				return nil, fmt.Errorf("take chats over: %w", err)
 			}
 		}
 	}
+	if err := b.stops.found(ctx, open); err != nil {
+		return nil, fmt.Errorf("take chats over: %w", err)
+	}
+	return func() { b.goOn(open) }, nil
+}
+
+// goOn queues jobs that were taken over.
+func (b *Bridge) goOn(open []*jobs.Job) {
 	for _, j := range open {
 		if j.Message.Kind == jobs.KindMove {
 			b.lanes.Bar(endsOf(j))
 		}
-	}
-	if err := b.stops.found(ctx, open); err != nil {
-		return fmt.Errorf("resume: %w", err)
 	}
 	for _, j := range open {
 		if late := b.intake.waited(j.Message); late > 0 && j.State == jobs.StateOpen && j.Parts == nil && j.Notice == "" {
@@ -49,27 +63,31 @@ func (b *Bridge) resume(ctx context.Context) error {
 	if len(open) > 0 {
 		b.log.Info("resuming open jobs", "count", len(open))
 	}
-	return nil
+	b.intake.lookAgain()
 }
 
-// newestSeq returns the highest number that is on record. The clock may have been set
-// back since: a message with a lower number than the /clear before it would be taken for
-// an older one.
-func (b *Bridge) newestSeq(ctx context.Context, open []*jobs.Job) (int64, error) {
+// number has new jobs get higher numbers than any that is on record: a message with a lower
+// number than the /clear before it would be taken for an older one.
+func (b *Bridge) number(ctx context.Context) error {
+	open, _, err := b.jobs.Foreign(ctx, "", owners.All)
+	if err != nil {
+		return err
+	}
 	var newest int64
+	var seen storage.Revision
 	for _, j := range open {
-		newest = max(newest, j.Seq)
+		newest, seen = max(newest, j.Seq), max(seen, j.Rev)
 	}
 	for entry, err := range b.store.List(ctx, storage.Range{Prefix: sessions.SessionPrefix}) {
 		if err != nil {
-			return 0, fmt.Errorf("list sessions: %w", err)
+			return fmt.Errorf("list sessions: %w", err)
 		}
 		var s sessions.Session
 		if err := json.Unmarshal(entry.Value, &s); err != nil {
 			b.log.Error("session cannot be read and is left alone", "key", entry.Key, "err", err)
 			continue
 		}
-		newest = max(newest, s.ClearedAt, s.StoppedAt)
+		newest, seen = max(newest, s.ClearedAt, s.StoppedAt), max(seen, entry.Revision)
 	}
-	return newest, nil
+	return b.jobs.Begin(ctx, newest, seen)
 }

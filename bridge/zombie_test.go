@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/owners"
 	"oneclaw/storage"
 )
 
@@ -198,13 +199,16 @@ func checkRecords(t *testing.T, store storage.Store) {
 // is refused from then on, to the former holder alone.
 func TestZombieLosesItsJob(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "db"))
-	former := jobs.Store{Store: store, Holder: "former"}
+	former := jobs.Store{Store: store, Mark: func(chats.Chat) string { return "former" }, Base: new(atomic.Int64)}
 	j := &jobs.Job{Message: direct("7", "hello"), State: jobs.StateWaiting}
 	if added, err := former.Add(t.Context(), j); !added || err != nil {
 		t.Fatal(added, err)
 	}
-	present := jobs.Store{Store: store, Holder: "present"}
-	open, _, err := present.Open(t.Context())
+	present := jobs.Store{Store: store, Mark: func(chats.Chat) string { return "present" }, Base: new(atomic.Int64)}
+	open, _, err := present.Foreign(t.Context(), "", owners.All)
+	if err == nil {
+		open, err = present.TakeAll(t.Context(), open)
+	}
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
 	}

@@ -77,6 +77,8 @@ func (s *Sender) sendFile(ctx context.Context, j *jobs.Job, to chats.Address, p 
 	case info.Size() > uploader.MaxFile():
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
 	}
+	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	defer cancel()
 	return uploader.SendFile(ctx, to, chats.OutFile{
 		Name: wording.FileName(p.File.Path, 0), Caption: p.File.Caption, Size: info.Size(), Content: f, Repeat: p.Repeat,
 	})

@@ -66,6 +66,9 @@ func New(cfg Config) *Sender {
 	return s
 }
 
+// errUnsure says that another process may have taken the chat over.
+var errUnsure = errors.New("delivery: this process has not proved for too long that it answers in this chat")
+
 // Deliver sends the parts that have not been sent, in order. When it returns nil, each is
 // sent, refused or set aside; an error means that the job has to go on later, and the job
 // then says where. The end of patience ends the waits between the requests, the end of ctx
@@ -163,13 +166,9 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 		return context.Cause(patience)
 	}
 	defer func() { <-s.sends }()
-	timeout := sendTimeout
-	if p.File != nil {
-		timeout = fileTimeout
-	}
-	call, cancel := context.WithTimeout(ctx, timeout)
+	call, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	if !p.Ready {
+	if !p.Ready || s.cfg.Safe != nil {
 		if err := s.recordSending(call, j, p); err != nil {
 			return err
 		}
@@ -177,7 +176,7 @@ func (s *Sender) try(ctx, patience context.Context, j *jobs.Job, p *jobs.SentPar
 	p.Ready = false
 	to, id := j.Address(), ""
 	if p.File != nil {
-		id, err = s.sendFile(call, j, to, p.Part)
+		id, err = s.sendFile(ctx, j, to, p.Part)
 	} else {
 		id, err = s.cfg.Platforms[to.Chat.Platform].Send(call, to, p.Part)
 	}
@@ -236,8 +235,15 @@ func failureOf(err error) *chats.SendError {
 	return failure
 }
 
-// recordSending has the record say that a part is being sent.
+// recordSending has the record say that a part is being sent, unless it does. It refuses
+// where another process may be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
+	if s.cfg.Safe != nil && !s.cfg.Safe(j) {
+		return errUnsure
+	}
+	if p.Ready {
+		return nil
+	}
 	// The state on disk may be of a former life: what was being sent may have arrived.
 	p.Repeat = p.Repeat || p.State == jobs.PartSending || p.State == jobs.PartUnknown
 	before := p.State
@@ -275,6 +281,9 @@ func (s *Sender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []s
 func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
 	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, maxRetry); ; {
+		if s.cfg.Safe != nil && !s.cfg.Safe(j) {
+			return errUnsure
+		}
 		probe, err := s.waitInOrder(ctx, j, k)
 		if err != nil {
 			return err

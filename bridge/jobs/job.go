@@ -95,8 +95,9 @@ type SentPart struct {
 // stops duplicates and shows what happened.
 type Job struct {
 	Message chats.Message `json:"message"`
-	// Seq orders the jobs of a chat; it grows with each accepted message.
-	Seq   int64 `json:"seq"`
+	// Seq orders the jobs of a chat; it grows with each accepted message. It is not in the
+	// first record of a job, whose revision it comes from.
+	Seq   int64 `json:"seq,omitempty"`
 	State State `json:"state"`
 	// Generation is the session that answered.
 	Generation int `json:"generation,omitempty"`
@@ -134,7 +135,10 @@ type Job struct {
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 
-	// Holder is the mark of the process that works on it; see [Store].
+	// Offer says that nobody works on it: it was accepted by a process that does not answer
+	// in its chat, and nothing was decided about it yet.
+	Offer bool `json:"offer,omitempty"`
+	// Holder is the mark of the tenure in which it is worked on; see [Store].
 	Holder string `json:"holder,omitempty"`
 
 	Rev storage.Revision `json:"-"`

@@ -43,6 +43,11 @@ type Meter func(platform string, what Measured)
 type Shared struct {
 	// Platforms are all there are, by name.
 	Platforms map[string]chats.Platform
+	// Owns reports whether this process answers in a chat.
+	Owns func(chat chats.Chat) bool
+	// Safe reports whether a job is certainly not another process's at this moment. Nil where
+	// this process works alone.
+	Safe func(j *Job) bool
 	// Redact masks secrets in what goes out.
 	Redact func(text string) string
 	// Spell writes the commands in a text as people do on a platform.

@@ -1,15 +1,18 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 )
 
@@ -29,13 +32,16 @@ var ErrLost = errors.New("jobs: another process has taken the job over")
 // changes nothing any more.
 type Store struct {
 	Store storage.Store
-	// Holder is the mark of this process. No other has the same.
-	Holder string
+	// Mark names the tenure in which this process works on the jobs of a chat: no other
+	// tenure has the same. It is empty where another process does that.
+	Mark func(chat chats.Chat) string
+	// Base is what the numbers of jobs begin above.
+	Base *atomic.Int64
 }
 
-// Add writes a new job. It reports false, and writes nothing, where the event is known.
+// Add writes a new job, or an offer that was assigned to this process: see [Job.Offer]. It
+// reports false, and writes nothing, where the event is known or somebody has taken the offer.
 func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
-	j.Holder, j.Rev = s.Holder, storage.Absent
 	op, err := j.Record()
 	if err != nil {
 		return false, err
@@ -47,8 +53,24 @@ func (s Store) Add(ctx context.Context, j *Job) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("store job %s: %w", j.Key(), err)
 	}
-	j.Rev = rev
+	if j.Rev = rev; j.Seq == 0 {
+		j.Seq = s.Base.Load() + int64(rev) //nolint:gosec // no store is written 2^63 times
+	}
 	return true, nil
+}
+
+// Assign makes a job this process's, or an offer where another one answers in its chat.
+func (s Store) Assign(j *Job) {
+	j.Holder = s.Mark(j.Message.Chat)
+	j.Offer = j.Holder == ""
+}
+
+// Withdraw removes an offer that is nothing to anybody; what was never written needs none.
+func (s Store) Withdraw(ctx context.Context, j *Job) error {
+	if j.Rev == storage.Absent {
+		return nil
+	}
+	return s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
 }
 
 // Save writes a job that this process works on.
@@ -102,16 +124,16 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 	switch {
 	case err != nil:
 		return err
-	case known == nil || known.Holder != s.Holder && known.Rev != j.Rev:
+	case known == nil || known.Holder != j.Holder && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
 	j.Rev = known.Rev
 	return nil
 }
 
-// take makes a job that another process has left this one's, as it is on disk by then. It
-// reports false where it is closed.
-func (s Store) take(ctx context.Context, j *Job) (bool, error) {
+// Take makes a job that another tenure has left this one's, as it is on disk by then. It
+// reports false where it is closed, or this one's already.
+func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 	if closed, err := s.Closed(ctx, j.Key()); err != nil {
 		return false, err
 	} else if closed {
@@ -119,7 +141,7 @@ func (s Store) take(ctx context.Context, j *Job) (bool, error) {
 		return false, s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
 	}
 	for {
-		j.Holder = s.Holder
+		s.Assign(j)
 		err := s.Put(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
 			// Where the disk is full, the first write that succeeds marks it.
@@ -127,7 +149,7 @@ func (s Store) take(ctx context.Context, j *Job) (bool, error) {
 		}
 		// The other one is not dead.
 		known, err := s.Load(ctx, j.Key())
-		if known == nil || err != nil {
+		if known == nil || err != nil || known.Holder == j.Holder {
 			return false, err
 		}
 		*j = *known
@@ -153,19 +175,22 @@ func (s Store) Close(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// closed reports whether this process has closed a job: the write that did reported an
+// closed reports whether this tenure has closed a job: the write that did reported an
 // error.
 func (s Store) closed(ctx context.Context, j *Job) bool {
 	known, err := s.read(ctx, ReceiptPrefix+j.Key())
-	return err == nil && known != nil && known.Holder == s.Holder
+	return err == nil && known != nil && known.Holder == j.Holder
 }
 
-// Refuse writes the receipt of a message that never becomes a job, over a revision of one.
+// Refuse writes the receipt of a message that is not answered, over a revision of one.
 func (s Store) Refuse(ctx context.Context, j *Job, rev storage.Revision) error {
-	j.Holder = s.Holder
 	receipt, err := s.receipt(j, rev)
 	if err == nil {
-		_, err = s.Store.Write(ctx, receipt)
+		ops := []storage.Op{receipt}
+		if j.Rev != storage.Absent { // it was an offer
+			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+		}
+		_, err = s.Store.Write(ctx, ops...)
 	}
 	if err != nil {
 		return fmt.Errorf("store receipt %s: %w", j.Key(), err)
@@ -190,32 +215,49 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return j != nil, err
 }
 
-// Open takes over the jobs that a former run of the program left open, and returns them
-// with the records that do not decode.
-func (s Store) Open(ctx context.Context) (found []*Job, broken []error, err error) {
-	var group errgroup.Group
-	group.SetLimit(takeWrites)
-	var mu sync.Mutex
-	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix}) {
+// Foreign returns the jobs in the chats that pass which are not of this tenure, in the order
+// of their numbers, and the records that do not decode. Under names what the keys of the
+// chats begin with; empty for all.
+func (s Store) Foreign(ctx context.Context, under string, passes func(chats.Chat) bool) (found []*Job, broken []error, err error) {
+	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("list open jobs: %w", err), group.Wait())
+			return nil, nil, fmt.Errorf("list open jobs: %w", err)
 		}
-		j, err := decode(entry)
-		if err != nil {
-			broken = append(broken, err)
+		m, ok := MessageOf(entry.Key, OpenPrefix)
+		if ok && !passes(m.Chat) {
 			continue
 		}
-		group.Go(func() error {
-			taken, err := s.take(ctx, j)
-			mu.Lock()
-			defer mu.Unlock()
-			if taken {
-				found = append(found, j)
-			}
+		j, err := s.Read(entry)
+		switch {
+		case err != nil:
+			broken = append(broken, err)
+		case j.Holder != s.Mark(j.Message.Chat):
+			found = append(found, j)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
+	return found, broken, nil
+}
+
+// TakeAll makes jobs this tenure's that others have left, and returns those that it got.
+func (s Store) TakeAll(ctx context.Context, some []*Job) ([]*Job, error) {
+	var group errgroup.Group
+	group.SetLimit(takeWrites)
+	got := make([]bool, len(some))
+	for i, j := range some {
+		group.Go(func() (err error) {
+			got[i], err = s.Take(ctx, j)
 			return err
 		})
 	}
-	return found, broken, group.Wait()
+	err := group.Wait()
+	var taken []*Job
+	for i, j := range some {
+		if got[i] {
+			taken = append(taken, j)
+		}
+	}
+	return taken, err
 }
 
 // Load returns an open job; nil where there is none.
@@ -240,49 +282,17 @@ func (s Store) read(ctx context.Context, key string) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	return decode(entry)
+	return s.Read(entry)
 }
 
-func decode(entry storage.Entry) (*Job, error) {
+// Read decodes a record.
+func (s Store) Read(entry storage.Entry) (*Job, error) {
 	j := &Job{Rev: entry.Revision, Found: true}
 	if err := Decode(entry, j); err != nil {
 		return nil, err
 	}
+	s.Number(j)
 	return j, nil
-}
-
-// Prune removes receipts that were closed longer ago than ReceiptAge. One from the future
-// was written when the clock was wrong: it counts from now on.
-func (s Store) Prune(ctx context.Context, now time.Time, damaged func(*DamagedError) error) (int, error) {
-	removed := 0
-	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: ReceiptPrefix}) {
-		if err != nil {
-			return removed, fmt.Errorf("list receipts: %w", err)
-		}
-		j := &Job{}
-		if d, is := errors.AsType[*DamagedError](Decode(entry, j)); is {
-			if err := damaged(d); err != nil {
-				return removed, err
-			}
-			continue
-		}
-		age := now.Sub(j.Closed)
-		if age >= -ReceiptAge && age <= ReceiptAge {
-			continue
-		}
-		if age < 0 {
-			j.Closed = now
-			if _, err := Write(ctx, s.Store, entry.Key, j, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
-				return removed, err
-			}
-			continue
-		}
-		if err := s.remove(ctx, entry.Key, entry.Revision); err != nil {
-			return removed, err
-		}
-		removed++
-	}
-	return removed, nil
 }
 
 func (s Store) remove(ctx context.Context, key string, rev storage.Revision) error {

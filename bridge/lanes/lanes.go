@@ -63,13 +63,13 @@ type Lanes struct {
 	// accepted.
 	open    map[string]time.Time
 	byChat  map[chats.Chat]*lane
-	closing bool             // no lane begins another job
-	members map[string]*Room // what waits in shared chats, by who wrote it
-	free    int              // how many more turns may run
-	line    []*place         // nobody stands here while one is free
+	closing bool // no lane begins another job
+	members members
+	free    int  // how many more turns may run
+	line    line // nobody stands here while one is free
 	// over are the moves that were carried out, pending both ends of those that were not,
-	// with where they lead. Hushed is closed, and replaced, when something ended in a chat
-	// that moves.
+	// with where they lead. Hushed is closed, and replaced, when something ended for which
+	// somebody may wait: in a chat that moves, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
 	hushed        chan struct{}
 }
@@ -77,7 +77,7 @@ type Lanes struct {
 // New returns lanes without jobs.
 func New(cfg Config) *Lanes {
 	s := &Lanes{
-		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(map[string]*Room),
+		cfg: cfg, open: make(map[string]time.Time), byChat: make(map[chats.Chat]*lane), members: make(members),
 		free: cfg.MaxTurns,
 		over: make(map[chats.Chat]chats.Chat), pending: make(map[chats.Chat]chats.Chat), hushed: make(chan struct{}),
 	}
@@ -159,7 +159,7 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, twice := s.open[key]; twice {
-		s.giveRoom(j)
+		s.members.give(j)
 		return nil
 	}
 	s.open[key] = j.Accepted
@@ -167,7 +167,7 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 		s.relocate(j)
 	}
 	if j.Message.Kind == chats.KindText && !j.Message.Direct && !j.Waits {
-		s.takeRoom(j)
+		s.members.take(j)
 	}
 	place, chat := s.cfg.Place(j), j.Message.Chat
 	chat.Thread += place.Lane
@@ -193,7 +193,7 @@ func (s *Lanes) Queue(j *jobs.Job) *Held {
 	return nil
 }
 
-// Room is how much waits, since when none did: Burst is the Seq of the first.
+// Room is how much waits; Burst tells it from what waited before, when it was gone.
 type Room struct {
 	Waiting int
 	Burst   int64
@@ -218,37 +218,40 @@ func (s *Lanes) TakeRoom(j *jobs.Job, bound int) (lane, sender Room) {
 			sender = *known
 		}
 		if sender.Waiting < bound {
-			s.takeRoom(j)
+			s.members.take(j)
 		}
 	}
 	return lane, sender
 }
 
-func (s *Lanes) takeRoom(j *jobs.Job) {
+// members count what waits in shared chats, by who wrote it.
+type members map[string]*Room
+
+func (m members) take(j *jobs.Job) {
 	by := j.Message.By()
-	if s.members[by] == nil {
-		s.members[by] = &Room{Burst: j.Seq}
+	if m[by] == nil {
+		m[by] = &Room{Burst: j.Accepted.UnixNano()}
 	}
-	s.members[by].Waiting++
+	m[by].Waiting++
 	j.Waits = true
+}
+
+func (m members) give(j *jobs.Job) {
+	if !j.Waits {
+		return
+	}
+	j.Waits = false
+	by := j.Message.By()
+	if m[by].Waiting--; m[by].Waiting == 0 {
+		delete(m, by)
+	}
 }
 
 // GiveRoom takes back what TakeRoom or Queue counted.
 func (s *Lanes) GiveRoom(j *jobs.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveRoom(j)
-}
-
-func (s *Lanes) giveRoom(j *jobs.Job) {
-	if !j.Waits {
-		return
-	}
-	j.Waits = false
-	by := j.Message.By()
-	if s.members[by].Waiting--; s.members[by].Waiting == 0 {
-		delete(s.members, by)
-	}
+	s.members.give(j)
 }
 
 // Load is how much there is to do.

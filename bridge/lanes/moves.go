@@ -2,7 +2,6 @@ package lanes
 
 import (
 	"context"
-	"maps"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -20,12 +19,12 @@ func (s *Lanes) home(chat chats.Chat) chats.Chat {
 	return chat
 }
 
-// Restore tells of moves that were carried out by a former run.
-func (s *Lanes) Restore(over map[chats.Chat]chats.Chat) {
+// Restore tells of a move that a former run or another process has carried out.
+func (s *Lanes) Restore(from, to chats.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.Copy(s.over, over)
-	s.Moves.Store(len(s.over) > 0)
+	s.over[from] = to
+	s.Moves.Store(true)
 }
 
 // Bar lets no message be answered at either end of a move, until Unbar.
@@ -64,7 +63,7 @@ func (s *Lanes) ofChats(some ...chats.Chat) []*lane {
 	return all
 }
 
-// hush tells a move that waits that something ended in its chat.
+// hush tells who waits for quiet that something ended.
 func (s *Lanes) hush() {
 	close(s.hushed)
 	s.hushed = make(chan struct{})

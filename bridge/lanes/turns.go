@@ -19,10 +19,13 @@ type place struct {
 	grant func()
 }
 
-func (s *Lanes) standInLine(seq int64, grant func()) *place {
+// line are places by their numbers.
+type line []*place
+
+func (l *line) stand(seq int64, grant func()) *place {
 	p := &place{seq, grant}
-	at, _ := slices.BinarySearchFunc(s.line, p, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
-	s.line = slices.Insert(s.line, at, p)
+	at, _ := slices.BinarySearchFunc(*l, p, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
+	*l = slices.Insert(*l, at, p)
 	return p
 }
 
@@ -51,7 +54,7 @@ func (s *Lanes) AwaitTurn(ctx context.Context, j *jobs.Job) {
 	if s.free > 0 {
 		take()
 	} else {
-		p = s.standInLine(j.Seq, take)
+		p = s.line.stand(j.Seq, take)
 	}
 	s.mu.Unlock()
 	select {

@@ -18,7 +18,7 @@ func (s *Lanes) wake(l *lane) {
 		j := q.waiting[0]
 		q.waiting = slices.Delete(q.waiting, 0, 1)
 		if j.Waits {
-			s.giveRoom(j)
+			s.members.give(j)
 		}
 		ctx, cancel := context.WithCancelCause(s.work)
 		if j.Ended != nil {
@@ -51,7 +51,7 @@ func (s *Lanes) takes(l *lane, q *queue) bool {
 	if j.Turn && s.free == 0 {
 		j.Turn = false
 		if l.place == nil {
-			l.place = s.standInLine(j.Seq, func() { l.place = nil; s.wake(l) })
+			l.place = s.line.stand(j.Seq, func() { l.place = nil; s.wake(l) })
 		}
 		return false
 	}
@@ -74,11 +74,11 @@ func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q.cancel(nil)
-	q.running, q.cancel = nil, nil
-	if l.moving {
+	if l.moving || ctx.Err() != nil {
 		s.hush()
 	}
+	q.cancel(nil)
+	q.running, q.cancel = nil, nil
 	s.wake(l)
 }
 
@@ -149,7 +149,7 @@ func (s *Lanes) Interrupt(chat chats.Chat, before int64, cause error) (running b
 			j.Ended, running = cause, true
 			return false
 		}
-		s.giveRoom(j)
+		s.members.give(j)
 		waiting = append(waiting, j)
 		return true
 	})

@@ -32,8 +32,9 @@ const (
 
 // Explainer tells what became of messages.
 type Explainer struct {
-	// Store has the jobs and the conversations.
+	// Store has the jobs and the conversations, Jobs reads the jobs.
 	Store storage.Store
+	Jobs  jobs.Store
 	// Explains reports whether a job is one to be explained.
 	Explains func(*jobs.Job) bool
 	// Admin reports whether somebody is told also what they find in the log.
@@ -75,8 +76,8 @@ func (e Explainer) last(ctx context.Context, before *jobs.Job) (*jobs.Job, error
 			if err != nil {
 				return nil, fmt.Errorf("look for the last message of %s: %w", chat, err)
 			}
-			j := &jobs.Job{}
-			if json.Unmarshal(entry.Value, j) != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(j) {
+			j, err := e.Jobs.Read(entry)
+			if err != nil || j.Message.Chat != chat || j.Seq >= before.Seq || !e.Explains(j) {
 				continue
 			}
 			if last == nil || j.Seq > last.Seq {

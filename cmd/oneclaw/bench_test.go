@@ -37,6 +37,14 @@ type crowd struct {
 // newCrowd starts a bot whose model takes latency for each answer.
 func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 	b.Helper()
+	c := gather(b, size, latency)
+	c.bot = c.w.run()
+	return c
+}
+
+// gather is newCrowd without a bot.
+func gather(b *testing.B, size int, latency time.Duration) *crowd {
+	b.Helper()
 	c := &crowd{next: map[int64]chan struct{}{}}
 	w := newTown(b, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
@@ -61,7 +69,6 @@ func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 			}
 		}
 	}()
-	c.bot = w.run()
 	return c
 }
 

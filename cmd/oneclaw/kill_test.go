@@ -134,15 +134,20 @@ func (w *town) sending() (parts int) {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	for entry, err := range store.List(w.t.Context(), storage.Range{Prefix: "job/open/"}) {
+	return sendingIn(w.t, store)
+}
+
+func sendingIn(t testing.TB, store storage.KV) (parts int) {
+	t.Helper()
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
 		var j jobs.Job
 		if err == nil {
 			err = json.Unmarshal(entry.Value, &j)
 		}
 		if err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
-		if _, err := store.Get(w.t.Context(), "job/done/"+j.Key()); err == nil {
+		if _, err := store.Get(t.Context(), jobs.ReceiptPrefix+j.Key()); err == nil {
 			continue // the answer has its receipt
 		}
 		for _, p := range j.Parts {
@@ -187,8 +192,14 @@ func (w *town) answers(who int64) (texts []string) {
 	return texts
 }
 
+// complainer is a test, or what looks for the complaints of one.
+type complainer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // checkFlood checks the answers of one chat and counts the marked ones.
-func checkFlood(t *testing.T, answers []string, said int) (marks int) {
+func checkFlood(t complainer, answers []string, said int) (marks int) {
 	t.Helper()
 	next := 1
 	seen := map[string]bool{}

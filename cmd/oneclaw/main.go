@@ -56,6 +56,8 @@ type outside struct {
 	now        func() time.Time
 	migrations []database.Migration
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
+	// ttl is how long a replica may give no sign of life; 0 means the default.
+	ttl time.Duration
 }
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage/bolt"
@@ -25,7 +26,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	b, err := newBot(cfg, store, log, nil)
+	b, err := newBot(cfg, &database.Store{Store: store}, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

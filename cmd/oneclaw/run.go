@@ -26,7 +26,6 @@ import (
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/spending"
-	"oneclaw/storage"
 )
 
 // prompt is what every conversation begins with. Nothing in it depends on time, on the
@@ -125,7 +124,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	})
 }
 
-func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
+func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact,
@@ -174,20 +173,20 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log),
+			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure,
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
 			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
 		},
-		Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Measure: b.metrics.Measure, Logger: log, Now: cfg.outside.now,
+		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
 }
 
 // run serves messages until ctx ends.
 func (b *bot) run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.offer, b.tools.run, b.tools.schedule.Run)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.tools.schedule.Run)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.

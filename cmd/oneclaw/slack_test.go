@@ -18,7 +18,13 @@ import (
 // withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
 func (w *town) withSlack(t *testing.T, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
-	server, err := slack.New(slack.Config{MaxMessages: 100_000, MaxEnvelopes: 100_000, AckTimeout: patience, Retry: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}})
+	return w.withSlackThatWaits(t, patience, people...)
+}
+
+// withSlackThatWaits is withSlack with how long Slack waits before it delivers again.
+func (w *town) withSlackThatWaits(t *testing.T, ack time.Duration, people ...string) (server *slack.Server, channel string, members []string) {
+	t.Helper()
+	server, err := slack.New(slack.Config{MaxMessages: 100_000, MaxEnvelopes: 100_000, AckTimeout: ack, Retry: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +198,7 @@ func different(answers []string) int {
 // checkOnce checks that every message of a thread was answered, without a mark at most
 // once, and counts the marks. The order is not checked: what Slack has to deliver again
 // comes behind what was said meanwhile.
-func checkOnce(t *testing.T, answers []string, said int) (marks int) {
+func checkOnce(t complainer, answers []string, said int) (marks int) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, answer := range answers {

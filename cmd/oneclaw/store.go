@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
 
+	"oneclaw/bridge/owners"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
@@ -20,7 +22,7 @@ func (c DataConfig) place() database.Place {
 
 // openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, Logger: log})
+	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
 }
 
 // withStore opens it for as long as do takes.
@@ -39,7 +41,19 @@ func migrations() []database.Migration {
 		func(context.Context, storage.Store) error { return nil },
 		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
 		budget.Migrate,
+		// Format 2 numbered jobs by the clock, format 3 by revisions: whoever reads the records
+		// of new jobs has to know that.
+		func(context.Context, storage.Store) error { return nil },
 	}
+}
+
+// sharing is how the bridge shares a store with other replicas; not at all where it is a file.
+func sharing(cfg Config, store *database.Store) owners.Sharing {
+	if !store.Shared() {
+		return owners.Sharing{}
+	}
+	host, _ := os.Hostname() // people do without it
+	return owners.Sharing{On: true, Host: host, Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
 }
 
 // openSettings opens what administrators change at run time.

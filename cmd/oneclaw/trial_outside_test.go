@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,18 +19,23 @@ import (
 // namesVariable is the address of the name server that the program asks.
 const namesVariable = "TEST_NAMES"
 
-// newerVariable makes the program one that knows a format more.
+// newerVariable makes the program one that knows so many formats more.
 const newerVariable = "TEST_NEWER"
+
+// ttlVariable says after how long a silent replica counts as dead.
+const ttlVariable = "TEST_TTL"
 
 // fromTest is what the program is run with where a test starts it.
 func fromTest() outside {
 	o := standard()
-	if os.Getenv(newerVariable) != "" {
+	newer, _ := strconv.Atoi(os.Getenv(newerVariable))
+	for range newer {
 		o.migrations = append(o.migrations, func(ctx context.Context, store storage.Store) error {
 			_, err := store.Put(ctx, "newer", []byte("format"), storage.Any)
 			return err
 		})
 	}
+	o.ttl, _ = time.ParseDuration(os.Getenv(ttlVariable))
 	if address := os.Getenv(namesVariable); address != "" {
 		o.resolver = dns.Resolver(address)
 	}

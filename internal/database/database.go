@@ -37,7 +37,11 @@ const (
 )
 
 // Store is an open database.
-type Store struct{ storage.Store }
+type Store struct {
+	storage.Store
+	// shared is how a database that others use too gets a new format; nil for a file.
+	shared *shared
+}
 
 // Path is the file of the database; empty where there is none.
 func (s *Store) Path() string {
@@ -72,7 +76,9 @@ type Config struct {
 	Place
 	// Migrations are all steps: the one at n leads from format n to n+1.
 	Migrations []Migration
-	Logger     *slog.Logger
+	// TTL is how long a replica may give no sign of life; 0 means replicas.DefaultTTL.
+	TTL    time.Duration
+	Logger *slog.Logger
 }
 
 // Open opens a database, in the newest format.
@@ -107,7 +113,7 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Store{store}, nil
+	return &Store{Store: store}, nil
 }
 
 // checkEmptied refuses a database of 0 bytes beside workspaces. The engine would make a new
@@ -197,7 +203,7 @@ func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(read(&Store{store}), store.Close())
+		return errors.Join(read(&Store{Store: store}), store.Close())
 	}
 	path := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -211,5 +217,5 @@ func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return read(&Store{store})
+	return read(&Store{Store: store})
 }

@@ -42,6 +42,9 @@ type format struct {
 	// Backup names what was written before the steps that have begun, until all are
 	// done.
 	Backup string `json:"backup,omitempty"`
+	// Next is the format that the data is about to get, from before it is certain that
+	// all replicas know it.
+	Next int `json:"next,omitempty"`
 
 	// rev is that of the record: who writes it over another loses.
 	rev storage.Revision
@@ -49,6 +52,9 @@ type format struct {
 
 // Migration brings data from one format to the next. A crash has it run again, so it
 // must take what it has changed already.
+//
+// Replicas go on meanwhile. A program that brings a format reads the one before it, too,
+// and writes that until [Store.Format] says that all know the new one.
 type Migration func(ctx context.Context, store storage.Store) error
 
 // readFormat returns the format of the data: 0 for those without a record.
@@ -69,9 +75,9 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 }
 
 func checkFormat(f format, known int) error {
-	if f.Version > known {
+	if newest := max(f.Version, f.Next); newest > known {
 		return fmt.Errorf("the database was written by a newer oneclaw (format %d, this one knows %d): update oneclaw, "+
-			"or restore the backup that the newer one made before it changed the format", f.Version, known)
+			"or restore the backup that the newer one made before it changed the format", newest, known)
 	}
 	return nil
 }
@@ -115,7 +121,7 @@ func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup
 		}
 	}
 	log.Info("the database has a new format", "format", f.Version, "backup", f.Backup, "took", time.Since(begun))
-	f.Backup = ""
+	f.Backup, f.Next = "", 0
 	return writeFormat(ctx, store, &f)
 }
 

@@ -11,6 +11,7 @@ import (
 	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
+	"oneclaw/storage/postgres"
 )
 
 // Move writes all that a database holds into another one, which is empty or what a move that
@@ -56,11 +57,7 @@ func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
 // openEnd opens one end of a move, as it is. No format is changed.
 func openEnd(ctx context.Context, at Place, existing bool) (transfer.Target, error) {
 	if at.Address.Shared() {
-		store, err := at.connect(ctx, existing, nil)
-		if err != nil {
-			return nil, err
-		}
-		return ahead{store}, nil
+		return at.connect(ctx, existing, nil)
 	}
 	path := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && existing {
@@ -81,8 +78,8 @@ func openEnd(ctx context.Context, at Place, existing bool) (transfer.Target, err
 
 // alone runs do while nobody else uses a store. A file is locked since it was opened.
 func alone(ctx context.Context, store storage.Store, do func(context.Context) error) error {
-	if server, ok := store.(ahead); ok {
-		return exclusively(ctx, server.Store, do)
+	if server, ok := store.(*postgres.Store); ok {
+		return exclusively(ctx, server, do)
 	}
 	return do(ctx)
 }

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"oneclaw/internal/replicas"
 	"oneclaw/internal/transfer"
@@ -19,6 +19,15 @@ import (
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres"
 )
+
+// shared is a database on a server, with the steps to the newest format that this program
+// knows.
+type shared struct {
+	*postgres.Store
+	cfg Config
+	// format is what the database had when this program last looked.
+	format atomic.Int64
+}
 
 // connect opens the tables of a server. Those that do not exist are made, unless they have to
 // exist; then the error is storage.ErrNotFound.
@@ -35,32 +44,163 @@ func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*p
 }
 
 // openShared opens the database of a server. Of those that start together one brings it to
-// the newest format.
+// the newest format, if all replicas know that.
 func openShared(ctx context.Context, cfg Config) (*Store, error) {
 	store, err := cfg.connect(ctx, false, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
-	waiting := func() error {
-		cfg.Logger.Info("another process changes the whole database, such as its format: waiting for its end")
-		return nil
-	}
-	err = store.Alone(ctx, waiting, func(ctx context.Context) error {
-		if err := transfer.Check(ctx, store); err != nil {
-			return err
-		}
-		backup := func() (string, error) {
-			if err := checkUnserved(ctx, store); err != nil {
-				return "", fmt.Errorf("they cannot read the new format: %w", err)
-			}
-			return keepShared(ctx, store, filepath.Join(cfg.Dir, Name), "before-update")
-		}
-		return upgrade(ctx, store, cfg.Migrations, backup, cfg.Logger)
-	})
-	if err != nil {
+	s := &shared{Store: store, cfg: cfg}
+	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Store{store}, nil
+	return &Store{store, s}, nil
+}
+
+// begin is what a program does before it joins: it works with the newest format, or with the
+// one before it as long as there are replicas that do not know a newer one.
+func (s *shared) begin(ctx context.Context) error {
+	done, err := s.upgrade(ctx)
+	if err != nil || done {
+		return err
+	}
+	if behind := len(s.cfg.Migrations) - int(s.format.Load()); behind == 1 {
+		s.cfg.Logger.Info("other replicas do not know the newest format of the database, which waits for them", "format", s.format.Load())
+		return nil
+	}
+	if err = replicas.Bury(ctx, s.Store, s.cfg.TTL); err == nil {
+		done, err = s.upgrade(ctx)
+	}
+	if err == nil && !done {
+		err = fmt.Errorf("the database has format %d, this oneclaw knows %d, and older replicas are running: "+
+			"update them one release after another, or stop them all first", s.format.Load(), len(s.cfg.Migrations))
+	}
+	return err
+}
+
+// upgrade brings the database to the newest format, unless there is a replica that does not
+// know it. It reports whether the database has that now.
+func (s *shared) upgrade(ctx context.Context) (done bool, err error) {
+	waiting := func() error {
+		s.cfg.Logger.Info("another process changes the whole database, such as its format: waiting for its end")
+		return nil
+	}
+	err = s.Alone(ctx, waiting, func(ctx context.Context) error {
+		if err := transfer.Check(ctx, s.Store); err != nil {
+			return err
+		}
+		f, err := readFormat(ctx, s.Store)
+		if err == nil {
+			err = checkFormat(f, len(s.cfg.Migrations))
+		}
+		s.format.Store(int64(f.Version))
+		if err != nil {
+			return err
+		}
+		if f.Version < len(s.cfg.Migrations) && f.rev > 0 {
+			if others, err := s.announce(ctx, &f); err != nil || others < 0 {
+				return err
+			}
+		}
+		backup := func() (string, error) {
+			return keepShared(ctx, s.Store, filepath.Join(s.cfg.Dir, Name), "before-update")
+		}
+		if err = upgrade(ctx, s.Store, s.cfg.Migrations, backup, s.cfg.Logger); err == nil {
+			done = true
+			s.format.Store(int64(len(s.cfg.Migrations)))
+		}
+		return err
+	})
+	return done, err
+}
+
+// announce says in the database that it gets the newest format, and returns how many
+// replicas there are, -1 where one does not know it. A replica looks at the format when it
+// has joined, so none comes that was not seen here.
+func (s *shared) announce(ctx context.Context, f *format) (others int, err error) {
+	if others, err = s.others(ctx); err != nil || others < 0 {
+		return others, err
+	}
+	f.Next = len(s.cfg.Migrations)
+	if err := writeFormat(ctx, s.Store, f); err != nil {
+		return 0, err
+	}
+	if others, err = s.others(ctx); err == nil && others < 0 {
+		f.Next = 0
+		err = writeFormat(ctx, s.Store, f)
+	}
+	return others, err
+}
+
+// others counts the replicas: -1 where one does not know the newest format.
+func (s *shared) others(ctx context.Context) (int, error) {
+	members, err := replicas.List(ctx, s.Store)
+	for _, m := range members {
+		if m.Format < len(s.cfg.Migrations) {
+			return -1, err
+		}
+	}
+	return len(members), err
+}
+
+// Shared reports whether other programs may have the database open, too.
+func (s *Store) Shared() bool { return s.shared != nil }
+
+// Format is the format of the data: what is written has to be of it.
+func (s *Store) Format() int {
+	if s.shared == nil {
+		return 0
+	}
+	return int(s.shared.format.Load())
+}
+
+// Known is the newest format that this program knows.
+func (s *Store) Known() int {
+	if s.shared == nil {
+		return 0
+	}
+	return len(s.shared.cfg.Migrations)
+}
+
+// Check refuses a database that has, or is about to get, a format that this program does not
+// know, with replicas.ErrRefused. A replica asks when it has joined.
+func (s *Store) Check(ctx context.Context) error {
+	f, err := readFormat(ctx, s.Store)
+	if err != nil {
+		return err
+	}
+	if err := checkFormat(f, s.Known()); err != nil {
+		return fmt.Errorf("%w: %w", replicas.ErrRefused, err)
+	}
+	return nil
+}
+
+// Upgrade brings a database of which older replicas held up the newest format to it when the
+// last of them is gone. It returns then, or when ctx ends.
+func (s *Store) Upgrade(ctx context.Context) error {
+	for ctx.Err() == nil && s.Format() < s.Known() {
+		due := true // one may have gone before the watch began
+		for event, err := range replicas.Watch(ctx, s.Store) {
+			if errors.Is(err, storage.ErrClosed) {
+				return nil
+			}
+			if err != nil {
+				break // watch again
+			}
+			// Signs of life come again and again. Another replica may have done it.
+			f, err := readFormat(ctx, s.Store)
+			if due = due || event.Deleted || f.Version == s.Known(); due && err == nil {
+				var done bool
+				if done, err = s.shared.upgrade(ctx); done {
+					return nil
+				}
+			}
+			if due = err != nil; due && ctx.Err() == nil {
+				s.shared.cfg.Logger.Error("the database does not get its new format; trying again", "err", err)
+			}
+		}
+	}
+	return nil
 }
 
 // checkUnserved refuses a database that bots serve.
@@ -206,7 +346,7 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 		if err := transfer.Clear(ctx, store); err != nil {
 			return err
 		}
-		_, err = transfer.Move(ctx, file, ahead{store}, nil)
+		_, err = transfer.Move(ctx, file, store, nil)
 		return err
 	})
 	return kept, err
@@ -221,14 +361,4 @@ func holds(ctx context.Context, store storage.Store) (bool, error) {
 		return true, err
 	}
 	return false, nil
-}
-
-// ahead is a database of a server whose revisions go on above the present time in
-// nanoseconds: a bot that works alone numbers messages by that, those that share a store by
-// revisions.
-type ahead struct{ *postgres.Store }
-
-// Raise implements transfer.Target.
-func (a ahead) Raise(ctx context.Context, rev storage.Revision) error {
-	return a.Store.Raise(ctx, max(rev, storage.Revision(time.Now().UnixNano())))
 }

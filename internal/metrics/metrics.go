@@ -81,7 +81,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
 
-// Measure implements bridge.Config.Measure.
+// Measure implements bridge.Hooks.Measure.
 func (m *Metrics) Measure(platform string, what jobs.Measured) {
 	switch what {
 	case jobs.MeasuredAccepted:

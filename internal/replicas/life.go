@@ -11,6 +11,9 @@ import (
 	"oneclaw/storage"
 )
 
+// busyAgain is how soon a replica that retires looks again whether a lease is busy.
+const busyAgain = 100 * time.Millisecond
+
 // life is a replica under one id. Its two goroutines are that of the beats, which owns self
 // and rev, and that of the watch, which owns the rest.
 type life struct {
@@ -24,14 +27,16 @@ type life struct {
 
 // sight is the newest version of a member record and when it came into sight.
 type sight struct {
-	rev storage.Revision
-	at  time.Time
+	rev     storage.Revision
+	at      time.Time
+	retires bool
 }
 
 // beat writes the member record. That somebody else has changed it means death.
 func (l *life) beat(ctx context.Context) error {
 	begun := time.Now()
 	l.self.Beat++
+	l.self.Retires = l.r.retires()
 	value, err := json.Marshal(l.self)
 	if err != nil {
 		return fmt.Errorf("encode the record of this replica: %w", err)
@@ -67,11 +72,14 @@ var errAgain = errors.New("replicas: the record had another revision")
 func (l *life) beatOn(ctx context.Context) error {
 	every := time.NewTicker(l.r.cfg.TTL / beats)
 	defer every.Stop()
+	retiring := l.r.retiring
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-every.C:
+		case <-retiring:
+			retiring = nil
 		}
 		limited, cancel := context.WithTimeout(ctx, l.r.cfg.TTL/2)
 		err := l.beat(limited)
@@ -116,6 +124,7 @@ func (l *life) watch(ctx context.Context) error {
 	// The beats of others come as events; what else there is to do is due with one's own.
 	every := time.NewTicker(l.r.cfg.TTL / beats)
 	defer every.Stop()
+	retiring := l.r.retiring
 	for {
 		deadline := time.NewTimer(l.nextDeath())
 		select {
@@ -130,6 +139,9 @@ func (l *life) watch(ctx context.Context) error {
 		case <-deadline.C:
 			l.bury(ctx)
 		case <-every.C:
+		case <-retiring:
+			retiring = nil
+			every.Reset(busyAgain)
 		}
 		deadline.Stop()
 		l.share(ctx)
@@ -163,8 +175,16 @@ func (l *life) note(e storage.Event) {
 	case e.Deleted:
 		delete(l.seen, id)
 	case e.Revision > l.seen[id].rev:
-		l.seen[id] = sight{rev: e.Revision, at: time.Now()}
+		l.seen[id] = saw(e.Entry)
 	}
+}
+
+// saw is what a member record shows at this moment.
+func saw(entry storage.Entry) sight {
+	var m Member
+	// Of a record that does not decode, its changes are signs of life all the same.
+	_ = json.Unmarshal(entry.Value, &m)
+	return sight{rev: entry.Revision, at: time.Now(), retires: m.Retires}
 }
 
 // nextDeath is how long it is until a member is dead that gives no sign any more.
@@ -193,11 +213,11 @@ func (l *life) bury(ctx context.Context) {
 			if errors.Is(err, storage.ErrNotFound) {
 				delete(l.seen, id)
 			} else if err == nil {
-				l.seen[id] = sight{rev: entry.Revision, at: time.Now()}
+				l.seen[id] = saw(entry)
 			}
 		default:
 			// The store does not answer: nobody can be told dead from silent.
-			l.seen[id] = sight{rev: s.rev, at: time.Now()}
+			l.seen[id] = sight{rev: s.rev, at: time.Now(), retires: s.retires}
 		}
 	}
 }

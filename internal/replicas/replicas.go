@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -48,29 +49,38 @@ type Config struct {
 	Leases []string
 	// Host and Version are for people.
 	Host, Version string
+	// Format is the newest format of the data that this one knows.
+	Format int
+	// Check, if not nil, is called when the replica has joined, before it takes a lease. With
+	// [ErrRefused] the replica leaves and Run returns that, with another error it tries again.
+	Check func(ctx context.Context) error
 	// TTL is how long a member record may stay unchanged. 0 means [DefaultTTL].
 	TTL time.Duration
 	// Begin is told the id under which the replica joins, before it takes a lease, and
 	// again after it was taken for dead.
 	Begin func(id string)
-	// Taken is called when a lease was taken, before it counts as held. With an error the
-	// lease is given back.
-	Taken func(ctx context.Context, lease string) error
+	// Taken is called when leases were taken, before they count as held. With an error all
+	// of them are given back.
+	Taken func(ctx context.Context, leases []string) error
 	// Lost is called when a lease is no longer held: all work under it has to end.
 	Lost func(lease string)
-	// Busy reports whether a lease should not be given to a replica that joins just now.
-	// Nil means never.
+	// Busy reports whether a lease should not be given away just now, to a replica that joins
+	// or because this one retires. Nil means never.
 	Busy   func(lease string) bool
 	Logger *slog.Logger // nil discards
 }
 
 // Member is a replica as others see it.
 type Member struct {
-	ID      string    `json:"id"`
-	Host    string    `json:"host,omitempty"`
-	Version string    `json:"version,omitempty"`
-	Since   time.Time `json:"since"` // by its own clock, for people
-	Beat    uint64    `json:"beat"`
+	ID      string `json:"id"`
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Format is the newest format of the data that it knows.
+	Format int       `json:"format,omitempty"`
+	Since  time.Time `json:"since"` // by its own clock, for people
+	Beat   uint64    `json:"beat"`
+	// Retires says that it gives away what it holds.
+	Retires bool `json:"retires,omitempty"`
 	// Leases are what it holds, sorted. They are not in its record.
 	Leases []string `json:"-"`
 }
@@ -84,6 +94,9 @@ type lease struct {
 type Replica struct {
 	cfg Config
 	log *slog.Logger
+	// retiring is closed when the replica gives away what it holds.
+	retiring chan struct{}
+	retire   sync.Once
 
 	mu     sync.Mutex
 	id     string
@@ -94,7 +107,9 @@ type Replica struct {
 // New returns a replica that has not joined.
 func New(cfg Config) *Replica {
 	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
-	return &Replica{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), held: map[string]storage.Revision{}}
+	return &Replica{
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{},
+	}
 }
 
 // Holds reports whether this replica may act under a lease now: it holds it, and has proved
@@ -104,6 +119,27 @@ func (r *Replica) Holds(name string) bool {
 	defer r.mu.Unlock()
 	_, held := r.held[name]
 	return held && time.Since(r.beaten) < r.cfg.TTL
+}
+
+// Alive reports whether this replica has proved to be alive recently enough that nobody can
+// have taken it for dead.
+func (r *Replica) Alive() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.beaten) < r.cfg.TTL
+}
+
+// Retire has the replica take no more leases and give away those it holds, each as soon as it
+// is not busy. It goes on to give signs of life.
+func (r *Replica) Retire() { r.retire.Do(func() { close(r.retiring) }) }
+
+func (r *Replica) retires() bool {
+	select {
+	case <-r.retiring:
+		return true
+	default:
+		return false
+	}
 }
 
 // ID is the id under which the replica has joined; empty before it did.
@@ -121,6 +157,9 @@ func (r *Replica) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
 		if !errors.Is(err, errDead) {
 			r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
 			select {
@@ -134,6 +173,10 @@ func (r *Replica) Run(ctx context.Context) error {
 	}
 }
 
+// ErrRefused says that a replica may not join, because it does not know the format of the
+// data.
+var ErrRefused = errors.New("this replica may not join the others")
+
 // errDead says that others removed the record of this replica.
 var errDead = errors.New("replicas: taken for dead")
 
@@ -142,7 +185,7 @@ var errDead = errors.New("replicas: taken for dead")
 func (r *Replica) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Since: time.Now()}, seen: map[string]sight{}}
+	l := &life{r: r, self: Member{ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version, Format: r.cfg.Format, Since: time.Now()}, seen: map[string]sight{}}
 	r.mu.Lock()
 	r.id = l.self.ID
 	r.mu.Unlock()
@@ -155,7 +198,13 @@ func (r *Replica) live(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { cancel(l.beatOn(ctx)) })
-	err := l.watch(ctx)
+	var err error
+	if r.cfg.Check != nil {
+		err = r.cfg.Check(ctx)
+	}
+	if err == nil {
+		err = l.watch(ctx)
+	}
 	cancel(err)
 	running.Wait()
 	if context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errDead) {
@@ -199,4 +248,35 @@ func List(ctx context.Context, kv storage.KV) ([]Member, error) {
 		members[i].Leases = slices.Sorted(slices.Values(leases[members[i].ID]))
 	}
 	return members, nil
+}
+
+// Bury removes the replicas that give no sign of life within the time to live, which it waits
+// for. 0 means [DefaultTTL].
+func Bury(ctx context.Context, kv storage.KV, ttl time.Duration) error {
+	seen := map[string]storage.Revision{}
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: memberPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list replicas: %w", err)
+		}
+		seen[entry.Key] = entry.Revision
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(cmp.Or(ttl, DefaultTTL)):
+	}
+	for key, rev := range seen {
+		if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("remove a replica that is dead: %w", err)
+		}
+	}
+	return nil
+}
+
+// Watch tells of signs of life, and of replicas that come and go, as [storage.KV] does.
+func Watch(ctx context.Context, kv storage.KV) iter.Seq2[storage.Event, error] {
+	return kv.Watch(ctx, memberPrefix)
 }

@@ -136,10 +136,12 @@ func (c *cluster) join() *node {
 			defer n.mu.Unlock()
 			n.begun++
 		},
-		Taken: func(_ context.Context, name string) error {
+		Taken: func(_ context.Context, names []string) error {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.active[name] = true
+			for _, name := range names {
+				n.active[name] = true
+			}
 			return nil
 		},
 		Lost: func(name string) {
@@ -283,7 +285,7 @@ func TestALeaseThatCannotBeUsedIsGivenBack(t *testing.T) {
 		defer func() { _ = s.store.Close() }()
 		tries := 0
 		r := replicas.New(replicas.Config{Store: s.store, Leases: s.leases, TTL: ttl, Lost: func(string) {},
-			Taken: func(context.Context, string) error {
+			Taken: func(context.Context, []string) error {
 				if tries++; tries < 3 {
 					return errors.New("not yet")
 				}

@@ -13,7 +13,7 @@ import (
 
 // share takes free leases up to a fair part of all, and gives away what is above it.
 func (l *life) share(ctx context.Context) {
-	fair := (len(l.r.cfg.Leases) + len(l.seen)) / (len(l.seen) + 1)
+	fair := l.fair()
 	own := 0
 	var free []string
 	for _, name := range l.r.cfg.Leases {
@@ -24,14 +24,7 @@ func (l *life) share(ctx context.Context) {
 			free = append(free, name)
 		}
 	}
-	for _, name := range free {
-		if own >= fair || ctx.Err() != nil {
-			break
-		}
-		if l.take(ctx, name) {
-			own++
-		}
-	}
+	own += l.take(ctx, free[:min(len(free), max(0, fair-own))])
 	for _, name := range l.r.cfg.Leases {
 		switch {
 		case !l.r.holds(name) && decodeLease(l.leases[name].Value).Owner == l.self.ID:
@@ -41,6 +34,20 @@ func (l *life) share(ctx context.Context) {
 			own--
 		}
 	}
+}
+
+// fair is how many leases are this replica's part.
+func (l *life) fair() int {
+	if l.r.retires() {
+		return 0
+	}
+	others := 0
+	for _, s := range l.seen {
+		if !s.retires {
+			others++
+		}
+	}
+	return (len(l.r.cfg.Leases) + others) / (others + 1)
 }
 
 // spare reports whether a lease is held and may be given away.
@@ -56,27 +63,38 @@ func (l *life) dead(ctx context.Context, id string) bool {
 	}
 	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 	if err == nil {
-		l.seen[id] = sight{rev: entry.Revision, at: time.Now()}
+		l.seen[id] = saw(entry)
 	}
 	return errors.Is(err, storage.ErrNotFound)
 }
 
-// take makes a lease this replica's, over the version that was seen of it.
-func (l *life) take(ctx context.Context, name string) bool {
-	if err := l.write(ctx, name, l.self.ID, l.leases[name].Revision); err != nil {
-		return false
+// take makes leases this replica's, over the versions that were seen of them, and returns how
+// many of them it got.
+func (l *life) take(ctx context.Context, free []string) int {
+	var taken []string
+	for _, name := range free {
+		if ctx.Err() == nil && l.write(ctx, name, l.self.ID, l.leases[name].Revision) == nil {
+			taken = append(taken, name)
+		}
+	}
+	if len(taken) == 0 {
+		return 0
 	}
 	if l.r.cfg.Taken != nil {
-		if err := l.r.cfg.Taken(ctx, name); err != nil {
-			l.r.log.Warn("a lease was taken and cannot be used, so it is given back", "lease", name, "err", err)
-			l.release(context.WithoutCancel(ctx), name, l.leases[name].Revision)
-			return false
+		if err := l.r.cfg.Taken(ctx, taken); err != nil {
+			l.r.log.Warn("leases were taken and cannot be used, so they are given back", "leases", len(taken), "err", err)
+			for _, name := range taken {
+				l.release(context.WithoutCancel(ctx), name, l.leases[name].Revision)
+			}
+			return 0
 		}
 	}
 	l.r.mu.Lock()
-	l.r.held[name] = l.leases[name].Revision
-	l.r.mu.Unlock()
-	return true
+	defer l.r.mu.Unlock()
+	for _, name := range taken {
+		l.r.held[name] = l.leases[name].Revision
+	}
+	return len(taken)
 }
 
 // give gives a lease back.

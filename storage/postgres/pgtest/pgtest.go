@@ -76,7 +76,7 @@ func (s *Server) Database(t testing.TB) string {
 
 func (s *Server) url(database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.User("postgres"), Host: s.address(),
+		Scheme: "postgres", User: url.User("postgres"), Host: s.Address(),
 		Path: database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
@@ -113,10 +113,11 @@ func (s *Server) Standby(t testing.TB) *Server {
 
 // Both returns the URL of a database of this server and of a standby, in this order.
 func (s *Server) Both(database string, standby *Server) string {
-	return strings.Replace(database, s.address(), s.address()+","+standby.address(), 1)
+	return strings.Replace(database, s.Address(), s.Address()+","+standby.Address(), 1)
 }
 
-func (s *Server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+// Address is where the server listens.
+func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // Pooler starts a transaction pooler (PgBouncer) in front of the server, for as long as the
 // test runs, and returns the URL of a database through it. The test is skipped where

@@ -1,0 +1,132 @@
+package lanes
+
+import (
+	"context"
+	"slices"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+)
+
+// in returns the chats that have a lane and pass. The caller does not hold the lock: who
+// decides may ask where a chat goes on.
+func (s *Lanes) in(passes func(chats.Chat) bool) []chats.Chat {
+	var all, some []chats.Chat
+	s.mu.Lock()
+	for chat := range s.byChat {
+		all = append(all, chat)
+	}
+	s.mu.Unlock()
+	for _, chat := range all {
+		if passes(chat) {
+			some = append(some, chat)
+		}
+	}
+	return some
+}
+
+// Runs reports whether a job runs in one of the chats that pass.
+func (s *Lanes) Runs(passes func(chats.Chat) bool) bool {
+	some := s.in(passes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, chat := range some {
+		if l := s.byChat[chat]; l != nil && (l.messages.running != nil || l.commands.running != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// Drop forgets what waits in the chats that pass, and ends what runs there with
+// [jobs.ErrLost]: another process has these jobs now.
+func (s *Lanes) Drop(passes func(chats.Chat) bool) {
+	some := s.in(passes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, chat := range some {
+		l := s.byChat[chat]
+		if l == nil {
+			continue
+		}
+		gone := append(l.commands.waiting, l.messages.waiting...)
+		if l.held != nil {
+			gone = append(gone, l.held.job)
+		}
+		l.commands.waiting, l.messages.waiting, l.held = nil, nil, nil
+		for _, j := range gone {
+			s.members.give(j)
+			delete(s.open, j.Key())
+		}
+		for _, q := range []*queue{&l.commands, &l.messages} {
+			if q.running != nil {
+				q.cancel(jobs.ErrLost)
+			}
+		}
+		s.wake(l)
+	}
+}
+
+// Cut is [Lanes.Drop] for one job, and returns when it does not run any more.
+func (s *Lanes) Cut(ctx context.Context, key string) error {
+	its := func(j *jobs.Job) bool { return j.Key() == key }
+	for {
+		s.mu.Lock()
+		hushed, runs := s.hushed, false
+		for _, l := range s.byChat {
+			for _, q := range []*queue{&l.commands, &l.messages} {
+				if q.running != nil && its(q.running) {
+					q.cancel(jobs.ErrLost)
+					runs = true
+				}
+				if i := slices.IndexFunc(q.waiting, its); i >= 0 {
+					s.members.give(q.waiting[i])
+					q.waiting = slices.Delete(q.waiting, i, i+1)
+				}
+			}
+			if l.held != nil && its(l.held.job) {
+				l.held = nil
+			}
+			s.wake(l)
+		}
+		if !runs {
+			delete(s.open, key)
+		}
+		s.mu.Unlock()
+		if !runs {
+			return nil
+		}
+		select {
+		case <-hushed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Still waits until nothing runs in the chats that pass and were dropped.
+func (s *Lanes) Still(ctx context.Context, passes func(chats.Chat) bool) error {
+	for {
+		s.mu.Lock()
+		hushed := s.hushed
+		s.mu.Unlock()
+		if !s.Runs(passes) {
+			return nil
+		}
+		select {
+		case <-hushed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Home is the chat as which a chat goes on that has moved.
+func (s *Lanes) Home(chat chats.Chat) chats.Chat {
+	if !s.Moves.Load() {
+		return chat
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.home(chat)
+}

@@ -1,0 +1,252 @@
+// Package owners says in which chats this process answers: in all where it works alone, in a
+// share of them where others work with the same store.
+//
+// Chats fall into shares by the hash of platform and id, so that the threads of a chat stay
+// together. Each share is a lease of internal/replicas. The time in which a process holds a
+// share is a tenure; every job that is worked on then carries its mark.
+package owners
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/replicas"
+	"oneclaw/storage"
+)
+
+const (
+	// shares is how many there are. With more a takeover would take longer, with fewer some
+	// replica would have much more to do than another.
+	shares      = 64
+	sharePrefix = "chats/"
+)
+
+// Housekeeping is the lease of who does what has to be done once, not by each replica.
+const Housekeeping = "housekeeping"
+
+// Sharing says how a process shares its store with others; the zero value means not at all.
+type Sharing struct {
+	On bool
+	// Host and Version are what people read about the process.
+	Host, Version string
+	// Format and Check are those of [replicas.Config].
+	Format int
+	Check  func(ctx context.Context) error
+	// TTL is how long a process may give no sign of life before others take its chats over.
+	// 0 means [replicas.DefaultTTL].
+	TTL time.Duration
+}
+
+// Chats are those that pass.
+type Chats func(chat chats.Chat) bool
+
+// All are all chats.
+func All(chats.Chat) bool { return true }
+
+// Config is what [Owners] are made of.
+type Config struct {
+	Sharing
+	Store storage.Store
+	// Leases are those that there are besides [Housekeeping] and the shares of the chats.
+	Leases []string
+	// Home returns the chat as which a chat goes on that has moved.
+	Home func(chat chats.Chat) chats.Chat
+	// Take takes over what others left open in some chats, with the marks of the tenures that
+	// are about to begin. Once they have, begin is called.
+	Take func(ctx context.Context, in Chats, mark func(chats.Chat) string) (begin func(), err error)
+	// Lost is called when this process no longer answers in some chats.
+	Lost func(in Chats)
+	// Busy reports whether something runs in some chats.
+	Busy   func(in Chats) bool
+	Logger *slog.Logger
+}
+
+// Owners know in which chats this process answers.
+type Owners struct {
+	// Mark names the tenure in which this process answers in a chat. It is empty where
+	// another process does, or nobody. A process that works alone has one mark.
+	Mark func(chat chats.Chat) string
+	// Safe reports whether a job is certainly not another process's at this moment. It is for
+	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
+	Safe func(j *jobs.Job) bool
+
+	cfg     Config
+	replica *replicas.Replica // nil in a process that works alone
+
+	mu    sync.Mutex
+	marks map[string]string // of the tenures, by lease
+	// changed is closed, and replaced, when another lease is held or lost.
+	changed chan struct{}
+}
+
+// New returns owners that answer nowhere yet, if the store is shared.
+func New(cfg Config) *Owners {
+	o := &Owners{cfg: cfg, marks: make(map[string]string), changed: make(chan struct{})}
+	if !cfg.On {
+		alone := rand.Text()
+		o.Mark = func(chats.Chat) string { return alone }
+		return o
+	}
+	o.Mark, o.Safe = o.mark, o.safe
+	leases := append([]string{Housekeeping}, cfg.Leases...)
+	for i := range shares {
+		leases = append(leases, share(uint32(i)))
+	}
+	o.replica = replicas.New(replicas.Config{
+		Store: cfg.Store, Leases: leases, Host: cfg.Host, Version: cfg.Version, Format: cfg.Format, Check: cfg.Check, TTL: cfg.TTL,
+		Taken: o.taken, Lost: o.lost, Busy: func(lease string) bool { return cfg.Busy(o.in(lease)) }, Logger: cfg.Logger,
+	})
+	return o
+}
+
+// Shared reports whether other processes may work with the same store.
+func (o *Owners) Shared() bool { return o.replica != nil }
+
+func (o *Owners) mark(chat chats.Chat) string {
+	lease := o.leaseOf(chat)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.marks[lease]
+}
+
+// Owns reports whether this process answers in a chat.
+func (o *Owners) Owns(chat chats.Chat) bool { return o.Mark(chat) != "" }
+
+func (o *Owners) safe(j *jobs.Job) bool {
+	return o.replica.Alive() && o.Mark(j.Message.Chat) == j.Holder
+}
+
+func share(n uint32) string { return fmt.Sprintf("%s%02d", sharePrefix, n%shares) }
+
+func (o *Owners) leaseOf(chat chats.Chat) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(o.cfg.Home(chat).Whole().String())) // never fails
+	return share(h.Sum32())
+}
+
+// in are the chats of some leases.
+func (o *Owners) in(leases ...string) Chats {
+	return func(chat chats.Chat) bool { return slices.Contains(leases, o.leaseOf(chat)) }
+}
+
+// Run holds leases until ctx ends. A process that works alone takes all chats over, and that
+// is all.
+func (o *Owners) Run(ctx context.Context) error {
+	if o.replica != nil {
+		return o.replica.Run(ctx)
+	}
+	begin, err := o.cfg.Take(ctx, All, o.Mark)
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+// Retire gives the chats away in which nothing runs, the others as soon as nothing does.
+func (o *Owners) Retire() {
+	if o.replica != nil {
+		o.replica.Retire()
+	}
+}
+
+func (o *Owners) taken(ctx context.Context, leases []string) error {
+	marks := make(map[string]string, len(leases))
+	var taken []string
+	for _, lease := range leases {
+		marks[lease] = rand.Text()
+		if strings.HasPrefix(lease, sharePrefix) {
+			taken = append(taken, lease)
+		}
+	}
+	begin := func() {}
+	if len(taken) > 0 {
+		var err error
+		if begin, err = o.cfg.Take(ctx, o.in(taken...), func(chat chats.Chat) string { return marks[o.leaseOf(chat)] }); err != nil {
+			return err
+		}
+	}
+	o.mu.Lock()
+	maps.Copy(o.marks, marks)
+	o.tell()
+	o.mu.Unlock()
+	begin()
+	return nil
+}
+
+func (o *Owners) lost(lease string) {
+	o.mu.Lock()
+	delete(o.marks, lease)
+	o.tell()
+	o.mu.Unlock()
+	if strings.HasPrefix(lease, sharePrefix) {
+		o.cfg.Lost(o.in(lease))
+	}
+}
+
+func (o *Owners) tell() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// Under does what only one process may do at a time, whenever this one holds a lease. It ends
+// with ctx, or when do returns while the lease is held.
+func (o *Owners) Under(ctx context.Context, lease string, do func(context.Context) error) error {
+	if o.replica == nil {
+		return do(ctx)
+	}
+	for ctx.Err() == nil {
+		if o.await(ctx, lease, true) != nil {
+			break
+		}
+		held, lost := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if o.await(held, lease, false) == nil {
+				lost()
+			}
+		}()
+		err := do(held)
+		still := held.Err() == nil
+		lost()
+		<-ended
+		if still {
+			return err
+		}
+	}
+	return nil
+}
+
+// Holds reports whether this process holds a lease; one that works alone holds all.
+func (o *Owners) Holds(lease string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.replica == nil || o.marks[lease] != ""
+}
+
+// await waits until a lease is held, or is not.
+func (o *Owners) await(ctx context.Context, lease string, held bool) error {
+	for {
+		o.mu.Lock()
+		is, changed := o.marks[lease] != "", o.changed
+		o.mu.Unlock()
+		if is == held {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

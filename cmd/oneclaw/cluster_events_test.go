@@ -1,0 +1,212 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/telegram"
+)
+
+// slackNotice stands above the first answer to what seems to have waited, as Slack has it.
+var slackNotice = regexp.MustCompile(`^_?I was away: this waited for [a-z0-9 ]+\._?\n\n`)
+
+// An event is something that happens to a cluster in the flood. It returns when the time
+// begins in which all have to be served again, and what ends it.
+type event struct {
+	name   string
+	happen func(c *cluster, victim *replica) (begun time.Time, end func())
+}
+
+func nothing() {}
+
+// events are all there are, in the order in which they come.
+var events = []event{
+	{"kill -9", func(_ *cluster, r *replica) (time.Time, func()) {
+		r.bot.kill(syscall.SIGKILL)
+		return time.Now(), r.restart
+	}},
+	{"SIGSTOP", func(c *cluster, r *replica) (time.Time, func()) {
+		r.signal(syscall.SIGSTOP)
+		return time.Now(), func() { r.signal(syscall.SIGCONT) }
+	}},
+	{"cut connections", func(_ *cluster, r *replica) (time.Time, func()) {
+		r.lines[0].sever()
+		r.lines[1].sever()
+		return time.Now(), func() { r.lines[0].join(); r.lines[1].join() }
+	}},
+	{"clocks apart", func(c *cluster, _ *replica) (time.Time, func()) {
+		for n, r := range c.replicas {
+			r.clock.jump(time.Duration(n-1) * time.Hour)
+		}
+		return time.Now(), func() {
+			for _, r := range c.replicas {
+				r.clock.jump(0)
+			}
+		}
+	}},
+	{"failover", func(c *cluster, _ *replica) (time.Time, func()) { return c.failOver(), c.follow }},
+	{"silent connections", func(_ *cluster, r *replica) (time.Time, func()) {
+		r.lines[0].hush()
+		r.lines[1].hush()
+		return time.Now(), func() { r.lines[0].speak(); r.lines[1].speak() }
+	}},
+	{"SIGTERM", func(_ *cluster, r *replica) (time.Time, func()) {
+		r.bot.kill(syscall.SIGTERM)
+		return time.Now(), r.restart
+	}},
+	{"rolling upgrade", func(c *cluster, _ *replica) (time.Time, func()) {
+		c.formats++
+		for _, r := range c.replicas {
+			r.bot.kill(syscall.SIGTERM)
+			r.env[newerVariable] = strconv.Itoa(c.formats)
+			c.say(1)
+			r.restart()
+		}
+		return time.Now(), nothing
+	}},
+	{"all dead", func(c *cluster, _ *replica) (time.Time, func()) {
+		for _, r := range c.replicas {
+			r.signal(syscall.SIGKILL)
+		}
+		for _, r := range c.replicas {
+			<-r.bot.done
+			r.launch()
+		}
+		for _, r := range c.replicas {
+			r.bot.out.await(c.t, startedLine)
+		}
+		return time.Now(), nothing
+	}},
+}
+
+// failOver kills the server that takes writes and makes the other one take them.
+func (c *cluster) failOver() time.Time {
+	c.t.Helper()
+	if err := c.primary.Kill(); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.standby.Promote(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.primary, c.standby = c.standby, c.primary
+	return time.Now()
+}
+
+// follow removes the server that was killed and starts another in its place, which follows
+// the one that takes writes now.
+func (c *cluster) follow() {
+	c.t.Helper()
+	dead := c.standby.Address()
+	if err := c.standby.Stop(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.standby = c.primary.Standby(c.t)
+	for _, r := range c.replicas {
+		for _, l := range r.lines {
+			if l.leads() == dead {
+				l.lead(c.standby.Address())
+			}
+		}
+	}
+}
+
+// eventsVariable says how many events there are: each kind once, unless it is set.
+const eventsVariable = "TEST_ONECLAW_EVENTS"
+
+// ttlOfTest is the time-out of the replicas under test.
+const ttlOfTest = 2 * time.Second
+
+// outcome is what became of the events of a kind.
+type outcome struct {
+	times, found int
+	worst        time.Duration
+}
+
+// TestClusterInAFlood has three programs on a PostgreSQL with a standby serve both platforms
+// while people write and one thing after another happens to them. Nothing may be lost, come
+// twice without a mark or out of order, no effect may happen twice, and everybody is
+// served again within the time-out and a second.
+func TestClusterInAFlood(t *testing.T) { newCluster(t, 3, ttlOfTest).flood(t) }
+
+// TestOneProgramInAFlood is the same with one program, which is back at once.
+func TestOneProgramInAFlood(t *testing.T) { newCluster(t, 1, ttlOfTest).flood(t) }
+
+func (c *cluster) flood(t *testing.T) {
+	t.Helper()
+	count := len(events)
+	if n, err := strconv.Atoi(os.Getenv(eventsVariable)); err == nil && n > 0 {
+		count = n
+	}
+	c.say(3)
+	c.answered()
+	calm := c.served(time.Now())
+	outcomes := map[string]*outcome{}
+	found := 0
+	for n := range count {
+		e := events[n%len(events)]
+		if outcomes[e.name] == nil {
+			outcomes[e.name] = &outcome{}
+		}
+		took, sending := c.strike(e)
+		of := outcomes[e.name]
+		of.times++
+		of.found += sending
+		of.worst = max(of.worst, took)
+		found += sending
+		calm = max(calm, c.served(time.Now()))
+	}
+	c.stopAll()
+	marks := c.check(t)
+	c.checkClosed()
+	var table strings.Builder
+	for _, e := range events {
+		if of := outcomes[e.name]; of != nil {
+			fmt.Fprintf(&table, "\n%-20s %3d times, served again after %4.1f s at most, %d parts found while they were sent", e.name, of.times, of.worst.Seconds(), of.found)
+			if of.worst > ttlOfTest+time.Second+calm {
+				t.Errorf("%s: all are served again after %s, the time-out is %s, and without an event the same takes %s", e.name, of.worst, ttlOfTest, calm)
+			}
+		}
+	}
+	t.Logf("%d messages in %d chats, %d events: all answered, %d answers marked as possible repeats, %d found while they were sent, %d posts, none twice; %.1f s for the same without an event%s",
+		c.said*(len(c.people)+len(c.rooms)), len(c.people)+len(c.rooms), count, marks, found, len(c.posted.times), calm.Seconds(), table.String())
+	if marks > found {
+		t.Errorf("%d answers are marked as possible repeats, but only %d were found in the middle of their sending", marks, found)
+	}
+}
+
+// strike has an event happen in the flood.
+func (c *cluster) strike(e event) (took time.Duration, sending int) {
+	c.t.Helper()
+	const perRound = 3
+	victim := c.replicas[rand.IntN(len(c.replicas))]
+	sent, answers := 0, rand.IntN(perRound*len(c.people))
+	c.town.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+	c.say(perRound)
+	c.until(nil, "answers before the event", func(s telegram.State) bool { return s.Calls("sendmessage") >= sent+answers })
+	c.t.Logf("%s of %s", e.name, victim.name)
+	begun, end := e.happen(c, victim)
+	sending = c.sending()
+	if len(c.replicas) == 1 {
+		end() // nobody else serves
+		begun, end = time.Now(), nothing
+	}
+	took = c.served(begun)
+	end()
+	c.say(perRound) // while what has returned finds out what it missed
+	c.answered()
+	return took, sending
+}
+
+// stopAll ends the programs as an administrator does.
+func (c *cluster) stopAll() {
+	for _, r := range c.replicas {
+		r.bot.kill(syscall.SIGTERM)
+	}
+}

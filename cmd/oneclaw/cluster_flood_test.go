@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/jobs"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/emulator/telegram"
+	"oneclaw/storage"
+	"oneclaw/storage/postgres"
+)
+
+// say has everybody on both platforms write so many messages.
+func (c *cluster) say(messages int) {
+	c.t.Helper()
+	for range messages {
+		c.said++
+		for n, who := range c.people {
+			c.town.say(who, fmt.Sprintf("person %d: message %d", n, c.said), nil)
+		}
+		for _, r := range c.rooms {
+			c.write(r, fmt.Sprintf("message of %s %d", r.who, c.said))
+		}
+	}
+}
+
+// write has the person of a room write, and notes whether what they wrote before was
+// acknowledged by then: what Slack has to deliver again comes behind what was said meanwhile.
+func (c *cluster) write(r *room, text string) {
+	if r.root == "" {
+		text = "<@" + c.slack.BotUser() + "> " + text
+	}
+	free := true
+	if len(r.sent) > 0 {
+		c.slack.View(func(s slack.State) { free = s.Acked(r.sent[len(r.sent)-1]...) })
+	}
+	sent, err := c.slack.Say(r.channel, r.who, text, &slack.SayOptions{Thread: r.root})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if r.root == "" {
+		r.root = sent.TS
+	}
+	r.sent, r.free = append(r.sent, sent.Envelopes), append(r.free, free)
+}
+
+// answersTo returns what the bot wrote to a person, without what differs between persons.
+func (c *cluster) answersTo(n int) []string {
+	texts := c.answers(c.people[n])
+	for i, text := range texts {
+		texts[i] = strings.Replace(waitedNotice.ReplaceAllString(text, ""), fmt.Sprintf("person %d: ", n), "", 1)
+	}
+	return texts
+}
+
+func (c *cluster) answersIn(r *room) (texts []string) {
+	c.slack.View(func(s slack.State) { texts = botSaid(s.Thread(r.channel, r.root)) })
+	for i, text := range texts {
+		texts[i] = slackNotice.ReplaceAllString(text, "")
+	}
+	return texts
+}
+
+// answered waits until everybody is answered.
+func (c *cluster) answered() {
+	c.t.Helper()
+	for n, who := range c.people {
+		last := fmt.Sprintf("re: person %d: message %d", n, c.said)
+		c.until(nil, last, func(s telegram.State) bool {
+			if s.CountAnswers(who) < c.said {
+				return false
+			}
+			return slices.ContainsFunc(s.Answers(who), func(m telegram.Message) bool { return strings.Contains(m.Text, last) })
+		})
+	}
+	for _, r := range c.rooms {
+		waitSlack(c.t, c.slack, "answer in the room of "+r.who, func(s slack.State) bool {
+			return s.CountAnswers(r.channel) >= c.said && different(plain(botSaid(s.Thread(r.channel, r.root)))) == c.said
+		})
+	}
+}
+
+func plain(texts []string) []string {
+	for i, text := range texts {
+		texts[i] = slackNotice.ReplaceAllString(text, "")
+	}
+	return texts
+}
+
+// served has everybody write once more and returns how long it is since begun until all of
+// it is answered.
+func (c *cluster) served(begun time.Time) time.Duration {
+	c.t.Helper()
+	c.say(1)
+	c.answered()
+	return time.Since(begun)
+}
+
+// check looks at all that was answered and done, and counts the marks.
+func (c *cluster) check(t complainer) (marks int) {
+	t.Helper()
+	for n := range c.people {
+		marks += checkFlood(t, c.answersTo(n), c.said)
+	}
+	for _, r := range c.rooms {
+		answers := c.answersIn(r)
+		marks += checkOnce(t, answers, c.said)
+		r.checkOrder(t, answers)
+	}
+	c.posted.mu.Lock()
+	defer c.posted.mu.Unlock()
+	for text, times := range c.posted.times {
+		if times != 1 {
+			t.Errorf("%q was posted %d times", text, times)
+		}
+	}
+	if len(c.posted.times) == 0 {
+		t.Errorf("nothing was posted")
+	}
+	return marks
+}
+
+// checkOrder checks that a message that was written when the one before it was acknowledged
+// is answered behind it.
+func (r *room) checkOrder(t complainer, answers []string) {
+	t.Helper()
+	first := map[int]int{}
+	for at, answer := range answers {
+		text, _, _ := strings.Cut(answer, "\n")
+		n, err := strconv.Atoi(text[strings.LastIndex(text, " ")+1:])
+		if err != nil || !strings.Contains(text, "message of "+r.who) {
+			t.Errorf("%q is no answer", answer)
+			continue
+		}
+		if _, seen := first[n]; !seen {
+			first[n] = at
+		}
+	}
+	for i, free := range r.free {
+		before, there := first[i]
+		if free && there && first[i+1] < before {
+			t.Errorf("message %d of %s is answered before message %d, which was acknowledged before it was written", i+1, r.who, i)
+		}
+	}
+}
+
+// sending counts the parts of answers that are recorded as being sent.
+func (c *cluster) sending() (parts int) {
+	c.t.Helper()
+	c.read(func(store *postgres.Store) { parts = sendingIn(c.t, store) })
+	return parts
+}
+
+// checkClosed checks that no job is open.
+func (c *cluster) checkClosed() {
+	c.t.Helper()
+	c.read(func(store *postgres.Store) {
+		for entry, err := range store.List(c.t.Context(), storage.Range{Prefix: jobs.OpenPrefix}) {
+			c.t.Errorf("a job is open at the end: %s %.300s, %v", entry.Key, entry.Value, err)
+		}
+	})
+}

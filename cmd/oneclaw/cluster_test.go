@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
+	"oneclaw/storage/postgres"
+	"oneclaw/storage/postgres/pgtest"
+)
+
+// cluster is some programs on one database, which serve the same bot on both platforms.
+type cluster struct {
+	t *testing.T
+	*town
+	// base is the URL of the database on the server that the test began with.
+	base             string
+	primary, standby *pgtest.Server
+	replicas         []*replica
+	// formats is how many formats more the newest program knows.
+	formats int
+
+	slack  *slack.Server
+	people []int64
+	rooms  []*room
+	said   int
+	posted *postbox
+}
+
+// room is a thread of Slack in which one person writes.
+type room struct {
+	channel, who, root string
+	// sent are the envelopes of each message, free says that those of the message before
+	// it were acknowledged when it was written.
+	sent [][]string
+	free []bool
+}
+
+// replica is one program, with lines of its own to both servers and with a clock of its own.
+type replica struct {
+	*town
+	name  string
+	lines [2]*line
+	clock *offClock
+	bot   *process
+}
+
+// postbox is a service with an effect: it counts how often each text was posted to it.
+type postbox struct {
+	*httptest.Server
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func newPostbox(t *testing.T) *postbox {
+	p := &postbox{times: map[string]int{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the program was ended in the middle; it has begun all the same
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.times[string(body)]++
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// flooded is a model like repeating which posts every fourth message to a service.
+func flooded(service *string) openai.Brain {
+	return openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		n, err := strconv.Atoi(last.Content[strings.LastIndex(last.Content, " ")+1:])
+		if last.Role != "user" || err != nil || n%4 != 0 {
+			return repeating(ctx, req)
+		}
+		arguments, err := json.Marshal(map[string]string{"url": *service, "method": "POST", "body": last.Content})
+		return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "http_request", Arguments: string(arguments)}}}, err
+	})
+}
+
+// newCluster starts a server, one that follows it, and so many programs on them.
+func newCluster(t *testing.T, size int, ttl time.Duration) *cluster {
+	t.Helper()
+	c := &cluster{t: t, primary: &pgtest.Server{}, posted: newPostbox(t)}
+	c.base = c.primary.Database(t)
+	t.Cleanup(func() { _ = c.primary.Stop() })
+	c.standby = c.primary.Standby(t)
+	c.town = newTown(t, flooded(&c.posted.URL))
+	c.moveIn(ttl)
+	for n := range size {
+		c.replicas = append(c.replicas, c.newReplica(fmt.Sprint("replica ", n)))
+	}
+	var starting sync.WaitGroup
+	for _, r := range c.replicas {
+		r.launch()
+	}
+	for _, r := range c.replicas {
+		starting.Go(func() { r.bot.out.await(t, startedLine) })
+	}
+	starting.Wait()
+	return c
+}
+
+// startedLine is in the log of a program that serves.
+const startedLine = `"msg":"started"`
+
+// moveIn adds people on both platforms and the settings that all replicas share.
+func (c *cluster) moveIn(ttl time.Duration) {
+	var err error
+	token := c.env["TELEGRAM_BOT_TOKEN"]
+	c.slack, _, _ = c.withSlackThatWaits(c.t, time.Second)
+	maps.Copy(c.env, map[string]string{
+		"TELEGRAM_BOT_TOKEN": token, "ONECLAW_ALLOW": "*", "ONECLAW_SECRET_KEY": strings.Repeat("ab", 32),
+		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8", ttlVariable: ttl.String(),
+	})
+	for n := range 6 {
+		c.people = append(c.people, c.person(fmt.Sprint("person ", n)))
+	}
+	for _, name := range []string{"ann", "bob", "cleo"} {
+		r := &room{who: c.slack.AddUser(slack.User{Name: name, RealName: name}).ID}
+		if r.channel, err = c.slack.AddChannel(slack.ChannelSpec{Name: "room-" + name, Members: []string{r.who}}); err != nil {
+			c.t.Fatal(err)
+		}
+		c.rooms = append(c.rooms, r)
+	}
+}
+
+func (c *cluster) newReplica(name string) *replica {
+	w := *c.town
+	w.env = maps.Clone(c.env)
+	w.env["ONECLAW_DATA_DIR"] = c.t.TempDir()
+	r := &replica{town: &w, name: name, clock: newOffClock(c.t, &w)}
+	r.settings("approvals: [{tool: http_request, policy: allow}]\n")
+	for n, server := range []*pgtest.Server{c.primary, c.standby} {
+		r.lines[n] = newLine(c.t, server.Address())
+	}
+	u, err := url.Parse(c.base)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	u.Host = r.lines[0].address() + "," + r.lines[1].address()
+	q := u.Query()
+	q.Set("connect_timeout", "2")
+	u.RawQuery = q.Encode()
+	r.env["ONECLAW_STORE"] = u.String()
+	return r
+}
+
+// launch starts the program without waiting for it.
+func (r *replica) launch() { r.bot = start(r.t, r.env, "run") }
+
+func (r *replica) restart() {
+	r.launch()
+	r.bot.out.await(r.t, startedLine)
+}
+
+func (r *replica) signal(s syscall.Signal) {
+	r.t.Helper()
+	if err := r.bot.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// read opens the database as it is now on the server that takes writes.
+func (c *cluster) read(look func(*postgres.Store)) {
+	c.t.Helper()
+	u, err := url.Parse(c.base)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	u.Host = c.primary.Address()
+	store, err := postgres.Open(c.t.Context(), postgres.Config{URL: u.String(), MaxConns: 2})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	look(store)
+}

@@ -1,0 +1,151 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/internal/replicas"
+	"oneclaw/storage"
+)
+
+// build is a program that knows so many formats, opened and joined.
+type build struct {
+	*Store
+	stop  func() error
+	lease chan string
+}
+
+const shortTTL = 400 * time.Millisecond
+
+func opened(t *testing.T, at Place, formats int) (*Store, error) {
+	t.Helper()
+	var steps []Migration
+	for range formats {
+		steps = append(steps, func(ctx context.Context, store storage.Store) error {
+			_, err := store.Put(ctx, "migrated", nil, storage.Any)
+			return err
+		})
+	}
+	return Open(t.Context(), Config{Place: at, Migrations: steps, TTL: shortTTL, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+}
+
+// joined opens a database and joins; stop leaves and closes it.
+func joined(t *testing.T, at Place, formats int) *build {
+	t.Helper()
+	store, err := opened(t, at, formats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &build{Store: store, lease: make(chan string, 9)}
+	r := replicas.New(replicas.Config{
+		Store: store, Leases: []string{"one"}, Format: formats, Check: store.Check, TTL: shortTTL,
+		Taken: func(_ context.Context, leases []string) error { b.lease <- leases[0]; return nil },
+		Lost:  func(string) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	b.stop = func() error {
+		cancel()
+		return errors.Join(<-ended, store.Close())
+	}
+	return b
+}
+
+func (b *build) upgraded(t *testing.T) chan error {
+	done := make(chan error, 1)
+	go func() { done <- b.Upgrade(t.Context()) }()
+	return done
+}
+
+// TestANewFormatWaitsForTheLastOldReplica has newer programs join an old one. The format
+// changes when the old one is gone, and not before; another old one is refused then.
+func TestANewFormatWaitsForTheLastOldReplica(t *testing.T) {
+	at := onServer(t)
+	old := joined(t, at, 1)
+	<-old.lease
+	_, err := old.Put(t.Context(), "k", nil, storage.Absent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := joined(t, at, 2), joined(t, at, 2)
+	if first.Format() != 1 || first.Known() != 2 {
+		t.Errorf("beside an old replica the format is %d of %d", first.Format(), first.Known())
+	}
+	one, two := first.upgraded(t), second.upgraded(t)
+	if _, err := opened(t, at, 3); err == nil || !strings.Contains(err.Error(), "older replicas are running") {
+		t.Errorf("two formats ahead: %v", err)
+	}
+	if _, err := first.Get(t.Context(), "migrated"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the format has changed beside an old replica: %v", err)
+	}
+	again := joined(t, at, 1) // as a rollback does
+	if err := errors.Join(old.stop(), again.stop(), <-one, <-two); err != nil {
+		t.Fatal(err)
+	}
+	if first.Format() != 2 || second.Format() != 2 {
+		t.Errorf("at the end the formats are %d and %d", first.Format(), second.Format())
+	}
+	if _, err := opened(t, at, 1); err == nil || !strings.Contains(err.Error(), "newer oneclaw (format 2, this one knows 1)") {
+		t.Errorf("an old program opens the new format: %v", err)
+	}
+	if err := errors.Join(first.stop(), second.stop()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnOldProgramThatOpenedBeforeTheChangeIsRefused opens with an old program, which joins
+// when the format is new.
+func TestAnOldProgramThatOpenedBeforeTheChangeIsRefused(t *testing.T) {
+	at := onServer(t)
+	old, err := opened(t, at, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Close() }()
+	newer := joined(t, at, 2)
+	<-newer.lease
+	if err := old.Check(t.Context()); !errors.Is(err, replicas.ErrRefused) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("refused with %v", err)
+	}
+	r := replicas.New(replicas.Config{
+		Store: old, Leases: []string{"one"}, Format: 1, Check: old.Check, TTL: shortTTL,
+		Taken: func(context.Context, []string) error { t.Error("it took a lease"); return nil },
+		Lost:  func(string) {},
+	})
+	if err := r.Run(t.Context()); !errors.Is(err, replicas.ErrRefused) {
+		t.Errorf("Run ends with %v", err)
+	}
+	members, err := replicas.List(t.Context(), newer)
+	if err != nil || len(members) != 1 {
+		t.Errorf("%v, %v", members, err)
+	}
+	if err := newer.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestADeadReplicaDoesNotHoldUpTheFormat leaves the record of an old replica that is dead.
+func TestADeadReplicaDoesNotHoldUpTheFormat(t *testing.T) {
+	at := onServer(t)
+	old := joined(t, at, 1)
+	<-old.lease
+	err := Look(t.Context(), at, func(s *Store) error {
+		_, err := s.Put(t.Context(), "replicas/member/dead", []byte(`{"id":"dead","format":1}`), storage.Absent)
+		return err
+	})
+	if err = errors.Join(err, old.stop()); err != nil {
+		t.Fatal(err)
+	}
+	farAhead, err := opened(t, at, 3)
+	if err != nil || farAhead.Format() != 3 {
+		t.Fatalf("beside a dead one: %v", err)
+	}
+	if err := farAhead.Close(); err != nil {
+		t.Error(err)
+	}
+}
