@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 )
@@ -63,7 +64,7 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := &readings{Store: store, reads: map[string]int{}}
-	b, err := newBot(cfg, counted, log, nil)
+	b, err := newBot(cfg, &database.Store{Store: counted}, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
