@@ -115,7 +115,10 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
 		b.store, b.dataDir, b.shared, b.now, b.log = store, cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
-		b.metrics.Watch(b.bridge, store.Path(), b.now)
+		b.metrics.Watch(b.bridge, store.Size, b.now)
+		if store.Shared() {
+			b.metrics.WatchReplica(b.bridge, hostname())
+		}
 		b.metrics.WatchProcess()
 		if ctx.Err() != nil {
 			return nil

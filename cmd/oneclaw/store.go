@@ -52,8 +52,13 @@ func sharing(cfg Config, store *database.Store) owners.Sharing {
 	if !store.Shared() {
 		return owners.Sharing{}
 	}
-	host, _ := os.Hostname() // people do without it
-	return owners.Sharing{On: true, Host: host, Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
+	return owners.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
+}
+
+// hostname is where this process runs, for people, who do without it where it has no name.
+func hostname() string {
+	host, _ := os.Hostname()
+	return host
 }
 
 // openSettings opens what administrators change at run time.
