@@ -39,7 +39,8 @@ const (
 type Config struct {
 	// URL names the database as postgres://user@host:port/database?sslmode=verify-full
 	// does. What it leaves out comes from the usual variables (PGHOST, PGSSLROOTCERT, …). The
-	// tables are made in the first schema of search_path.
+	// tables are made in the first schema of search_path. Its parameters pooler=true and
+	// pool_max_conns=N stand for Pooler and MaxConns.
 	URL string
 	// Password, if not empty, is taken instead of that in the URL.
 	Password string
@@ -103,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func open(ctx context.Context, cfg Config) (*Store, error) {
-	pc, err := poolConfig(cfg)
+	pc, err := poolConfig(&cfg)
 	if err != nil {
 		return nil, err
 	}
