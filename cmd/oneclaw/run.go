@@ -88,6 +88,7 @@ type bot struct {
 
 	store   *database.Store
 	dataDir string
+	shared  bool // others may serve the same store
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -113,8 +114,11 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.dataDir, b.now, b.log = cfg.DataDir, cfg.outside.now, log
-		b.metrics.Watch(b.bridge, store.Path(), b.now)
+		b.dataDir, b.shared, b.now, b.log = store, cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
+		b.metrics.Watch(b.bridge, store.Size, b.now)
+		if store.Shared() {
+			b.metrics.WatchReplica(b.bridge, hostname())
+		}
 		b.metrics.WatchProcess()
 		if ctx.Err() != nil {
 			return nil

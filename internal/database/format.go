@@ -15,6 +15,9 @@ import (
 // and what keeps it from growing for ever:
 //
 //	format        this record; one
+//	doctor/       what doctor writes to see how long that takes; deleted at once
+//	secret        a fingerprint of the key that encrypts, on a server; one
+//	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed
