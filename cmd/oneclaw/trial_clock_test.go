@@ -23,6 +23,7 @@ var waitedNotice = regexp.MustCompile(`^I was away: this waited for [a-z0-9 ]+\.
 // hour back and a day back while messages come in, and kills it where the clock is wrong.
 // Nothing is lost, nothing comes twice, each chat keeps its order.
 func TestTrialClockJumpsInAFlood(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	var people []int64
@@ -131,6 +132,7 @@ func TestTrialClockBehindAClear(t *testing.T) {
 // TestTrialClockRingsTasksOnce has a task for once and one for every day in half an hour,
 // and sets the clock over that time and back.
 func TestTrialClockRingsTasksOnce(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if _, rest, ok := strings.Cut(last.Content, "RING "); ok && last.Role == "user" && !strings.HasPrefix(last.Content, "schedule_task") {
