@@ -22,7 +22,7 @@ func backupCommand(load loader) *cobra.Command {
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted). " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			size, err := database.Backup(cmd.Context(), cfg.DataDir, args[0], force)
+			size, err := database.Backup(cmd.Context(), cfg.place(), args[0], force)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func restoreCommand(load loader) *cobra.Command {
 			"Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.DataDir, args[0], len(cfg.outside.migrations))
+			kept, err := database.Restore(cmd.Context(), cfg.place(), args[0], len(cfg.outside.migrations))
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
+	"oneclaw/internal/models"
 	"oneclaw/internal/retry"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
@@ -54,12 +55,12 @@ type catalogue struct {
 
 // newCatalogue builds every tool; what is heavy begins with its first call. submit takes
 // the runs of scheduled tasks.
-func newCatalogue(cfg Config, store storage.Store, models *models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
+func newCatalogue(cfg Config, store storage.Store, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.allowPrivate()
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{log: log, settings: models.settings, logLevel: cfg.logLevel}
+	c := &catalogue{log: log, settings: m.Settings, logLevel: cfg.logLevel}
 	if err := c.addKnowledge(cfg, store, private); err != nil {
 		return nil, err
 	}
@@ -75,15 +76,15 @@ func newCatalogue(cfg Config, store storage.Store, models *models, submit func(c
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(models.settings, cfg.zone()), Now: cfg.outside.now, Logger: log,
+		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.zone()), Now: cfg.outside.now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
-	if err := c.addConfig(models); err != nil {
+	if err := c.addConfig(m); err != nil {
 		return nil, err
 	}
 	c.groups = append(c.groups, c.schedule.Group())
-	if err := c.addUserTools(cfg, models.vault, private); err != nil {
+	if err := c.addUserTools(cfg, m.Vault, private); err != nil {
 		return nil, err
 	}
 	if err := c.addGoogle(cfg, store); err != nil {
@@ -116,9 +117,9 @@ func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.P
 	return nil
 }
 
-func (c *catalogue) addConfig(models *models) error {
+func (c *catalogue) addConfig(m *models.Models) error {
 	family, err := config.New(config.Config{
-		Settings: c.settings, Registry: c.Registry, Models: models.list, Switched: c.rebuild,
+		Settings: c.settings, Registry: c.Registry, Models: m.List, Switched: c.rebuild,
 	})
 	if err != nil {
 		return fmt.Errorf("config tools: %w", err)

@@ -24,8 +24,8 @@ func (c Config) check() error {
 	if _, err := c.location(); err != nil {
 		return fmt.Errorf("setting timezone (ONECLAW_TIMEZONE): %q is no time zone such as Europe/Berlin", c.Timezone)
 	}
-	if c.Store != "bolt" {
-		return errors.New("setting store (ONECLAW_STORE): the only engine so far is bolt; remove the setting")
+	if err := c.Store.Check(); err != nil {
+		return fmt.Errorf("setting store (ONECLAW_STORE): %w", err)
 	}
 	if _, err := c.allowPrivate(); err != nil {
 		return err

@@ -23,6 +23,8 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/internal/database"
+	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/price"
 	"oneclaw/internal/redact"
@@ -41,7 +43,7 @@ type Config struct {
 	Timezone   string `yaml:"timezone" env:"ONECLAW_TIMEZONE"`
 
 	Platforms      `yaml:",inline"`
-	Model          ModelConfig  `yaml:"model"`
+	Model          models.Own   `yaml:"model"`
 	Access         AccessConfig `yaml:"access"`
 	Tools          ToolsConfig  `yaml:"tools"`
 	Log            LogConfig    `yaml:"log"`
@@ -69,10 +71,14 @@ type program struct {
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
 type DataConfig struct {
-	DataDir   string        `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
-	CacheDir  string        `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
-	Store     string        `yaml:"store" env:"ONECLAW_STORE"`
-	SecretKey redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
+	DataDir  string           `yaml:"data_dir" env:"ONECLAW_DATA_DIR"`
+	CacheDir string           `yaml:"cache_dir" env:"ONECLAW_CACHE_DIR"`
+	Store    database.Address `yaml:"store" env:"ONECLAW_STORE"`
+	// StorePassword is that of the store's address, where it has none.
+	StorePassword redact.Secret `yaml:"store_password" env:"ONECLAW_STORE_PASSWORD"`
+	// StorePasswordFile is read again for each connection, so that it can change.
+	StorePasswordFile string        `yaml:"-"`
+	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
 }
 
 // PortConfig says where the bot listens, and how others reach that.
@@ -145,9 +151,9 @@ type GoogleConfig struct {
 func defaultConfig() Config {
 	cfg := Config{
 		program:    program{outside: standard()},
-		DataConfig: DataConfig{DataDir: "./data", Store: "bolt"},
+		DataConfig: DataConfig{DataDir: "./data", Store: database.Bolt},
 		PortConfig: PortConfig{Listen: "127.0.0.1:8787"},
-		Model:      ModelConfig{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+		Model:      models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
@@ -206,6 +212,7 @@ func loadConfig(file string, environ []string) (Config, error) {
 	if err := cfg.check(); err != nil {
 		return cfg, err
 	}
+	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
 	cfg.redact = redact.New(cfg.secrets()...)
 	cfg.logLevel = new(slog.LevelVar)
 	cfg.logLevel.Set(level(cfg.Log.Level))
@@ -260,7 +267,10 @@ type setting struct {
 	value         reflect.Value
 }
 
-func (s setting) secret() bool { return s.value.Type() == reflect.TypeFor[redact.Secret]() }
+// secret reports whether a setting may hold a secret: it is masked, and may be in a file.
+func (s setting) secret() bool {
+	return s.value.Type() == reflect.TypeFor[redact.Secret]() || s.value.Type() == reflect.TypeFor[database.Address]()
+}
 
 func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
@@ -356,11 +366,11 @@ func (c Config) cacheDir() string { return cmp.Or(c.CacheDir, filepath.Join(c.Da
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.settings() {
-		if s.secret() {
-			values = append(values, string(s.value.Interface().(redact.Secret)))
+		if secret, ok := reflect.TypeAssert[redact.Secret](s.value); ok {
+			values = append(values, string(secret))
 		}
 	}
-	return append(values, c.MCP.Secrets()...)
+	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets())
 }
 
 func configCommand(load loader) *cobra.Command {

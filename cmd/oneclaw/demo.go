@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/demo"
+	"oneclaw/internal/models"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/settings"
 	"oneclaw/slack"
@@ -99,7 +100,7 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
 	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
-	demo.Model = ModelConfig{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
+	demo.Model = models.Own{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
 	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
 	demo.PublicURL = env.PublicURL
 	demo.Access = AccessConfig{Allow: []string{"*"}}

@@ -24,7 +24,7 @@ const (
 
 // checkAside lists what the bot could not carry to its end.
 func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
-	all, err := asides(ctx, d.cfg.DataDir)
+	all, err := asides(ctx, d.cfg.place())
 	switch {
 	case err != nil:
 		return doctor.Warn("the database does not tell: %v", err)
@@ -47,14 +47,14 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
-func asides(ctx context.Context, dir string) (all []jobs.Aside, err error) {
-	running, err := control.Order(ctx, dir, "aside", func(body io.Reader) error {
+func asides(ctx context.Context, at database.Place) (all []jobs.Aside, err error) {
+	running, err := control.Order(ctx, at.Dir, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	err = database.Look(dir, func(store *database.Store) error {
+	err = database.Look(ctx, at, func(store *database.Store) error {
 		all, err = asidesOf(ctx, store)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/people"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
+	"oneclaw/internal/models"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/browser"
@@ -65,7 +66,7 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 // checkFiles looks who can read the files with secrets.
 func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
-	for _, name := range []string{configName, secretName, database.Name} {
+	for _, name := range []string{configName, database.SecretName, database.Name} {
 		path := filepath.Join(d.cfg.DataDir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)
@@ -86,7 +87,7 @@ func (d *patient) checkUser(_ context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
-	err := database.Verify(ctx, d.cfg.DataDir)
+	err := database.Verify(ctx, d.cfg.place())
 	switch {
 	case err == nil:
 		return doctor.OK("whole")
@@ -113,7 +114,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
-	err := database.Look(d.cfg.DataDir, func(store *database.Store) (err error) {
+	err := database.Look(ctx, d.cfg.place(), func(store *database.Store) (err error) {
 		owned, err = people.Owned(ctx, store)
 		return err
 	})
@@ -132,7 +133,7 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	if m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
 		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
-	models, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})
+	offered, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})
 	var refusal *agent.ModelError
 	switch {
 	case err == nil:
@@ -143,10 +144,10 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	default:
 		return doctor.Fail("the server cannot be reached: check OPENAI_BASE_URL: %v", err)
 	}
-	if !slices.ContainsFunc(models, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
-		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(models))
+	if !slices.ContainsFunc(offered, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
+		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(offered))
 	}
-	client, err := m.client(&http.Client{Transport: http.DefaultTransport})
+	client, err := m.Client(&http.Client{Transport: http.DefaultTransport})
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
@@ -154,10 +155,10 @@ func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	if err != nil {
 		return doctor.Warn("%s: what it can do could not be asked: %v", m.Name, err)
 	}
-	if advice := contextAdvice(m.Name, facts); advice != "" {
+	if advice := models.Advice(m.Name, facts); advice != "" {
 		return doctor.Warn("%s", advice)
 	}
-	return doctor.OK("%s: %s", m.Name, listed(facts))
+	return doctor.OK("%s: %s", m.Name, models.Known(facts))
 }
 
 func (d *patient) checkBrowser(context.Context) *doctor.Finding {

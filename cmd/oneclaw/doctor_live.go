@@ -50,7 +50,7 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 	if m := cfg.Model; m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
 	} else {
-		model, err := m.client(cfg.modelClient())
+		model, err := m.Client(cfg.modelClient())
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 // livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
 func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]chats.Chat, error) {
 	places := map[string]chats.Chat{}
-	err := database.Look(cfg.DataDir, func(store *database.Store) error {
+	err := database.Look(ctx, cfg.place(), func(store *database.Store) error {
 		chat, err := people.OwnerChat(ctx, store)
 		places[chat.Platform] = chat
 		return err

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
@@ -97,10 +98,10 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 			}
 		}, "database", doctor.VerdictFail, "restore"},
 		"a key for all to read": {func(w *town) {
-			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], secretName), []byte("0123456789abcdef"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.SecretName), []byte("0123456789abcdef"), 0o644); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "files", doctor.VerdictWarn, secretName},
+		}, "files", doctor.VerdictWarn, database.SecretName},
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
-	key, err := cfg.secretKey()
+	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil {
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, database.Name)); err != nil && !cfg.Store.Shared() {
 		return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", cfg.DataDir)
 	}
 	return withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {

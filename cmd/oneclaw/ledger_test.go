@@ -9,6 +9,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/models"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
@@ -29,7 +30,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	}
 	cfg := defaultConfig()
 	cfg.DataDir = t.TempDir()
-	cfg.Model = ModelConfig{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
+	cfg.Model = models.Own{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
 	log := slog.New(slog.DiscardHandler)
 	store, err := openStore(cfg, log)
 	if err != nil {
@@ -45,10 +46,10 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	m := newModels(cfg.Model, cfg.modelClient(), changing, vault, ledger, log)
+	m := models.New(models.Config{Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
 	for _, scheduled := range []bool{false, true} {
 		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
-		persona, err := m.persona(t.Context(), scope)
+		persona, err := m.Persona(t.Context(), scope)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	if err := changing.Values.Set(t.Context(), settings.SettingUserBudget, "1"); err != nil {
 		t.Fatal(err)
 	}
-	persona, err := m.persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
+	persona, err := m.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *Config) { c.Tools.DiskReserveMiB = 1 << 50 },
 		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *Config) { c.Tools.BrowserMemoryMiB = 100 },
 		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *Config) { c.ApprovalTimeout = -1 },
-		"store (ONECLAW_STORE): the only engine so far is bolt":       func(c *Config) { c.Store = "postgres" },
+		"store (ONECLAW_STORE): want bolt, or postgres://":            func(c *Config) { c.Store = "postgres" },
 		"prices: x": func(c *Config) { c.Prices = price.Table{"x": {Input: -1}} },
 	} {
 		cfg := defaultConfig()

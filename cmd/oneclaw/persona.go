@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/turns"
+	"oneclaw/internal/models"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/memory"
@@ -18,7 +19,7 @@ import (
 // personas says what a turn is answered with: the model and the prompt of the agent, the
 // list of skills, and what is remembered of the owner.
 type personas struct {
-	models *models
+	models *models.Models
 	skills *skills.Library
 	memory *memory.Memory
 	store  storage.KV
@@ -29,7 +30,7 @@ type personas struct {
 // of implements bridge.Config.Persona. A memory that cannot be read is no reason not to
 // answer.
 func (p *personas) of(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
-	persona, err := p.models.persona(ctx, scope)
+	persona, err := p.models.Persona(ctx, scope)
 	if err != nil {
 		return persona, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"oneclaw/internal/caller"
+	"oneclaw/internal/models"
 	"oneclaw/internal/record"
 )
 
@@ -25,7 +26,7 @@ func (c *Config) tapPlatforms() {
 
 // modelClient carries the requests to models.
 func (c Config) modelClient() *http.Client {
-	client := &http.Client{Transport: modelTransport()}
+	client := &http.Client{Transport: models.Transport()}
 	if c.taps != nil {
 		client.Transport = c.taps.Tap(record.Model).Transport(client.Transport)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
+	"oneclaw/internal/models"
 	"oneclaw/internal/record"
 	"oneclaw/internal/redact"
 	"oneclaw/slack"
@@ -69,7 +70,7 @@ func replayConfig(cfg Config, env record.Environment, dir string) Config {
 	}}
 	cfg.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}
-	cfg.Model = ModelConfig{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
+	cfg.Model = models.Own{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
 	cfg.Google, cfg.MCP, cfg.PublicURL = GoogleConfig{}, mcp.Config{}, ""
 	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
 	if people.Access(cfg.Access).Empty() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"oneclaw/internal/models"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
@@ -21,12 +22,12 @@ type routers struct {
 	log      *slog.Logger
 }
 
-func newRouters(cfg Config, s *settings.Settings, models *models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
+func newRouters(cfg Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
 	r := &routers{settings: s, byMode: map[string]toolgroups.Router{}, start: cfg.Tools.Routing, log: log}
-	hybrid, err := models.hybrid(cfg.Tools.ToolSearch.Embeddings)
+	hybrid, err := m.Hybrid(cfg.Tools.ToolSearch.Embeddings)
 	if err != nil {
 		return nil, err
 	}

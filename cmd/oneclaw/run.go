@@ -22,6 +22,7 @@ import (
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
+	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/internal/redact"
 	"oneclaw/internal/spending"
@@ -144,13 +145,14 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 		return nil, err
 	}
 	b.metrics = metrics.New(version, cfg.redact)
-	models := newModels(cfg.Model, cfg.modelClient(), changing, vault, b.ledger, log)
-	models.metrics = b.metrics
-	if b.tools, err = newCatalogue(cfg, store, models, b.submit, log); err != nil {
+	found := models.New(models.Config{
+		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+	})
+	if b.tools, err = newCatalogue(cfg, store, found, b.submit, log); err != nil {
 		return nil, err
 	}
-	persona := &personas{models: models, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
-	router, err := newRouters(cfg, changing, models, b.tools.mcp, log)
+	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
+	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func newBot(cfg Config, store storage.Store, log *slog.Logger, observe []func(ch
 				}
 			},
 		},
-		Commands: slices.Concat(chatCommands(models), spending.Commands(b.ledger), accountCommands(b.tools.google)),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google)),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{

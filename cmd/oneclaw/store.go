@@ -13,9 +13,14 @@ import (
 	"oneclaw/storage"
 )
 
-// openStore opens the database of the data directory, in the newest format.
+// place is where the database is.
+func (c DataConfig) place() database.Place {
+	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile}
+}
+
+// openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(database.Config{Dir: cfg.DataDir, Migrations: cfg.outside.migrations, Logger: log})
+	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, Logger: log})
 }
 
 // withStore opens it for as long as do takes.
@@ -39,7 +44,7 @@ func migrations() []database.Migration {
 
 // openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.secretKey()
+	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,8 +20,15 @@ import (
 	"oneclaw/storage/bolt"
 )
 
+// errShared is returned for what a server cannot do yet.
+var errShared = errors.New("the database is on a server: use the server's own backups")
+
 // Backup writes the database of a data directory to a file, whole and checked.
-func Backup(ctx context.Context, dir, file string, force bool) (size int64, err error) {
+func Backup(ctx context.Context, at Place, file string, force bool) (size int64, err error) {
+	if at.Address.Shared() {
+		return 0, errShared
+	}
+	dir := at.Dir
 	database := filepath.Join(dir, Name)
 	if _, err := os.Stat(database); err != nil {
 		return 0, fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", dir)
@@ -85,7 +92,7 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	if asked || err != nil {
 		return err
 	}
-	err = Look(dir, func(store *Store) error { return store.Backup(ctx, w) })
+	err = Look(ctx, Place{Dir: dir}, func(store *Store) error { return store.backup(ctx, w) })
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, control.Name))
 	}
@@ -111,7 +118,11 @@ func place(from, to string, force bool) error {
 
 // Restore puts a backup in the place of the database in one step, and returns where that
 // is kept. A backup in a format above known is refused.
-func Restore(ctx context.Context, dir, file string, known int) (kept string, err error) {
+func Restore(ctx context.Context, at Place, file string, known int) (kept string, err error) {
+	if at.Address.Shared() {
+		return "", errShared
+	}
+	dir := at.Dir
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {
 		return "", err
@@ -206,13 +217,21 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 // keep gives a file a second name beside the database, one that is free and says why and
 // when, or copies it where files have one name only.
 func keep(file, database, why string) (string, error) {
-	begin := database + "." + why + time.Now().Format("-20060102-150405")
-	name := begin
-	for n := 2; ; n++ {
+	return keepAs(database, why, func(name string) error {
 		err := os.Link(file, name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			err = copyFile(file, name)
 		}
+		return err
+	})
+}
+
+// keepAs has a file made beside the database, under a name that is free.
+func keepAs(database, why string, write func(name string) error) (string, error) {
+	begin := database + "." + why + time.Now().Format("-20060102-150405")
+	name := begin
+	for n := 2; ; n++ {
+		err := write(name)
 		if !errors.Is(err, fs.ErrExist) {
 			return name, errors.Join(err, folder.Sync(filepath.Dir(name)))
 		}
@@ -244,6 +263,14 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 	})
 }
 
+func (s *Store) backup(ctx context.Context, w io.Writer) error {
+	file, ok := s.Store.(*bolt.Store)
+	if !ok {
+		return errShared
+	}
+	return file.Backup(ctx, w)
+}
+
 // send copies the store beside itself first: slow readers must not hold up its writes.
 func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
@@ -256,7 +283,7 @@ func (s *Store) send(w http.ResponseWriter, r *http.Request) (err error) {
 	if os.Remove(f.Name()) != nil {
 		defer func() { _ = os.Remove(f.Name()) }()
 	}
-	if err := s.Backup(r.Context(), f); err != nil {
+	if err := s.backup(r.Context(), f); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return err
 	}

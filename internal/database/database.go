@@ -35,24 +35,48 @@ const (
 )
 
 // Store is an open database.
-type Store struct{ *bolt.Store }
+type Store struct{ storage.Store }
+
+// Path is the file of the database; empty where there is none.
+func (s *Store) Path() string {
+	if file, ok := s.Store.(*bolt.Store); ok {
+		return file.Path()
+	}
+	return ""
+}
+
+// Place says where a database is.
+type Place struct {
+	// Dir is the data directory. Opening makes it if it is not there.
+	Dir string
+	// Address says which engine has the database.
+	Address Address
+	// Password, or the content of PasswordFile, is that for a server.
+	Password, PasswordFile string
+}
 
 // Config says which database is opened.
 type Config struct {
-	// Dir is the data directory. It is made if it is not there.
-	Dir string
+	Place
 	// Migrations are all steps: the one at n leads from format n to n+1.
 	Migrations []Migration
 	Logger     *slog.Logger
 }
 
-// Open opens the database of a data directory, in the newest format.
-func Open(cfg Config) (*Store, error) {
-	log := cfg.Logger
+// Open opens a database, in the newest format.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
-	ctx, path := context.Background(), filepath.Join(cfg.Dir, Name)
+	if cfg.Address.Shared() {
+		return openShared(ctx, cfg)
+	}
+	return openFile(ctx, cfg)
+}
+
+// openFile opens the database of a data directory.
+func openFile(ctx context.Context, cfg Config) (*Store, error) {
+	log, path := cfg.Logger, filepath.Join(cfg.Dir, Name)
 	if err := checkEmptied(path); err != nil {
 		return nil, err
 	}
@@ -136,18 +160,29 @@ func keepFormat(ctx context.Context, store *bolt.Store) (string, error) {
 	return keep(copied, store.Path(), "before-update")
 }
 
-// Verify checks the whole database of a data directory that nobody uses.
-func Verify(ctx context.Context, dir string) error {
-	path := filepath.Join(dir, Name)
+// Verify checks the whole database of a data directory that nobody uses, and of a server
+// that it can be used.
+func Verify(ctx context.Context, at Place) error {
+	if at.Address.Shared() {
+		return Look(ctx, at, func(*Store) error { return nil })
+	}
+	path := filepath.Join(at.Dir, Name)
 	if err := checkEmptied(path); err != nil {
 		return err
 	}
 	return damaged(bolt.Verify(ctx, path))
 }
 
-// Look reads the database of a data directory as it is; without one it does nothing.
-func Look(dir string, read func(*Store) error) (err error) {
-	path := filepath.Join(dir, Name)
+// Look reads a database as it is; where a data directory has none it does nothing.
+func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
+	if at.Address.Shared() {
+		store, err := at.connect(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(read(&Store{store}), store.Close())
+	}
+	path := filepath.Join(at.Dir, Name)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -66,7 +66,7 @@ func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 		}
 		entry, err := store.Get(t.Context(), "k")
 		f, formatErr := readFormat(t.Context(), store)
-		if string(entry.Value) != "0abc" || f != (format{Version: 3}) || err != nil || formatErr != nil {
+		if string(entry.Value) != "0abc" || f.Version != 3 || f.Backup != "" || err != nil || formatErr != nil {
 			t.Errorf("after a crash at write %d: %q, format %v (%v, %v)", writes, entry.Value, f, err, formatErr)
 		}
 		for _, b := range backups {

@@ -40,6 +40,9 @@ type format struct {
 	// Backup names what was written before the steps that have begun, until all are
 	// done.
 	Backup string `json:"backup,omitempty"`
+
+	// rev is that of the record: who writes it over another loses.
+	rev storage.Revision
 }
 
 // Migration brings data from one format to the next. A crash has it run again, so it
@@ -59,6 +62,7 @@ func readFormat(ctx context.Context, store storage.KV) (format, error) {
 	if err := json.Unmarshal(entry.Value, &f); err != nil || f.Version < 0 {
 		return f, fmt.Errorf("the format of the database cannot be read: restore a backup with 'oneclaw restore FILE' (%w)", err)
 	}
+	f.rev = entry.Revision
 	return f, nil
 }
 
@@ -88,35 +92,37 @@ func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup
 		empty = false
 	}
 	if empty {
-		return writeFormat(ctx, store, format{Version: len(steps)})
+		return writeFormat(ctx, store, &format{Version: len(steps)})
 	}
 	if f.Backup == "" {
 		if f.Backup, err = backup(); err != nil {
 			return fmt.Errorf("back the database up before its format is changed: %w", err)
 		}
-		if err := writeFormat(ctx, store, f); err != nil {
+		if err := writeFormat(ctx, store, &f); err != nil {
 			return err
 		}
 	}
 	begun := time.Now()
-	for ; f.Version < len(steps); f.Version++ {
+	for f.Version < len(steps) {
 		if err := steps[f.Version](ctx, store); err != nil {
 			return fmt.Errorf("bring the database from format %d to %d (as it was it is in %s): %w", f.Version, f.Version+1, f.Backup, err)
 		}
-		if err := writeFormat(ctx, store, format{Version: f.Version + 1, Backup: f.Backup}); err != nil {
+		f.Version++
+		if err := writeFormat(ctx, store, &f); err != nil {
 			return err
 		}
 	}
 	log.Info("the database has a new format", "format", f.Version, "backup", f.Backup, "took", time.Since(begun))
-	return writeFormat(ctx, store, format{Version: f.Version})
+	f.Backup = ""
+	return writeFormat(ctx, store, &f)
 }
 
-func writeFormat(ctx context.Context, store storage.KV, f format) error {
+func writeFormat(ctx context.Context, store storage.KV, f *format) error {
 	data, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode the format of the database: %w", err)
 	}
-	if _, err := store.Put(ctx, formatKey, data, storage.Any); err != nil {
+	if f.rev, err = store.Put(ctx, formatKey, data, f.rev); err != nil {
 		return fmt.Errorf("record the format of the database: %w", err)
 	}
 	return nil

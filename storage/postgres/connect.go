@@ -42,6 +42,9 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if severalServers(cc) && cc.ValidateConnect == nil {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
+	if cfg.Password != "" {
+		cc.Password = cfg.Password
+	}
 	if cfg.PasswordFile != "" {
 		pc.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
 			return readPassword(cc, cfg.PasswordFile)

@@ -41,6 +41,8 @@ type Config struct {
 	// does. What it leaves out comes from the usual variables (PGHOST, PGSSLROOTCERT, …). The
 	// tables are made in the first schema of search_path.
 	URL string
+	// Password, if not empty, is taken instead of that in the URL.
+	Password string
 	// PasswordFile, if not empty, names a file with the password, which is read for each
 	// new connection.
 	PasswordFile string

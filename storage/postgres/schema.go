@@ -27,6 +27,31 @@ var upgrades = [layout]string{schema}
 // the same time do so one after another.
 const schemaLock = 0x6f6e65636c6177 // "oneclaw"
 
+// aloneLock is held by [Store.Alone].
+const aloneLock = schemaLock + 1
+
+// Alone runs do while no other process, on whichever machine, does so on this database. It
+// waits for its turn. Where the connection is lost meanwhile another one may begin, so what
+// do writes has to expect revisions.
+func (s *Store) Alone(ctx context.Context, do func(context.Context) error) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("postgres: wait to be alone: %w", err)
+	}
+	defer s.leave()
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("postgres: wait to be alone: %w", explain(err))
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it has written nothing
+	if _, err = tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err == nil {
+		_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", int64(aloneLock))
+	}
+	if err != nil {
+		return fmt.Errorf("postgres: wait to be alone: %w", explain(err))
+	}
+	return do(ctx)
+}
+
 // prepare looks at the server and makes or upgrades the tables.
 func (s *Store) prepare(ctx context.Context) error {
 	if err := s.inspect(ctx); err != nil {

@@ -1,4 +1,4 @@
-package main
+package models
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// hybrid returns the ranking by words and by the vectors of a model, named as
+// Hybrid returns the ranking by words and by the vectors of a model, named as
 // provider_id/model_id; nil where none is named.
-func (m *models) hybrid(name string) (*search.Hybrid, error) {
+func (m *Models) Hybrid(name string) (*search.Hybrid, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -19,18 +19,18 @@ func (m *models) hybrid(name string) (*search.Hybrid, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tools.tool_search.embeddings: %w", err)
 	}
-	return search.NewHybrid(embedder{m, ref}, m.log), nil
+	return search.NewHybrid(embedder{m, ref}, m.Logger), nil
 }
 
 // embedder implements search.Embedder by a model of a provider, as configured at the time.
 type embedder struct {
-	models *models
+	models *Models
 	ref    settings.Ref
 }
 
 // Embed implements search.Embedder.
 func (e embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	provider, err := e.models.settings.Providers.Get(ctx, e.ref.Provider)
+	provider, err := e.models.Settings.Providers.Get(ctx, e.ref.Provider)
 	if err != nil {
 		return nil, fmt.Errorf("find the provider of vectors: %w", err)
 	}

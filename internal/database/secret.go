@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"crypto/rand"
@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// secretName is the file in the data directory with the key that encrypts tokens.
-const secretName = "secret.key"
+// SecretName is the file in the data directory with the key that encrypts tokens.
+const SecretName = "secret.key"
 
-// secretKey returns the key that encrypts tokens at rest: the setting, or the file in
+// SecretKey returns the key that encrypts tokens at rest: the setting, or the file in
 // the data directory, which is made at the first start.
-func (c Config) secretKey() ([]byte, error) {
-	if c.SecretKey != "" {
-		if len(c.SecretKey) < 16 {
+func (p Place) SecretKey(setting string) ([]byte, error) {
+	if setting != "" {
+		if len(setting) < 16 {
 			return nil, errors.New("setting secret_key (ONECLAW_SECRET_KEY): want at least 16 characters")
 		}
-		return []byte(c.SecretKey), nil
+		return []byte(setting), nil
 	}
-	path := filepath.Join(c.DataDir, secretName)
+	path := filepath.Join(p.Dir, SecretName)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newSecretKey(path)

@@ -1,4 +1,4 @@
-package main
+package models
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"oneclaw/internal/settings"
 )
 
-// chatCommands are the commands in a chat that choose what answers there.
-func chatCommands(m *models) []bridge.Command {
+// Commands are the commands in a chat that choose what answers there.
+func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
 		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
 		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, Run: m.modelCommand},
 	}
 }
 
-func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
-	agents, err := m.settings.Agents.For(ctx, call.Owner)
+func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
+	agents, err := m.Settings.Agents.For(ctx, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +30,7 @@ func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 	}
 	for _, a := range agents {
 		if strings.EqualFold(a.Name, wanted) || a.ID == wanted {
-			if err := m.settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
+			if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
 				return refusal(err)
 			}
 			return fmt.Sprintf("**%s** answers here from now on.", a.Name), nil
@@ -39,8 +39,8 @@ func (m *models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 	return fmt.Sprintf("I know no agent named %q. /agent lists them.", wanted), nil
 }
 
-func (m *models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
-	answer, err := m.settings.Chats.Resolve(ctx, call.Chat, call.Owner)
+func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
+	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)
 	if err != nil {
 		return "", err
 	}
@@ -60,13 +60,13 @@ func (m *models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 	return text.String(), nil
 }
 
-func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
+func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
 	wanted := strings.TrimSpace(call.Args)
 	if wanted == "" {
 		return m.listModels(ctx, call)
 	}
 	if strings.EqualFold(wanted, "default") {
-		if err := m.settings.Chats.SetModel(ctx, call.Chat, settings.Ref{}); err != nil {
+		if err := m.Settings.Chats.SetModel(ctx, call.Chat, settings.Ref{}); err != nil {
 			return refusal(err)
 		}
 		return "The default model answers here again.", nil
@@ -75,7 +75,7 @@ func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 	if err != nil {
 		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
 	}
-	if err := m.settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
+	if err := m.Settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
 		return refusal(err)
 	}
 	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", ref), nil
@@ -84,12 +84,12 @@ func (m *models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 // maxListed bounds the models of a provider that a chat is shown.
 const maxListed = 20
 
-func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (string, error) {
-	answer, err := m.settings.Chats.Resolve(ctx, call.Chat, call.Owner)
+func (m *Models) listModels(ctx context.Context, call bridge.CommandCall) (string, error) {
+	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)
 	if err != nil {
 		return "", err
 	}
-	providers, err := m.settings.Providers.List(ctx)
+	providers, err := m.Settings.Providers.List(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -99,14 +99,14 @@ func (m *models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 		fmt.Fprintf(&text, "`%s/%s` answers here.\n\n", first.Provider.ID, first.Model.ID)
 		if client, err := m.client(ctx, first, false); err == nil {
 			m.ask(ctx, client)
-			fmt.Fprintf(&text, "Known of it: %s.\n\n", listed(client.Facts()))
+			fmt.Fprintf(&text, "Known of it: %s.\n\n", Known(client.Facts()))
 		}
 	}
 	for _, p := range providers {
 		if !p.Active {
 			continue
 		}
-		all, err := m.settings.Models.List(ctx, p.ID)
+		all, err := m.Settings.Models.List(ctx, p.ID)
 		if err != nil {
 			return "", err
 		}

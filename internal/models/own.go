@@ -1,4 +1,4 @@
-package main
+package models
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"oneclaw/internal/settings"
 )
 
-// ModelConfig names the language model: any server that speaks OpenAI's API. What the
-// program finds out about the model by itself, the settings overrule.
-type ModelConfig struct {
+// Own names the program's own model: any server that speaks OpenAI's API. What is found out
+// about the model by itself, the settings overrule.
+type Own struct {
 	APIKey  redact.Secret `yaml:"api_key" env:"OPENAI_API_KEY"`
 	BaseURL string        `yaml:"base_url" env:"OPENAI_BASE_URL"`
 	Name    string        `yaml:"name" env:"OPENAI_MODEL"`
@@ -30,13 +30,13 @@ type ModelConfig struct {
 }
 
 // apply puts the settings of the program's own model into what a client is made of.
-func (m ModelConfig) apply(cfg *openai.Config) {
+func (m Own) apply(cfg *openai.Config) {
 	cfg.Set = openai.Settings{Context: m.Context, Vision: m.Vision}
 	cfg.API, cfg.Effort = m.API, m.Effort
 }
 
-// client is a client of the program's own model.
-func (m ModelConfig) client(through *http.Client) (*openai.Client, error) {
+// Client is a client of the program's own model.
+func (m Own) Client(through *http.Client) (*openai.Client, error) {
 	cfg := openai.Config{
 		BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, ContextTokens: settings.ContextTokens(m.Name),
 		FirstByte: m.FirstByteTimeout, HTTPClient: through,
@@ -45,8 +45,8 @@ func (m ModelConfig) client(through *http.Client) (*openai.Client, error) {
 	return openai.New(cfg)
 }
 
-// listed says in one line what is known of a model, and from where.
-func listed(f openai.Facts) string {
+// Known says in one line what is known of a model, and from where.
+func Known(f openai.Facts) string {
 	var list []string
 	tokens := func(what string, n openai.Fact[int]) {
 		if n.From != "" {
@@ -79,9 +79,9 @@ func listed(f openai.Facts) string {
 // room to speak.
 const leastContext = 16_000
 
-// contextAdvice says what to do about a context that is too small, or that a server cuts in
+// Advice says what to do about a context that is too small, or that a server cuts in
 // silence; empty where nothing has to be done.
-func contextAdvice(name string, f openai.Facts) string {
+func Advice(name string, f openai.Facts) string {
 	const advice = "Ollama drops the beginning of what is longer than its context and says nothing"
 	switch {
 	case f.Cuts && f.Context.From == "":

@@ -1,4 +1,6 @@
-package main
+// Package models finds the language model that answers a turn, and lets people choose
+// which that is.
+package models
 
 import (
 	"context"
@@ -18,27 +20,31 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// models finds the model of each turn: what the chat has chosen, what its agent
-// prefers, the default, the program's own, one after another where one fails.
-type models struct {
-	settings *settings.Settings
-	vault    *settings.Vault
-	http     *http.Client
-	outages  *agent.Outages
-	ledger   *budget.Ledger
-	metrics  *metrics.Metrics // nil where nothing is counted
-	log      *slog.Logger
-	// own are the settings of the program's own model, known is what is found out about all.
-	own   ModelConfig
-	known *openai.Known
+// Config is what [Models] are made of.
+type Config struct {
+	// Own is the program's own model.
+	Own      Own
+	Settings *settings.Settings
+	Vault    *settings.Vault
+	// HTTP carries the requests; see [Transport].
+	HTTP    *http.Client
+	Ledger  *budget.Ledger
+	Metrics *metrics.Metrics // nil where nothing is counted
+	Logger  *slog.Logger
 }
 
-func newModels(own ModelConfig, client *http.Client, s *settings.Settings, v *settings.Vault, ledger *budget.Ledger, log *slog.Logger) *models {
-	return &models{
-		own: own, known: openai.NewKnown(),
-		settings: s, vault: v, ledger: ledger, log: log, http: client,
-		outages: agent.NewOutages(),
-	}
+// Models finds the model of each turn: what the chat has chosen, what its agent
+// prefers, the default, the program's own, one after another where one fails.
+type Models struct {
+	Config
+
+	outages *agent.Outages
+	known   *openai.Known // what is found out about all
+}
+
+// New returns the models.
+func New(cfg Config) *Models {
+	return &Models{Config: cfg, known: openai.NewKnown(), outages: agent.NewOutages()}
 }
 
 // Patience with a model that has a successor: it should not be tried for minutes first.
@@ -47,9 +53,9 @@ const (
 	waitBeforeNext     = 5 * time.Second
 )
 
-// persona implements bridge.Config.Persona.
-func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
-	answer, err := m.settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
+// Persona implements turns.Settings.Persona.
+func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Persona, error) {
+	answer, err := m.Settings.Chats.Resolve(ctx, scope.Chat, scope.Owner)
 	if err != nil {
 		return turns.Persona{}, fmt.Errorf("find the model of the turn: %w", err)
 	}
@@ -60,7 +66,7 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 	for i, route := range answer.Routes {
 		client, err := m.client(ctx, route, i < len(answer.Routes)-1)
 		if err != nil {
-			m.log.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
+			m.Logger.Warn("model left out", "model", route.Model.ID, "provider", route.Provider.ID, "err", err)
 			continue
 		}
 		if i == 0 {
@@ -69,31 +75,31 @@ func (m *models) persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
-			Model: m.ledger.Model(m.metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
+			Model: m.Ledger.Model(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}
 	if len(candidates) == 0 {
 		return persona, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model can be asked: see the providers and their keys")}
 	}
-	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.log})
+	persona.Model, err = agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
 	return persona, err
 }
 
 // ask lets a provider say what its model can do, which it is asked rarely.
-func (m *models) ask(ctx context.Context, client *openai.Client) {
+func (m *Models) ask(ctx context.Context, client *openai.Client) {
 	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
-		m.log.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
+		m.Logger.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
 	}
 }
 
-func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (*openai.Client, error) {
+func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (*openai.Client, error) {
 	cfg, err := m.config(ctx, route.Provider)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Model, cfg.ContextTokens = route.Model.ID, route.Model.ContextTokens
-	if route.Provider.Preset && route.Model.ID == m.own.Name {
-		m.own.apply(&cfg)
+	if route.Provider.Preset && route.Model.ID == m.Own.Name {
+		m.Own.apply(&cfg)
 	}
 	if hasSuccessor {
 		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
@@ -101,19 +107,20 @@ func (m *models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	return openai.New(cfg)
 }
 
-func (m *models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {
-	key, err := m.vault.Key(ctx, p)
+func (m *Models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {
+	key, err := m.Vault.Key(ctx, p)
 	if err != nil {
 		return openai.Config{}, err
 	}
-	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.http, Logger: m.log, Known: m.known, FirstByte: m.own.FirstByteTimeout}
+	cfg := openai.Config{BaseURL: p.BaseURL, APIKey: key, HTTPClient: m.HTTP, Logger: m.Logger, Known: m.known, FirstByte: m.Own.FirstByteTimeout}
 	if !p.Preset {
 		cfg.Dialect = openai.Dialect(strings.ToLower(string(p.Type)))
 	}
 	return cfg, nil
 }
 
-func (m *models) list(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
+// List asks a provider for its models.
+func (m *Models) List(ctx context.Context, p settings.Provider) ([]settings.Model, error) {
 	cfg, err := m.config(ctx, p)
 	if err != nil {
 		return nil, err
@@ -129,8 +136,8 @@ func (m *models) list(ctx context.Context, p settings.Provider) ([]settings.Mode
 	return found, nil
 }
 
-// modelTransport keeps as many connections to the model as chats talk at a time.
-func modelTransport() *http.Transport {
+// Transport keeps as many connections to a model as chats talk at a time.
+func Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256
 	transport.MaxIdleConns = 256

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/storage/postgres/pgtest"
+)
+
+// onServer has a town keep its store in PostgreSQL, and returns the password, which nothing
+// may print.
+func (w *town) onServer(t *testing.T) (password string) {
+	t.Helper()
+	server := &pgtest.Server{}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(server.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	password = "open sesame & go"
+	u.User = url.UserPassword("postgres", password)
+	w.env["ONECLAW_STORE"] = u.String()
+	return password
+}
+
+// TestTheStoreInPostgreSQL has a bot answer, begin anew and remember, and its commands work.
+func TestTheStoreInPostgreSQL(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	password := w.onServer(t)
+	ann := w.person("Ann")
+	var printed strings.Builder
+	for range 2 {
+		bot := w.run()
+		w.ask(bot, ann, "Write \"hello\" to notes.txt", nil)
+		bot.kill(syscall.SIGTERM)
+		printed.WriteString(bot.out.String())
+	}
+	for _, args := range [][]string{{"history", w.env["ONECLAW_DATA_DIR"]}, {"config"}, {"history", fmt.Sprint("telegram:", ann)}} {
+		out, err := command(t.Context(), t, w.env, args...).CombinedOutput()
+		printed.Write(out)
+		if ok := len(args) < 2 || strings.HasPrefix(args[1], "telegram:"); (err == nil) != ok {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+	}
+	all, _ := examined(t, w.env)
+	if f := all["database"]; f.Status != doctor.VerdictOK {
+		t.Errorf("doctor: %+v", f)
+	}
+	wantIn(t, printed.String(), "notes.txt", "postgres://postgres:xxxxx@127.0.0.1:")
+	for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password), "sesame"} {
+		if strings.Contains(printed.String(), form) {
+			t.Errorf("%q is printed:\n%s", form, printed.String())
+		}
+	}
+}
