@@ -23,7 +23,6 @@ func TestC06TwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
 }
 
 func TestFiveHundredChatsAtOnceAreServedSideBySide(t *testing.T) {
-	t.Parallel()
 	// All requests are held until 500 are there, or the patience is over: served one
 	// after another, not even two would ever meet.
 	const chats = 500
@@ -99,7 +98,6 @@ func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 }
 
 func TestC07FloodControlLosesNothing(t *testing.T) {
-	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	for _, f := range []telegram.Fault{
