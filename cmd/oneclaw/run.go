@@ -89,6 +89,7 @@ type bot struct {
 
 	store   *database.Store
 	dataDir string
+	shared  bool // others may serve the same store
 	now     func() time.Time
 	log     *slog.Logger
 }
@@ -114,7 +115,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
+		b.store, b.dataDir, b.shared, b.now, b.log = store, cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
 		b.metrics.Watch(b.bridge, store.Path(), b.now)
 		b.metrics.WatchProcess()
 		if ctx.Err() != nil {

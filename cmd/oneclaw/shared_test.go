@@ -12,9 +12,8 @@ import (
 	"oneclaw/storage/postgres/pgtest"
 )
 
-// onServer has a town keep its store in PostgreSQL, and returns the password, which nothing
-// may print.
-func (w *town) onServer(t *testing.T) (password string) {
+// newServer is a PostgreSQL server that is stopped with the test.
+func newServer(t *testing.T) *pgtest.Server {
 	t.Helper()
 	server := &pgtest.Server{}
 	t.Cleanup(func() {
@@ -22,13 +21,20 @@ func (w *town) onServer(t *testing.T) (password string) {
 			t.Error(err)
 		}
 	})
-	u, err := url.Parse(server.Database(t))
+	return server
+}
+
+// onServer has a town keep its store in PostgreSQL, and returns the password, which nothing
+// may print.
+func (w *town) onServer(t *testing.T) (password string) {
+	t.Helper()
+	u, err := url.Parse(newServer(t).Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	password = "open sesame & go"
 	u.User = url.UserPassword("postgres", password)
-	w.env["ONECLAW_STORE"] = u.String()
+	w.env["ONECLAW_STORE"], w.env["ONECLAW_SECRET_KEY"] = u.String(), "the key of all who share this"
 	return password
 }
 

@@ -15,7 +15,7 @@ import (
 
 // place is where the database is.
 func (c DataConfig) place() database.Place {
-	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile}
+	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
 }
 
 // openStore opens the database in the newest format.
@@ -44,7 +44,7 @@ func migrations() []database.Migration {
 
 // openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
+	key, err := cfg.place().SecretKey(context.Background(), kv)
 	if err != nil {
 		return nil, nil, err
 	}

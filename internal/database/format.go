@@ -15,6 +15,8 @@ import (
 // and what keeps it from growing for ever:
 //
 //	format        this record; one
+//	secret        a fingerprint of the key that encrypts, on a server; one
+//	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed

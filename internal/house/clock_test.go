@@ -15,6 +15,7 @@ var clocks = []struct{ file, reason string }{
 	{"agent/openai/transport.go", "a date that a server has sent"},
 	{"bridge/delivery/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"internal/database/backup.go", "names of copies"},
+	{"internal/database/shared.go", "numbers of messages"},
 	{"internal/database/format.go", "how long a migration took"},
 	{"internal/database/database.go", "how long it took, and names of copies"},
 	{"internal/cache/cache.go", "ages of values, which no restart keeps"},

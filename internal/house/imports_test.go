@@ -67,7 +67,7 @@ var layers = []layer{
 	{"internal/control", nil},
 	{"internal/transfer", []string{"storage"}},
 	{"internal/replicas", []string{"storage"}},
-	{"internal/database", []string{"internal/control", "internal/folder", "internal/transfer", "storage", "storage/bolt", "storage/postgres"}},
+	{"internal/database", []string{"internal/control", "internal/folder", "internal/replicas", "internal/transfer", "storage", "storage/bolt", "storage/postgres"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},

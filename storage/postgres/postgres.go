@@ -46,6 +46,9 @@ type Config struct {
 	// PasswordFile, if not empty, names a file with the password, which is read for each
 	// new connection.
 	PasswordFile string
+	// Existing has Open change nothing, and refuse a database without tables with
+	// storage.ErrNotFound.
+	Existing bool
 	// MaxConns bounds the connections; 0 means DefaultMaxConns.
 	MaxConns int
 	// Timeout bounds each request; 0 means DefaultTimeout.
@@ -65,6 +68,8 @@ type Config struct {
 
 // Store is an open database. Close ends its goroutines.
 type Store struct {
+	reader
+
 	pool    *pgxpool.Pool
 	timeout time.Duration
 	log     *slog.Logger
@@ -115,8 +120,9 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		told:    make(chan struct{}, 1),
 		hub:     newHub(),
 	}
+	s.reader = reader{db: pool, request: s.read}
 	s.close = sync.OnceFunc(s.shutdown)
-	if err := s.ask(ctx, s.prepare); err != nil {
+	if err := s.ask(ctx, func(ctx context.Context) error { return s.prepare(ctx, cfg.Existing) }); err != nil {
 		pool.Close()
 		return nil, err
 	}
