@@ -86,6 +86,7 @@ var (
 	_ chats.Announcer      = (*Platform)(nil)
 	_ chats.Monitor        = (*Platform)(nil)
 	_ chats.Pinger         = (*Platform)(nil)
+	_ chats.Single         = (*Platform)(nil)
 	_ chats.UserNamer      = (*Platform)(nil)
 )
 
@@ -127,6 +128,9 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
+
+// Single implements [chats.Single]: of two that poll, Telegram refuses one.
+func (p *Platform) Single() bool { return true }
 
 // userID is the form of the id of a user, or of a chat that writes in its own name.
 var userID = regexp.MustCompile(`^-?[1-9][0-9]{0,18}$`)

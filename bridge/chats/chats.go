@@ -238,6 +238,14 @@ type OutFile struct {
 // ErrTooLarge is returned by [Fetcher.Fetch].
 var ErrTooLarge = errors.New("bridge: the file is larger than the platform hands out")
 
+// Single is a platform of which one process at a time may receive, because its service
+// hands out what arrives to one. On the others every process calls [Platform.Run].
+type Single interface {
+	// Single reports whether one process alone may call [Platform.Run] at a time. It is
+	// the same for as long as the platform lives.
+	Single() bool
+}
+
 // Administrators is a platform that knows who administers a chat or workspace.
 type Administrators interface {
 	// IsAdmin reports whether the user administers the chat. It fails closed: on an
