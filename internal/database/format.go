@@ -27,6 +27,7 @@ import (
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
+//	telegram/     which albums were last for the bot; one
 //	google/       an account, what it may do, and a sign-in; one each for a user
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day and month for 400 days, one for each chat since it began
