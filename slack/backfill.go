@@ -67,7 +67,7 @@ func (r *receiver) fillGaps(ctx context.Context) {
 // backfill gives the inbox what was said since a time. It may be done again.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
-	if cut := r.reach.clock.now().Add(-maxGap); from.Before(cut) {
+	if cut := r.reach.clock.Now().Add(-maxGap); from.Before(cut) {
 		r.log.Warn("messages older than a day are not fetched", "since", since.UTC())
 		from = cut
 	}
@@ -146,7 +146,7 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
 	// Without an end the pages begin at the oldest message, and the newest would be those
 	// that are too many.
-	latest := strconv.FormatInt(r.reach.clock.now().Add(maxGap).Unix(), 10) + ".000000"
+	latest := strconv.FormatInt(r.reach.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
 	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPage}
 	var all []slack.Message
 	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {

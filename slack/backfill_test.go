@@ -23,6 +23,7 @@ import (
 	"oneclaw/bridge/turns"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/redact"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
@@ -254,7 +255,7 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 }
 
 func TestReachIsBounded(t *testing.T) {
-	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+	r := reach{live: map[chats.Chat]time.Time{}, clock: &shared.Clock{}}
 	for i := range maxLive + 50 {
 		r.touch(chatOf("C1", strconv.Itoa(i)))
 	}
@@ -269,7 +270,7 @@ func TestReachIsBounded(t *testing.T) {
 	if state, err := r.encode(); err != nil || state != nil {
 		t.Errorf("nothing has changed: %v %s", err, state)
 	}
-	again := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+	again := reach{live: map[chats.Chat]time.Time{}, clock: &shared.Clock{}}
 	if err := again.decode(state); err != nil || len(again.threads()["C1"]) != maxLive {
 		t.Errorf("%v, %d threads", err, len(again.threads()["C1"]))
 	}
@@ -280,7 +281,7 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+		r := reach{live: map[chats.Chat]time.Time{}, clock: &shared.Clock{}}
 		if r.decode(state) != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/shared"
 )
 
 // Kinds of what Slack sends, as envelopes name them.
@@ -273,9 +274,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		in := &invitation{address: c.ResponseURL}
-		r.responses.Put(c.ChannelID, in, responseAge)
-		r.responses.Put(c.ChannelID+"/"+c.TriggerID, in, responseAge)
+		r.invited(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,

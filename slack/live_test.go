@@ -13,13 +13,14 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
 
 // What was missed is handed on in its order, and of too much the newest.
 func TestLiveC03MissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
-	f.p.reach.alive = f.p.reach.clock.now()
+	f.p.reach.alive = f.p.reach.clock.Now()
 	f.SetScopes("chat:write") // nothing is delivered
 	var want []string
 	for i := range maxMissed + 150 {
@@ -159,20 +160,20 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 	}
 	f.in.wait(t, 1)
 	to := chats.Address{Chat: chatOf(channel, ""), ReplyTo: sent.Trigger}
-	for i := range maxResponses + 1 {
+	for i := range shared.MaxResponses + 1 {
 		_, err := f.p.Send(t.Context(), to, chats.Part{Text: fmt.Sprint(i), Plain: fmt.Sprint(i)})
 		var refused *chats.SendError
-		if (err == nil) != (i < maxResponses) || err != nil && (!errors.As(err, &refused) || refused.Outcome != chats.Refused) {
+		if (err == nil) != (i < shared.MaxResponses) || err != nil && (!errors.As(err, &refused) || refused.Outcome != chats.Refused) {
 			t.Errorf("answer %d: %v", i, err)
 		}
 	}
 	f.View(func(s emulator.State) {
 		all := s.Answers(channel)
-		if len(all) != maxResponses || s.Calls("response") != maxResponses {
+		if len(all) != shared.MaxResponses || s.Calls("response") != shared.MaxResponses {
 			t.Fatalf("%d answers by %d posts", len(all), s.Calls("response"))
 		}
 		for i, m := range all {
-			if strings.Contains(m.Text, lastResponse) != (i == maxResponses-1) {
+			if strings.Contains(m.Text, lastResponse) != (i == shared.MaxResponses-1) {
 				t.Errorf("answer %d: %q", i, m.Text)
 			}
 		}
@@ -201,7 +202,7 @@ func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 // With the agent view each direct message is a thread: of too many those are searched
 // first in which somebody wrote last.
 func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
-	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
+	r := reach{live: map[chats.Chat]time.Time{}, clock: &shared.Clock{}}
 	for i := range 50 {
 		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
 	}

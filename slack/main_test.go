@@ -100,16 +100,18 @@ func (b *syncBuffer) String() string {
 // fixture is a platform in a workspace with Ann, her DM and a channel.
 type fixture struct {
 	*emulator.Server
-	t       *testing.T
-	p       *Platform
-	in      *inbox
-	log     *syncBuffer
-	client  *http.Client
-	url     string
-	user    string
-	dm      string
-	channel string
-	stop    func()
+	t      *testing.T
+	p      *Platform
+	in     *inbox
+	log    *syncBuffer
+	client *http.Client
+	// settings are the platform's.
+	settings Settings
+	url      string
+	user     string
+	dm       string
+	channel  string
+	stop     func()
 }
 
 // quick is a workspace that does not let tests wait.
@@ -141,6 +143,7 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	if change != nil {
 		change(&config)
 	}
+	f.settings = config.Settings
 	if f.p, err = New(config); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
 
@@ -21,6 +22,8 @@ const marksKey = "slack/marks"
 const (
 	// saveInterval is how often the marks are saved while something changes.
 	saveInterval = 30 * time.Second
+	// pruneInterval is how often what is over is removed from the store.
+	pruneInterval = time.Hour
 	// maxLive bounds the threads that are remembered, maxIdle how long each is that
 	// nobody writes in.
 	maxLive = 500
@@ -37,14 +40,14 @@ type reach struct {
 	owed    map[chats.Chat]debt      // threads with messages that were put off
 	changed bool
 	saving  sync.Mutex // held while the state is written, so that no older one follows
-	clock   *clock
+	clock   *shared.Clock
 	wake    chan struct{} // tells who fills gaps; nil where nobody does
 }
 
 func (r *reach) sign() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.alive, r.changed = r.clock.now(), true
+	r.alive, r.changed = r.clock.Now(), true
 }
 
 // connected notes a connection. A new one may have missed something.
@@ -54,7 +57,7 @@ func (r *reach) connected(isNew bool) {
 	if isNew && r.missing.IsZero() {
 		r.missing = r.alive
 	}
-	r.alive, r.changed = r.clock.now(), true
+	r.alive, r.changed = r.clock.Now(), true
 	if isNew && !r.missing.IsZero() && r.wake != nil {
 		r.gaps++
 		r.ring()
@@ -84,7 +87,7 @@ func (r *reach) touch(chat chats.Chat) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live[chat], r.changed = r.clock.now(), true
+	r.live[chat], r.changed = r.clock.Now(), true
 	for len(r.live) > maxLive {
 		byAge := func(a, b chats.Chat) int { return r.live[a].Compare(r.live[b]) }
 		delete(r.live, slices.MinFunc(slices.Collect(maps.Keys(r.live)), byAge))
@@ -133,7 +136,7 @@ func (r *reach) encode() ([]byte, error) {
 		s.Seen = r.missing
 	}
 	for chat, at := range r.live {
-		if r.clock.now().Sub(at) > maxIdle {
+		if r.clock.Now().Sub(at) > maxIdle {
 			delete(r.live, chat)
 			continue
 		}
@@ -150,7 +153,7 @@ func (r *reach) decode(state []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.alive = s.Seen
-	if now := r.clock.now(); r.alive.After(now) {
+	if now := r.clock.Now(); r.alive.After(now) {
 		r.alive = now // the clock went back
 	}
 	for name, at := range s.Threads {
@@ -184,7 +187,7 @@ func (p *Platform) loadMarks(ctx context.Context) {
 	}
 	for chat, at := range p.reach.all() {
 		p.threads.Put(chat, thread{joined: true}, joinedAge)
-		if p.reach.clock.now().Sub(at) < statusAge {
+		if p.reach.clock.Now().Sub(at) < statusAge {
 			p.statuses.remember(chat) // a process that was killed has cleared nothing
 		}
 	}
@@ -212,13 +215,18 @@ func (p *Platform) saveMarks(ctx context.Context) {
 // upkeep saves the marks now and then, and clears statuses that should not stand. Where no
 // socket shows signs of life, as with posted events, that the program runs is one.
 func (p *Platform) upkeep(ctx context.Context, sockets bool) {
-	tick := time.NewTicker(saveInterval)
+	tick, seldom := time.NewTicker(saveInterval), time.NewTicker(pruneInterval)
 	defer tick.Stop()
+	defer seldom.Stop()
 	for {
 		p.sweep(ctx, true)
 		select {
 		case <-ctx.Done():
 			return
+		case <-seldom.C:
+			if err := p.responses.Prune(ctx); err != nil {
+				p.log.Warn("what is over stays in the store until the next time", "err", err)
+			}
 		case <-tick.C:
 			if !sockets {
 				p.reach.sign()

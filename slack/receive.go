@@ -16,8 +16,6 @@ import (
 const (
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 30 * time.Second
-	// responseAge is how long Slack takes answers to a command.
-	responseAge = 30 * time.Minute
 )
 
 // receiver is one Run.

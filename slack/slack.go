@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
 
@@ -57,7 +58,7 @@ type Platform struct {
 	statuses    statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	responses   *cache.Cache[string, *invitation]
+	responses   *shared.Invitations
 	channels    []string
 	kv          storage.KV
 	reach       reach
@@ -107,8 +108,10 @@ func New(cfg Config) (*Platform, error) {
 		kv:          cfg.KV,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
-		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
+	}
+	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
+		return nil, err
 	}
 	p.statuses.shown = map[chats.Chat]*shown{}
 	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}

@@ -28,6 +28,8 @@ import (
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
 //	telegram/     which albums were last for the bot; one
+//	slack/        up to when messages have arrived; where commands take answers, one list
+//	              for each channel, which goes after half an hour
 //	google/       an account, what it may do, and a sign-in; one each for a user
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day and month for 400 days, one for each chat since it began
