@@ -160,7 +160,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.forget()
+	f.forget(nil)
 	f.run()
 	for i, tt := range []struct {
 		root string
@@ -203,7 +203,7 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.forget()
+	f.forget(nil)
 	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
 	f.run()
 	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))

@@ -16,6 +16,8 @@ import (
 	"oneclaw/internal/cache"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/redact"
+	"oneclaw/slack/shared"
+	"oneclaw/storage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,9 +183,9 @@ func (f *fixture) run() {
 }
 
 // forget has the platform know no more than after a restart.
-func (f *fixture) forget() {
+func (f *fixture) forget(kv storage.KV) {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = reach{live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]debt{}, clock: &f.p.api.clock, wake: make(chan struct{}, 1)}
+	f.p.reach = shared.NewReach(kv, &f.p.api.clock)
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {

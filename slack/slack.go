@@ -32,7 +32,8 @@ type Config struct {
 	Settings
 
 	// KV keeps up to when messages have arrived, so that those that came while the
-	// program did not run are fetched when it does. Nil means that they are not.
+	// program did not run are fetched when it does, and where commands take answers. Nil
+	// means that nothing is kept. See [Settings.Share] for several processes on one.
 	KV storage.KV
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
@@ -60,8 +61,8 @@ type Platform struct {
 	threads     *cache.Cache[chats.Chat, thread]
 	responses   *shared.Invitations
 	channels    []string
-	kv          storage.KV
-	reach       reach
+	reach       *shared.Reach
+	leads       func() bool
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
 	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
@@ -105,7 +106,7 @@ func New(cfg Config) (*Platform, error) {
 		channels:    channels,
 		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		kv:          cfg.KV,
+		leads:       cfg.leads,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
@@ -114,8 +115,7 @@ func New(cfg Config) (*Platform, error) {
 		return nil, err
 	}
 	p.statuses.shown = map[chats.Chat]*shown{}
-	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
-	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
+	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	p.api.Watch(cfg.tap)
 	return p, nil

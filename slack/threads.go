@@ -42,7 +42,7 @@ func (p *Platform) join(chat chats.Chat, opener string) {
 		return
 	}
 	known, _ := p.threads.Get(chat)
-	p.reach.touch(chat)
+	p.reach.Touch(chat)
 	p.threads.Put(chat, thread{opener: cmp.Or(opener, known.opener), joined: true, looked: known.looked}, joinedAge)
 }
 

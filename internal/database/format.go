@@ -28,8 +28,10 @@ import (
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
 //	telegram/     which albums were last for the bot; one
-//	slack/        up to when messages have arrived; where commands take answers, one list
-//	              for each channel, which goes after half an hour
+//	slack/        up to when messages have arrived; what is still to be looked at, at most
+//	              200 threads for each process; where commands take answers, one list for
+//	              each channel, which goes after half an hour; with several processes the
+//	              threads with the bot, for a day
 //	google/       an account, what it may do, and a sign-in; one each for a user
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day and month for 400 days, one for each chat since it began
