@@ -138,7 +138,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	switch {
 	case r.self.wrote(m.User, m.BotID):
 		if m.ThreadTS != "" {
-			r.join(e.chat(m), m.Parent)
+			r.join(ctx, e.chat(m), m.Parent)
 		}
 		return nil, nil
 	case !m.fromPerson() || !r.works(e.Channel, e.isDirect()):
@@ -202,14 +202,14 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 		return false, nil
 	case !inThread:
 		msg.Opener = msg.User
-		r.join(msg.Chat, msg.User)
+		r.join(ctx, msg.Chat, msg.User)
 	default:
 		if m.Parent != "" && m.Parent == r.self.user {
-			r.join(msg.Chat, m.Parent)
+			r.join(ctx, msg.Chat, m.Parent)
 		}
 		if mentioned {
-			r.join(msg.Chat, m.Parent)
-			known, _ := r.threads.Get(msg.Chat)
+			r.join(ctx, msg.Chat, m.Parent)
+			known, _ := r.recall(ctx, msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
 				break // nobody asks who began the thread

@@ -78,7 +78,7 @@ func TestEvents(t *testing.T) {
 func eventOf(t *testing.T, event []byte) string {
 	t.Helper()
 	r := offline(t)
-	r.join(chatOf("C1", "1700000000.000100"), "U2")
+	r.join(t.Context(), chatOf("C1", "1700000000.000100"), "U2")
 	// Elsewhere the bot was looked for and not found.
 	r.threads.Put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
 	in, err := me.decode(kindEvent, wrap(t, bytes.TrimSpace(event)))

@@ -122,7 +122,7 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 		}
 		r.invited(ctx, chat.ID, in)
 	}
-	known, _ := r.threads.Get(chat)
+	known, _ := r.recall(ctx, chat)
 	if direct {
 		known.opener = user
 	}

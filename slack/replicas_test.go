@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,5 +125,85 @@ func TestAnswersAreCountedByAllProcesses(t *testing.T) {
 	all := f.Messages("C9")
 	if len(all) != shared.MaxResponses || !strings.Contains(all[shared.MaxResponses-1].Shown, "no more answers") {
 		t.Errorf("got %+v", all)
+	}
+}
+
+func always() bool { return true }
+
+func never() bool { return false }
+
+// shares has a platform of several.
+func shares(kv storage.KV, leads func() bool) func(*Config) {
+	return func(c *Config) {
+		c.KV = kv
+		c.Share(leads)
+	}
+}
+
+// TestThreadsOfAnotherProcess has another process answer in a thread in which this one has
+// just looked for the bot in vain, and be called in one of which Slack does not tell.
+func TestThreadsOfAnotherProcess(t *testing.T) {
+	store := openStore(t)
+	f := start(t, quick(), shares(store, always))
+	other := f.twin(store, shares(store, never))
+	lunch := f.say(f.channel, "lunch?", nil)
+	reply := &emulator.SayOptions{Thread: lunch.TS}
+	f.acked(f.say(f.channel, "yes", reply))
+	if _, err := other.p.Send(t.Context(), chats.Address{Chat: chatOf(f.channel, lunch.TS)}, chats.Part{Text: "at noon"}); err != nil {
+		t.Fatal(err)
+	}
+	f.acked(f.say(f.channel, "fine", reply))
+	if got := f.in.all(); len(got) != 1 || got[0].Text != "fine" {
+		t.Errorf("accepted %+v", got)
+	}
+
+	tea := f.say(f.channel, "tea?", nil)
+	reply = &emulator.SayOptions{Thread: tea.TS}
+	f.acked(f.say(f.channel, "<@U0BOT> what do you say?", reply))
+	f.stop()
+	f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
+	other.run()
+	f.wait(func(s emulator.State) bool { return s.Sockets() == 1 })
+	f.inject(emulator.Fault{Method: "conversations.replies", Effect: emulator.ServerError})
+	f.acked(f.say(f.channel, "and you?", reply))
+	if got := other.in.all(); len(got) == 0 || got[len(got)-1].Text != "and you?" {
+		t.Errorf("accepted %+v", got)
+	}
+}
+
+// TestWhoLeadsFetchesWhatWasMissed has two processes lose their connections: one fetches
+// what came meanwhile, also where the connection of the other is back first.
+func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {
+	store := openStore(t)
+	f := start(t, deaf(), shares(store, never))
+	leader := f.twin(store, shares(store, always))
+	leader.run()
+	f.wait(func(s emulator.State) bool { return s.Sockets() == 2 })
+	f.acked(f.say(f.dm, "before", nil))
+	hear := f.lose()
+	f.Drop()
+	f.say(f.dm, "missed", nil)
+	f.wait(func(s emulator.State) bool { return s.Sockets() == 2 })
+	hear()
+	for n := 1; !slices.ContainsFunc(leader.in.all(), func(m chats.Message) bool { return m.Text == "missed" }); n++ {
+		leader.in.wait(t, n)
+	}
+	if slices.ContainsFunc(f.in.all(), func(m chats.Message) bool { return m.Text == "missed" }) {
+		t.Error("who does not lead has fetched it, too")
+	}
+	leader.stop()
+	f.stop()
+	// A gap that another process has opened is seen to when the marks are saved next.
+	f.p.reach.Connected(true)
+	for _, one := range []*fixture{f, leader} {
+		for len(one.p.reach.Wake) > 0 {
+			<-one.p.reach.Wake
+		}
+		r := &receiver{Platform: one.p}
+		r.saveMarks(t.Context())
+		r.takeOver(t.Context())
+		if since, _ := one.p.reach.Gap(); since.IsZero() || len(one.p.reach.Wake) != map[bool]int{true: 1}[one == leader] {
+			t.Errorf("gap since %v, %d to look at it", since, len(one.p.reach.Wake))
+		}
 	}
 }

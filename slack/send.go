@@ -40,7 +40,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		switch {
 		case err == nil:
 			p.statuses.answered(to.Chat, begun)
-			p.join(to.Chat, "")
+			p.join(ctx, to.Chat, "")
 			return ts, nil
 		case !plain && part.Plain != "" && formatRefused(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
