@@ -93,13 +93,13 @@ type bot struct {
 	log     *slog.Logger
 }
 
-// handler serves health and, where Slack posts its events, those.
+// handler serves health and what platforms are posted.
 func (b *bot) handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
 	mux.Handle("GET /metrics", b.metrics.Handler())
-	for _, p := range b.platforms {
-		if p, ok := p.(posted); ok {
-			mux.Handle("POST /"+p.Name()+"/", p.Events())
+	for _, one := range b.platforms {
+		if p, ok := one.(interface{ Events() http.Handler }); ok {
+			mux.Handle("POST /"+one.Name()+"/", p.Events())
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
