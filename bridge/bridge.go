@@ -104,7 +104,7 @@ func (b *Bridge) furnish() {
 		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
 	})
 	b.jobs.Mark = b.owners.Mark
-	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
+	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,

@@ -70,7 +70,19 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+}
+
+// sweep removes what is left of files that nobody has any more.
+func (k *keeper) sweep(ctx context.Context) error {
+	if k.cfg.Hooks.Files == nil {
+		return nil
+	}
+	removed, err := k.cfg.Hooks.Files.Sweep(ctx)
+	if removed > 0 {
+		k.log.Debug("swept", "parts of files", removed)
+	}
+	return err
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.

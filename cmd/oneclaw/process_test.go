@@ -26,7 +26,7 @@ import (
 const databaseName = database.Name
 
 // patience bounds every wait of these tests; nothing is measured with it.
-const patience = 90 * time.Second
+const patience = 30 * time.Second
 
 // programName is what the test binary is called to run the program itself, so that the
 // tests start the very code they were built with.

@@ -30,6 +30,10 @@ import (
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
 //	google/       an account, what it may do, and a sign-in; one each for a user
+//	files/        what the folder of an owner holds, where replicas share the store; one for
+//	              each, of at most 8 MiB
+//	blob/         chunks of those files, within the quota of each owner; what none has goes
+//	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day and month for 400 days, one for each chat since it began
 //
