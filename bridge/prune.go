@@ -26,6 +26,8 @@ import (
 //	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
+//	files/, blob/ what Hooks.Files keeps: within the quota of each owner; what no folder holds
+//	              any more goes with the next sweep
 //	conversation/ one record for each conversation; those of tasks for TaskAge
 //
 // The logs hold the conversations. Those of chats stay, cleared or not: their history

@@ -55,7 +55,7 @@ type catalogue struct {
 
 // newCatalogue builds every tool; what is heavy begins with its first call. submit takes
 // the runs of scheduled tasks.
-func newCatalogue(cfg Config, store storage.Store, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
+func newCatalogue(cfg Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.allowPrivate()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func newCatalogue(cfg Config, store storage.Store, m *models.Models, submit func
 		return nil, err
 	}
 	c.groups = append(c.groups, c.schedule.Group())
-	if err := c.addUserTools(cfg, m.Vault, private); err != nil {
+	if err := c.addUserTools(cfg, files.syncTools(), m.Vault, private); err != nil {
 		return nil, err
 	}
 	if err := c.addGoogle(cfg, store); err != nil {
@@ -98,7 +98,7 @@ func newCatalogue(cfg Config, store storage.Store, m *models.Models, submit func
 
 // addKnowledge adds what the bot knows by itself and where it looks things up.
 func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.Prefix) (err error) {
-	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.DataDir, "skills"), Logger: c.log}); err != nil {
+	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.filesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
 	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.outside.now, Logger: c.log}); err != nil {
@@ -129,13 +129,13 @@ func (c *catalogue) addConfig(m *models.Models) error {
 	return nil
 }
 
-func (c *catalogue) addUserTools(cfg Config, vault *settings.Vault, private []netip.Prefix) error {
+func (c *catalogue) addUserTools(cfg Config, sync func(context.Context) error, vault *settings.Vault, private []netip.Prefix) error {
 	engine, err := javascript.New(javascript.Config{Logger: c.log})
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
 	c.user, err = jstools.New(jstools.Config{
-		Dir: filepath.Join(cfg.DataDir, "tools"), Engine: engine, Reserved: c.reserved, Changed: c.changed,
+		Dir: filepath.Join(cfg.filesDir(), "tools"), Sync: sync, Engine: engine, Reserved: c.reserved, Changed: c.changed,
 		Env: func(ctx context.Context, _ toolgroups.Scope, name string) (string, bool, error) {
 			values, err := vault.Variables(ctx, []string{name})
 			value, ok := values[name]

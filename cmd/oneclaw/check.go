@@ -33,7 +33,7 @@ func (c Config) check() error {
 	if _, err := c.allowPrivate(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals} {
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.checkFiles} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -129,6 +129,9 @@ type ToolsConfig struct {
 	ExecMemoryMiB  int64 `yaml:"exec_memory_mib" env:"ONECLAW_TOOLS_EXEC_MEMORY_MIB"`
 	WorkspaceMiB   int64 `yaml:"workspace_mib" env:"ONECLAW_TOOLS_WORKSPACE_MIB"`
 	DiskReserveMiB int64 `yaml:"disk_reserve_mib" env:"ONECLAW_TOOLS_DISK_RESERVE_MIB"`
+	// Files says where workspaces, skills and user tools are kept: in the data directory
+	// ("local"), in the store ("store"), or in a folder that replicas share (its path).
+	Files string `yaml:"files" env:"ONECLAW_TOOLS_FILES"`
 }
 
 // LogConfig says what is logged and how.

@@ -98,6 +98,7 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 		}
 	}
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
+	demo.Tools.Files = filesLocal
 	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
 	demo.Model = models.Own{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}

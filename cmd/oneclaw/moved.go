@@ -23,7 +23,7 @@ const movedFolder = "before-the-move"
 // mover gives what belongs to a chat to the chat as which it goes on: Telegram gives a
 // group another id when it becomes a supergroup. Each step does nothing where it was
 // done before. What would fail each time is logged: it must not hold up what follows.
-func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to chats.Chat) error {
+func mover(dir string, kept *keptFiles, m *memory.Memory, s *schedule.Schedule, choices *settings.Settings, ledger *budget.Ledger, log *slog.Logger) func(ctx context.Context, from, to chats.Chat) error {
 	return func(ctx context.Context, from, to chats.Chat) error {
 		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()
 		err := m.Move(ctx, before, after)
@@ -41,7 +41,11 @@ func mover(dataDir string, m *memory.Memory, s *schedule.Schedule, choices *sett
 		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {
 			return err
 		}
-		if err := moveFiles(workspace.Folder(dataDir, before), workspace.Folder(dataDir, after)); err != nil {
+		move := func() error { return moveFiles(workspace.Folder(dir, before), workspace.Folder(dir, after)) }
+		if kept != nil {
+			move = func() error { return kept.Move(ctx, before, after, movedFolder) }
+		}
+		if err := move(); err != nil {
 			log.Error("the files of a chat that moved stay behind", "from", before, "to", after, "err", err)
 		}
 		return nil

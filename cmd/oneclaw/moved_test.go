@@ -56,7 +56,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	moved := mover(dir, b.tools.memory, b.tools.schedule, changing, b.ledger, log)
+	moved := mover(dir, nil, b.tools.memory, b.tools.schedule, changing, b.ledger, log)
 	for range 2 { // the second time changes nothing
 		if err := moved(ctx, from, to); err != nil {
 			t.Fatal(err)

@@ -64,6 +64,7 @@ func replay(cmd *cobra.Command, cfg Config, path string) (err error) {
 // outside.
 func replayConfig(cfg Config, env record.Environment, dir string) Config {
 	cfg.CacheDir, cfg.DataDir = cfg.cacheDir(), filepath.Join(dir, "data")
+	cfg.Tools.Files = filesLocal
 	cfg.taps, cfg.outside.now = env.Taps, env.Now
 	cfg.outside.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("a replay looks up no names")

@@ -80,6 +80,7 @@ type bot struct {
 	bridge    *bridge.Bridge
 	platforms []chats.Platform
 	tools     *catalogue
+	files     *keptFiles
 	ledger    *budget.Ledger
 	offer     func(context.Context) error
 	redact    *redact.Redactor
@@ -148,11 +149,14 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
 		return nil, err
 	}
+	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
+		return nil, err
+	}
 	b.metrics = metrics.New(version, cfg.redact)
 	found := models.New(models.Config{
 		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
 	})
-	if b.tools, err = newCatalogue(cfg, store, found, b.submit, log); err != nil {
+	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
 		return nil, err
 	}
 	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
@@ -162,7 +166,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.DataDir, Platforms: b.platforms, Access: people.Access(cfg.Access),
+		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {
@@ -177,7 +181,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.DataDir, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure,
+			Moved: mover(cfg.filesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure, Files: b.files.hook(),
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
@@ -190,7 +194,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 
 // run serves messages until ctx ends.
 func (b *bot) run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.tools.schedule.Run)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offer, b.tools.run, b.files.run, b.tools.schedule.Run)
 }
 
 // runAll runs all until one fails or ctx ends, and waits for all.

@@ -131,7 +131,7 @@ func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error
 		return fmt.Errorf("describe tools: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir = dir
+	cfg.DataDir, cfg.Tools.Files = dir, filesLocal
 	cfg.Telegram.Token = unusedToken
 	return serveBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }

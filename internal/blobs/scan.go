@@ -132,7 +132,7 @@ func lookError(err error) error {
 // others are read, no further than to the length that was found. put is given each chunk. A
 // file that somebody goes on writing is kept as it was read, and read again the next time.
 func (f *found) read(ctx context.Context, root *os.Root, before details, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
-	buffer := make([]byte, ChunkSize)
+	var buffer []byte // no larger than needed: there may be many folders at once
 	for path, look := range f.stamps {
 		e := f.tree[path]
 		if old, ok := before.tree[path]; ok && before.seen[path] == look && old.Size == e.Size {
@@ -143,6 +143,9 @@ func (f *found) read(ctx context.Context, root *os.Root, before details, put fun
 		// The clock of the disk may not tell a change that comes now from the last one.
 		if time.Since(time.Unix(0, look.changed)) < tick {
 			delete(f.stamps, path)
+		}
+		if need := min(e.Size, ChunkSize); int64(len(buffer)) < need {
+			buffer = make([]byte, need)
 		}
 		size, chunks, err := readFile(ctx, root, path, e.Size, buffer, put)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +176,7 @@ func readFile(ctx context.Context, root *os.Root, path string, most int64, buffe
 		return 0, nil, errors.Join(err, fs.ErrNotExist)
 	}
 	from := io.LimitReader(file, most)
-	for {
+	for most > 0 {
 		n, err := io.ReadFull(from, buffer)
 		if n > 0 {
 			hash := sha256.Sum256(buffer[:n])
@@ -189,4 +192,5 @@ func readFile(ctx context.Context, root *os.Root, path string, most int64, buffe
 			return 0, nil, fmt.Errorf("blobs: read a file: %w", workspace.Cause(err))
 		}
 	}
+	return 0, nil, nil
 }

@@ -63,6 +63,9 @@ type Google interface {
 type Config struct {
 	// Dir is the folder of the user tools. It is made if it does not exist.
 	Dir string
+	// Sync, if not nil, has the folder hold what other processes have made of it, and has them
+	// see what it holds. It is called before and after a tool changes it.
+	Sync func(ctx context.Context) error
 	// Engine runs the scripts.
 	Engine *javascript.Engine
 	// Reserved returns the names of tools and groups that come from elsewhere and
@@ -180,6 +183,17 @@ func (t *Tools) Reload() error {
 		t.notify()
 	}
 	return err
+}
+
+// shared has this process and others see the same tools.
+func (t *Tools) shared(ctx context.Context, code string) error {
+	if t.cfg.Sync == nil {
+		return nil
+	}
+	if err := t.cfg.Sync(ctx); err != nil {
+		return toolgroups.Errorf(code, "The user tools cannot be brought together with those of the bot's other processes: %v. Look at list_user_tools before you try again.", err)
+	}
+	return nil
 }
 
 // notify tells that the tools are others now. No lock may be held.

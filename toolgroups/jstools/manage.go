@@ -99,11 +99,22 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if err := t.checkCode(ctx, call, CodeCreate, in.Code, execute); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code); err != nil {
+	if err := t.change(ctx, CodeCreate, func() error { return t.createFiles(in.Name, toolgroups.EncodeObject(manifest), in.Code) }); err != nil {
 		return toolgroups.Result{}, err
 	}
-	t.notify()
 	return toolgroups.Text("Created the tool '%s'. It is in the group %s: load that to use it from the next step on.", in.Name, UserTools)
+}
+
+// change makes a change of the folder, here and for other processes.
+func (t *Tools) change(ctx context.Context, code string, do func() error) error {
+	if err := t.shared(ctx, code); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	defer t.notify()
+	return t.shared(ctx, code)
 }
 
 // createFiles writes a tool that was not there before, or nothing.
@@ -204,10 +215,9 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 			return toolgroups.Result{}, err
 		}
 	}
-	if err := t.updateFiles(in); err != nil {
+	if err := t.change(ctx, CodeUpdate, func() error { return t.updateFiles(in) }); err != nil {
 		return toolgroups.Result{}, err
 	}
-	t.notify()
 	return toolgroups.Text("Updated the tool '%s'. The change counts from the next step on.", in.Name)
 }
 
@@ -236,7 +246,7 @@ func (t *Tools) updateFiles(in toolArgs) error {
 	return t.store(CodeUpdate, in.Name, toolgroups.EncodeObject(ms), string(old), code)
 }
 
-func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
+func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
 	in.Name = strings.TrimSpace(in.Name)
 	if err := in.check(); err != nil {
 		return toolgroups.Result{}, err
@@ -244,10 +254,9 @@ func (t *Tools) remove(_ context.Context, _ toolgroups.Call, in toolArgs) (toolg
 	if _, err := t.mayChange(in.Name, CodeDelete); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.removeFiles(in.Name); err != nil {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", in.Name, err)
+	if err := t.change(ctx, CodeDelete, func() error { return t.removeFiles(in.Name) }); err != nil {
+		return toolgroups.Result{}, err
 	}
-	t.notify()
 	return toolgroups.Text("Deleted the tool '%s' with its files.", in.Name)
 }
 

@@ -68,8 +68,11 @@ func (t *Tools) removeFiles(name string) error {
 	defer t.write.Unlock()
 	for _, ext := range []string{".json", ".js"} {
 		if err := os.Remove(t.path(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return workspace.Cause(err)
+			return toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", name, workspace.Cause(err))
 		}
 	}
-	return t.fresh()
+	if err := t.fresh(); err != nil {
+		return toolgroups.Errorf(CodeDelete, "The folder of user tools cannot be read: %v.", err)
+	}
+	return nil
 }
