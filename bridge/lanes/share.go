@@ -106,6 +106,14 @@ func (s *Lanes) Cut(ctx context.Context, key string) error {
 
 // Still waits until nothing runs in the chats that pass and were dropped.
 func (s *Lanes) Still(ctx context.Context, passes func(chats.Chat) bool) error {
+	s.mu.Lock()
+	s.awaited++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.awaited--
+		s.mu.Unlock()
+	}()
 	for {
 		s.mu.Lock()
 		hushed := s.hushed

@@ -74,7 +74,7 @@ func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.moving || ctx.Err() != nil {
+	if l.moving || ctx.Err() != nil || s.awaited > 0 {
 		s.hush()
 	}
 	q.cancel(nil)
