@@ -35,9 +35,6 @@ type intake struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
-	// doubts are the keys of jobs whose first write has reported an error, in a store that is
-	// shared: it may have happened all the same, or still happen.
-	doubts map[string]bool
 	// late are the chats that were told that their messages waited, and when; full the
 	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]
@@ -159,7 +156,7 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 		return in.jobs.Withdraw(ctx, j)
 	}
 	if err = in.enqueue(ctx, j); err != nil {
-		in.people.Forget(j.Message)
+		in.people.Forget(ctx, j.Message)
 	}
 	return err
 }
@@ -179,7 +176,6 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 		in.log.Error("message dropped", "err", err)
 		return in.jobs.Withdraw(ctx, j)
 	case err != nil:
-		in.doubt(j)
 		return err
 	case !added:
 		return in.known(ctx, j)
@@ -232,9 +228,6 @@ func (in *intake) put(ctx context.Context, j *jobs.Job) error {
 	}
 	if added && !j.Offer {
 		in.lanes.Queue(j)
-	}
-	if err != nil {
-		in.doubt(j)
 	}
 	return err
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
+	"iter"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -58,9 +56,13 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	if !in.owners.Owns(chat) {
 		return release, nil
 	}
-	found, _, err := in.jobs.Foreign(ctx, chat.Whole().String()+"/", owners.All)
-	for _, j := range found {
-		if err == nil && j.Message.Chat == chat {
+	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", owners.All)
+	for _, j := range open {
+		switch {
+		case err != nil || j.Message.Chat != chat:
+		case j.Holder == in.jobs.Mark(chat):
+			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
+		default:
 			err = in.receive(ctx, j)
 		}
 	}
@@ -106,11 +108,13 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
 	for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
-		looking, again := context.WithCancel(ctx)
-		in.setAgain(again)
-		err := in.followOnce(looking)
+		watching, again := context.WithCancel(ctx)
+		in.mu.Lock()
+		in.again = again
+		in.mu.Unlock()
+		err := in.followOnce(ctx, in.store.Watch(watching, jobs.OpenPrefix))
 		again()
-		if err == nil || looking.Err() != nil {
+		if err == nil {
 			pauses = retry.New(minRetry, maxRetry)
 			continue
 		}
@@ -128,49 +132,9 @@ func (in *intake) lookAgain() {
 	}
 }
 
-// doubt remembers a job whose first write has reported an error. Where it has happened, the
-// platform may give the message to another process, which finds it known and lets it be.
-func (in *intake) doubt(j *jobs.Job) {
-	if !in.cfg.Sharing.On || j.Offer {
-		return
-	}
-	in.mu.Lock()
-	in.doubts[j.Key()] = true
-	in.mu.Unlock()
-	in.lookAgain()
-}
-
-// dispel adopts a job whose first write has happened although it reported an error. Where it
-// has not, the watch tells should it still happen.
-func (in *intake) dispel(ctx context.Context, key string) error {
-	in.mu.Lock()
-	doubted := in.doubts[key]
-	in.mu.Unlock()
-	if !doubted {
-		return nil
-	}
-	j, err := in.jobs.Load(ctx, key)
-	if j == nil || err != nil {
-		return err
-	}
-	if err := in.adopt(ctx, key); err != nil {
-		return err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	delete(in.doubts, key)
-	return nil
-}
-
-func (in *intake) setAgain(again context.CancelFunc) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.again = again
-}
-
-func (in *intake) followOnce(ctx context.Context) error {
-	changes := in.store.Watch(ctx, jobs.OpenPrefix)
-	found, broken, err := in.jobs.Foreign(ctx, "", in.owners.Owns)
+// followOnce looks at all there is, then at changes.
+func (in *intake) followOnce(ctx context.Context, changes iter.Seq2[storage.Event, error]) error {
+	open, broken, err := in.jobs.Open(ctx, "", in.owners.Owns)
 	if err != nil {
 		return err
 	}
@@ -182,20 +146,12 @@ func (in *intake) followOnce(ctx context.Context) error {
 		}
 	}
 	seen := make(map[chats.Chat]bool)
-	for _, j := range found {
-		if chat := j.Message.Chat; !seen[chat] {
+	for _, j := range open {
+		if chat := j.Message.Chat; !seen[chat] && (j.Holder != in.jobs.Mark(chat) || !in.lanes.Has(j.Key())) {
 			seen[chat] = true
 			if err := in.takeIn(ctx, chat); err != nil {
 				return err
 			}
-		}
-	}
-	in.mu.Lock()
-	doubts := slices.Collect(maps.Keys(in.doubts))
-	in.mu.Unlock()
-	for _, key := range doubts {
-		if err := in.dispel(ctx, key); err != nil {
-			return err
 		}
 	}
 	for e, err := range changes {
@@ -212,15 +168,16 @@ func (in *intake) followOnce(ctx context.Context) error {
 // notice looks at a job that was written.
 func (in *intake) notice(ctx context.Context, e storage.Event) error {
 	m, ok := jobs.MessageOf(e.Key, jobs.OpenPrefix)
-	if err := in.dispel(ctx, strings.TrimPrefix(e.Key, jobs.OpenPrefix)); err != nil {
-		return err
-	}
 	if e.Deleted || !ok || !in.owners.Owns(m.Chat) {
 		return nil
 	}
 	var j jobs.Job
-	if jobs.Decode(e.Entry, &j) != nil || j.Holder == in.jobs.Mark(j.Message.Chat) {
-		return nil // what does not decode is found when the chat is taken over
+	if jobs.Decode(e.Entry, &j) != nil {
+		return nil // it is found when the chat is taken over
+	}
+	// Nobody works on a job of this process whose first write has reported an error.
+	if j.Holder == in.jobs.Mark(j.Message.Chat) && in.lanes.Has(j.Key()) {
+		return nil
 	}
 	return in.takeIn(ctx, j.Message.Chat)
 }

@@ -113,7 +113,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
+		b.dataDir, b.now, b.log = cfg.DataDir, cfg.outside.now, log
 		b.metrics.Watch(b.bridge, store.Path(), b.now)
 		b.metrics.WatchProcess()
 		if ctx.Err() != nil {
@@ -125,6 +125,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 
 func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
+		store:  store,
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact,
 	}
