@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
-	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
@@ -57,7 +56,7 @@ func ownClaim(ctx context.Context, cfg Config, kv storage.KV) (people.Claim, err
 	if !cfg.Store.Shared() {
 		return people.NewClaim(ctx, kv, cfg.outside.now(), false)
 	}
-	secret, err := cfg.place().SecretKey(string(cfg.SecretKey))
+	secret, err := cfg.place().SecretKey(ctx, kv)
 	if err != nil {
 		return people.Claim{}, err
 	}
@@ -92,7 +91,7 @@ func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 		return err
 	}
 	var claim people.Claim
-	running, err := control.Order(cmd.Context(), cfg.DataDir, "claim", func(body io.Reader) error {
+	running, err := cfg.order(cmd.Context(), "claim", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
 	if !running {
@@ -102,7 +101,7 @@ func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 		return err
 	}
 	var text strings.Builder
-	if !running {
+	if !running && !cfg.Store.Shared() {
 		text.WriteString("Start the bot with: oneclaw run\n")
 	}
 	text.WriteString("Until " + claim.Until.Format("15:04") + ", ")
