@@ -105,6 +105,9 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	if err := c.own(ctx, j); err != nil {
+		return err
+	}
 	k := c.kinds.of(j)
 	if j.Found && !k.lasting { // a command may have ended it in a former run
 		if _, err := sessions.Of(ctx, c.store, j); err != nil {
@@ -135,6 +138,19 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 		c.turns.Afterwards(ctx, j)
 	}
 	return err
+}
+
+// own makes a job this tenure's that came into its lane with the mark of another: it was
+// accepted while its chat was being given away, and perhaps taken again.
+func (c *carrier) own(ctx context.Context, j *jobs.Job) error {
+	if mark := c.jobs.Mark(j.Message.Chat); !c.cfg.Sharing.On || mark == j.Holder {
+		return nil
+	} else if mark != "" {
+		if taken, err := c.jobs.Take(ctx, j); taken || err != nil {
+			return err
+		}
+	}
+	return jobs.ErrLost
 }
 
 // compose makes the parts of an answer: a text with its files, or a card. Whatever panics on

@@ -93,9 +93,11 @@ func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
 // resume goes on with a job that was begun in another tenure, here or elsewhere.
 func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 	if in.lanes.Has(j.Key()) {
-		if err := in.lanes.Cut(ctx, j.Key()); err != nil {
+		resume, err := in.lanes.Cut(ctx, j.Key())
+		if err != nil {
 			return err
 		}
+		defer resume()
 	}
 	taken, err := in.jobs.Take(ctx, j)
 	if taken {

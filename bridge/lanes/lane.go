@@ -20,6 +20,8 @@ type lane struct {
 	held *Held
 	// moving says that its chat moves: no message is answered meanwhile.
 	moving bool
+	// shut counts those who keep everything from beginning in it; see [Lanes.Cut].
+	shut int
 	// place is where the messages stand in line for a turn; nil where they do not.
 	place *place
 }

@@ -72,6 +72,7 @@ type Lanes struct {
 	// somebody may wait: in a chat that moves, or because it was cut short.
 	over, pending map[chats.Chat]chats.Chat
 	hushed        chan struct{}
+	awaited       int // how many wait for chats to be still, who hear of every end
 }
 
 // New returns lanes without jobs.

@@ -67,45 +67,76 @@ func (s *Lanes) Drop(passes func(chats.Chat) bool) {
 	}
 }
 
-// Cut is [Lanes.Drop] for one job, and returns when it does not run any more.
-func (s *Lanes) Cut(ctx context.Context, key string) error {
-	its := func(j *jobs.Job) bool { return j.Key() == key }
+// Cut is [Lanes.Drop] for one job, and returns when it does not run any more. Until resume is
+// called nothing else begins in its lane: what was accepted after it must not overtake it
+// when it is queued again.
+func (s *Lanes) Cut(ctx context.Context, key string) (resume func(), err error) {
+	var shut []*lane
+	resume = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, l := range shut {
+			l.shut--
+			s.wake(l)
+		}
+	}
 	for {
 		s.mu.Lock()
 		hushed, runs := s.hushed, false
 		for _, l := range s.byChat {
-			for _, q := range []*queue{&l.commands, &l.messages} {
-				if q.running != nil && its(q.running) {
-					q.cancel(jobs.ErrLost)
-					runs = true
-				}
-				if i := slices.IndexFunc(q.waiting, its); i >= 0 {
-					s.members.give(q.waiting[i])
-					q.waiting = slices.Delete(q.waiting, i, i+1)
-				}
+			has, running := l.cut(func(j *jobs.Job) bool { return j.Key() == key }, s.members)
+			if has && !slices.Contains(shut, l) {
+				shut = append(shut, l)
+				l.shut++
 			}
-			if l.held != nil && its(l.held.job) {
-				l.held = nil
-			}
-			s.wake(l)
+			runs = runs || running
 		}
 		if !runs {
 			delete(s.open, key)
 		}
 		s.mu.Unlock()
 		if !runs {
-			return nil
+			return resume, nil
 		}
 		select {
 		case <-hushed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			resume()
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
+// cut takes a job out of a lane, or ends it where it runs.
+func (l *lane) cut(its func(*jobs.Job) bool, members members) (has, runs bool) {
+	for _, q := range []*queue{&l.commands, &l.messages} {
+		if q.running != nil && its(q.running) {
+			q.cancel(jobs.ErrLost)
+			has, runs = true, true
+		}
+		if i := slices.IndexFunc(q.waiting, its); i >= 0 {
+			members.give(q.waiting[i])
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			has = true
+		}
+	}
+	if l.held != nil && its(l.held.job) {
+		l.held = nil
+		has = true
+	}
+	return has, runs
+}
+
 // Still waits until nothing runs in the chats that pass and were dropped.
 func (s *Lanes) Still(ctx context.Context, passes func(chats.Chat) bool) error {
+	s.mu.Lock()
+	s.awaited++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.awaited--
+		s.mu.Unlock()
+	}()
 	for {
 		s.mu.Lock()
 		hushed := s.hushed

@@ -29,7 +29,7 @@ func (s *Lanes) wake(l *lane) {
 		go s.run(ctx, l, q)
 	}
 	busy := l.commands.running != nil || l.messages.running != nil || l.held != nil
-	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil {
+	if !busy && len(l.commands.waiting)+len(l.messages.waiting) == 0 && l.place == nil && l.shut == 0 {
 		delete(s.byChat, l.chat)
 	}
 }
@@ -37,7 +37,7 @@ func (s *Lanes) wake(l *lane) {
 // takes reports whether the first job of a queue may run now. Where it needs a turn it has
 // one then, or the lane stands in line.
 func (s *Lanes) takes(l *lane, q *queue) bool {
-	if s.closing || q.running != nil || len(q.waiting) == 0 {
+	if s.closing || l.shut > 0 || q.running != nil || len(q.waiting) == 0 {
 		return false
 	}
 	if q == &l.commands {
@@ -74,7 +74,7 @@ func (s *Lanes) run(ctx context.Context, l *lane, q *queue) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.moving || ctx.Err() != nil {
+	if l.moving || ctx.Err() != nil || s.awaited > 0 {
 		s.hush()
 	}
 	q.cancel(nil)

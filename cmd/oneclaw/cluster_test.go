@@ -217,13 +217,15 @@ func (c *cluster) explain() {
 		return
 	}
 	ctx := context.WithoutCancel(c.t.Context())
+	dir := os.Getenv(dumpVariable)
+	if dir == "" {
+		dir = c.t.TempDir()
+	}
 	for _, r := range c.replicas {
-		if dir := os.Getenv(dumpVariable); dir != "" {
-			r.signal(syscall.SIGCONT)
-			r.bot.kill(syscall.SIGQUIT)
-			if err := os.WriteFile(filepath.Join(dir, r.name), []byte(r.bot.out.String()), 0o600); err != nil {
-				c.t.Error(err)
-			}
+		_ = r.bot.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
+		r.bot.kill(syscall.SIGQUIT)
+		if err := os.WriteFile(filepath.Join(dir, r.name), []byte(r.bot.out.String()), 0o600); err != nil {
+			c.t.Error(err)
 		}
 	}
 	for _, r := range c.rooms {
@@ -245,10 +247,18 @@ func (c *cluster) explain() {
 		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix}) {
 			c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
 		}
+		var all strings.Builder
 		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
-			if !strings.Contains(string(entry.Value), `"state":"done"`) {
-				c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
+			fmt.Fprintf(&all, "%d %s %s, %v\n", entry.Revision, entry.Key, entry.Value, err)
+		}
+		for log, err := range store.Logs(ctx, storage.Range{}) {
+			fmt.Fprintln(&all, log, err)
+			for record, err := range store.Records(ctx, log, storage.Query{}) {
+				fmt.Fprintf(&all, "%d %s %v\n", record.Pos, record.Data, err)
 			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "store"), []byte(all.String()), 0o600); err != nil {
+			c.t.Error(err)
 		}
 	})
 }
