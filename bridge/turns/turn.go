@@ -176,7 +176,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	}
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
-		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
+		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return readFile(scope.Workspace, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool)
