@@ -72,7 +72,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 	cfg := defaultConfig()
 	var lines []bill.Line
 	err := emptyBot(t.Context(), cfg, func(b *bot) error {
-		made, err := bill.Generate(b.tools.Registry(), 200, 7)
+		made, err := bill.Generate(b.tools.Registry(), 5, 7)
 		if err != nil {
 			return err
 		}

@@ -63,6 +63,7 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
+	limits.User = limits.User.least(m.payer.Limit)
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
@@ -174,4 +175,15 @@ func (m *model) Profile() agent.Profile {
 	p := agent.ProfileOf(m.inner)
 	p.Name = cmp.Or(p.Name, m.name)
 	return p
+}
+
+// least is the smaller of two limits, where none is larger than any.
+func (l Limit) least(other Limit) Limit {
+	if other.Tokens > 0 && (l.Tokens == 0 || other.Tokens < l.Tokens) {
+		l.Tokens = other.Tokens
+	}
+	if other.Money > 0 && (l.Money == 0 || other.Money < l.Money) {
+		l.Money = other.Money
+	}
+	return l
 }

@@ -29,8 +29,10 @@ type Config struct {
 	Settings *settings.Settings
 	Vault    *settings.Vault
 	// HTTP carries the requests; see [Transport].
-	HTTP    *http.Client
-	Ledger  *budget.Ledger
+	HTTP   *http.Client
+	Ledger *budget.Ledger
+	// Guest is what bounds a user a day besides the limits of all; nil bounds nobody.
+	Guest   func(scope toolgroups.Scope) budget.Limit
 	Metrics *metrics.Metrics // nil where nothing is counted
 	Logger  *slog.Logger
 }
@@ -89,6 +91,9 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 			m.ask(ctx, client)
 		}
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
+		if m.Guest != nil {
+			payer.Limit = m.Guest(scope)
+		}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
 			Model: m.Ledger.Model(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
