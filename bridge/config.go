@@ -28,6 +28,8 @@ type Config struct {
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
 	Access people.Access
+	// Allowance is what the owner reads about people before letting them in.
+	Allowance string
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the

@@ -180,7 +180,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 	here := t.checkedOut(j)
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
-		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
+		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: reader(limited, scope.Workspace, here),
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, here)

@@ -155,6 +155,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	b.metrics = metrics.New(version, cfg.redact)
 	found := models.New(models.Config{
 		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+		Guest: cfg.guest,
 	})
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
+		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access), Allowance: cfg.Budget.allowance(),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {
