@@ -112,6 +112,11 @@ func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	wantOrder(t, history)
+}
+
+// wantOrder wants some order to explain a history.
+func wantOrder(t testing.TB, history []porcupine.Operation) {
 	model := porcupine.Model{
 		Partition: byState,
 		Init:      func() any { return both{} },
