@@ -156,7 +156,7 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		if ctx.Err() != nil && m.Status != StatusOK {
 			continue
 		}
-		if err := r.emit(m); err != nil {
+		if err := r.settle(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -164,6 +164,16 @@ func (r *run) runAll(ctx context.Context, jobs []job) error {
 		return fmt.Errorf("agent: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// settle emits the result of a call that has run.
+func (r *run) settle(ctx context.Context, m Message) error {
+	if r.turn.Settle != nil {
+		if err := r.turn.Settle(ctx, &m); err != nil {
+			return fmt.Errorf("agent: settle the result of %s: %w", m.Tool, err)
+		}
+	}
+	return r.emit(m)
 }
 
 func rank(t toolgroups.Tool) int {

@@ -34,6 +34,8 @@ type Turn struct {
 	CacheKey string
 	// Temperature, if not nil, is asked of the model, where the model takes one.
 	Temperature *float64
+	// Effort is how hard the model is to think; empty leaves it to the model.
+	Effort string
 	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so
@@ -44,6 +46,10 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, is asked before each call runs.
 	Gate Gate
+	// Settle, if not nil, is told the result of each call that has run before that is
+	// yielded, and may change it. An error ends the turn. It is called by the goroutine that
+	// iterates.
+	Settle func(ctx context.Context, result *Message) error
 	// Cut, if not nil, is told before such a request. It is called by the goroutine that
 	// iterates.
 	Cut func(Cut)

@@ -24,6 +24,7 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/replicas"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -103,7 +104,7 @@ func (b *Bridge) furnish() {
 		Take: b.takeOver, Lost: func(in owners.Chats) { b.lanes.Drop(in) }, Busy: func(in owners.Chats) bool { return b.lanes.Runs(in) }, Logger: b.log,
 	})
 	b.jobs.Mark = b.owners.Mark
-	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
+	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
 	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
@@ -229,11 +230,23 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		b.intake.follow, b.mover.follow,
+		b.intake.follow, b.mover.follow, b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
 	return func() { end(); running.Wait() }, nil
+}
+
+// learning has a room learn of what other processes change there, again where that fails.
+func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
+			if err := watch(ctx); ctx.Err() == nil {
+				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
+				_ = retry.Wait(ctx, pauses.Next(0))
+			}
+		}
+	}
 }
 
 // receive runs the platforms until ctx ends or none is left.

@@ -69,6 +69,8 @@ type Hooks struct {
 	// TaskDone is told what became of a submission before that is closed.
 	// It may be told again after a crash or an error.
 	TaskDone func(ctx context.Context, result TaskResult) error
+	// Files keeps the workspaces in the store, where several processes share that.
+	Files jobs.Files
 	// Moved is told that a chat goes on under another id, before messages
 	// from there are answered. It is told while no turn of either runs, and again after
 	// an error or a crash.

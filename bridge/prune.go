@@ -21,6 +21,8 @@ import (
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
 //	              forgotten when their time is over
+//	stranger/     who was told that the bot does not know them, where replicas share the
+//	              store; a day
 //	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
@@ -68,7 +70,19 @@ func (k *keeper) pruneOnce(ctx context.Context) error {
 	if receipts+tasks > 0 {
 		k.log.Debug("pruned", "receipts", receipts, "tasks", tasks)
 	}
-	return errors.Join(err, k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+	return errors.Join(err, k.sweep(ctx), k.desk.Prune(ctx, now.Add(-jobs.ReceiptAge), k.mendQuietly), tasksErr, k.people.Prune(ctx), k.asides.Prune(ctx, now.Add(-jobs.AsideAge)))
+}
+
+// sweep removes what is left of files that nobody has any more.
+func (k *keeper) sweep(ctx context.Context) error {
+	if k.cfg.Hooks.Files == nil {
+		return nil
+	}
+	removed, err := k.cfg.Hooks.Files.Sweep(ctx)
+	if removed > 0 {
+		k.log.Debug("swept", "parts of files", removed)
+	}
+	return err
 }
 
 // pruneTasks removes the conversations of tasks that began before the given time.
@@ -82,14 +96,18 @@ func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
 			continue
 		}
-		if k.lanes.Has(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})) {
+		// The store knows it, whichever process runs it.
+		task := chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask}
+		if _, err := k.store.Get(ctx, jobs.OpenPrefix+jobs.KeyOf(task)); err == nil {
 			continue
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return removed, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
 		}
 		// The record last: it is what finds the log again after a crash.
 		if err := k.store.Drop(ctx, c.Log()); err != nil {
 			return removed, fmt.Errorf("remove %s: %w", c.Log(), err)
 		}
-		if err := k.store.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := k.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return removed, fmt.Errorf("remove %s: %w", entry.Key, err)
 		}
 		removed++

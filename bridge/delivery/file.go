@@ -58,6 +58,9 @@ func (s *Sender) sendFile(ctx context.Context, j *jobs.Job, to chats.Address, p 
 	if !ok {
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errNoUploader}
 	}
+	if err := s.cfg.CheckOut(ctx, j); err != nil {
+		return "", unreadable(err)
+	}
 	root, err := workspace.Open(workspace.Folder(s.cfg.DataDir, j.Message.Owner()))
 	if err != nil {
 		return "", unreadable(err)

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -118,6 +119,11 @@ func (s *Sender) keepAnswer(j *jobs.Job, answer string) (file toolgroups.File, e
 	case int64(len(content)) > uploader.MaxFile():
 		return file, errFileBig
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), jobs.WriteTimeout)
+	defer cancel()
+	if err := s.cfg.CheckOut(ctx, j); err != nil {
+		return file, err
+	}
 	dir := workspace.Folder(s.cfg.DataDir, j.Message.Owner())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return file, fmt.Errorf("make workspace: %w", err)
@@ -136,7 +142,10 @@ func (s *Sender) keepAnswer(j *jobs.Job, answer string) (file toolgroups.File, e
 	if err != nil {
 		return file, err
 	}
-	return file, errors.Join(f.Sync(), f.Close())
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return file, err
+	}
+	return file, s.cfg.KeepFiles(ctx, s.cfg.Jobs, j)
 }
 
 // fileParts are the parts behind the text of an answer: its files, and notices for

@@ -52,8 +52,13 @@ type Shared struct {
 	Redact func(text string) string
 	// Spell writes the commands in a text as people do on a platform.
 	Spell func(platform, text string) string
+	// Files keeps the workspaces. Nil means that nobody else has this disk's.
+	Files Files
 	// Measure counts, Log is for the operator, Now is the clock.
 	Measure Meter
 	Log     *slog.Logger
 	Now     func() time.Time
 }
+
+// Alone reports whether no other process may work with the store.
+func (s Shared) Alone() bool { return s.Safe == nil }

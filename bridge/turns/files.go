@@ -28,15 +28,22 @@ const fetchTimeout = 2 * time.Minute
 
 // fetchFiles saves what came with a message in the workspace. The text names what could not
 // be had, in words for the user; the message is answered all the same.
-func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, message *agent.Message) {
+func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
+	full := t.cfg.CheckOut(ctx, j)
+	if full != nil && !workspace.NoRoom(full) {
+		return full
+	}
 	for i, a := range j.Message.Files {
 		name := wording.FileName(a.Name, i)
 		if !ok {
 			message.Text += notReceived(name + ": files cannot be read here")
 			continue
 		}
-		saved, err := t.fetchFile(ctx, fetcher, a, scope, name)
+		saved, err := "", full
+		if err == nil {
+			saved, err = t.fetchFile(ctx, fetcher, a, scope, name)
+		}
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
 			message.Text += notReceived(fileNote(name, err))
@@ -44,14 +51,59 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 		}
 		message.Files = append(message.Files, toolgroups.File{Path: saved})
 	}
+	if full == nil && len(message.Files) > 0 {
+		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j); full != nil && !workspace.NoRoom(full) {
+			return full
+		} else if full != nil {
+			message.Text += "\n" + notKept(full)
+		}
+	}
 	message.Text = strings.TrimSpace(message.Text)
+	return nil
+}
+
+// errFiles wraps what kept the files of a turn from being had or kept: it is tried again.
+var errFiles = errors.New("bridge: the files of a turn")
+
+// checkedOut returns what has the files of a turn here, once.
+func (t *Runner) checkedOut(j *jobs.Job) func(context.Context) error {
+	done := false
+	return func(ctx context.Context) error {
+		if done {
+			return nil
+		}
+		err := t.cfg.CheckOut(ctx, j)
+		if done = err == nil; done || workspace.NoRoom(err) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errFiles, err)
+	}
+}
+
+// settle stores what a call may have written, before its result is on record. Where there is
+// more than can be kept, the result says so.
+func (t *Runner) settle(ctx context.Context, j *jobs.Job, result *agent.Message) error {
+	err := t.cfg.KeepFiles(ctx, t.cfg.Jobs, j)
+	if workspace.NoRoom(err) {
+		t.cfg.Log.Warn("files that a tool has changed are not stored", "job", j.Key(), "tool", result.Tool, "err", err)
+		result.Text += "\n\n" + notKept(err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errFiles, err)
+	}
+	return nil
+}
+
+func notKept(err error) string {
+	return "[the files are not kept as they are now, and what was changed may be lost: " + err.Error() + "]"
 }
 
 func fileNote(name string, err error) string {
 	switch {
 	case errors.Is(err, chats.ErrTooLarge):
 		return name + ": the file is too large for me"
-	case errors.Is(err, workspace.ErrFull), errors.Is(err, workspace.ErrUncounted):
+	case errors.Is(err, workspace.ErrFull), errors.Is(err, workspace.ErrUncounted), errors.Is(err, workspace.ErrTooMany):
 		return name + ": there is no room for it among your files; some have to be deleted first"
 	case errors.Is(err, workspace.ErrDiskFull):
 		return name + ": my disk is nearly full, so I could not save it"
@@ -175,12 +227,17 @@ func (t *Runner) made(ctx context.Context, h *sessions.History, ref string) []to
 	return files
 }
 
-// readFile lets a model see the files of a workspace.
-func readFile(dir, path string, limit int64) (data []byte, err error) {
-	root, err := workspace.Open(dir)
-	if err != nil {
-		return nil, err
+// reader lets a model see the files of a workspace.
+func reader(ctx context.Context, dir string, here func(context.Context) error) func(path string, limit int64) ([]byte, error) {
+	return func(path string, limit int64) (data []byte, err error) {
+		if err := here(ctx); err != nil {
+			return nil, err
+		}
+		root, err := workspace.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, root.Close()) }()
+		return root.ReadFile(path, limit)
 	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	return root.ReadFile(path, limit)
 }

@@ -14,6 +14,7 @@ import (
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
 	"oneclaw/internal/runes"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -86,7 +87,9 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	}
 	message := t.question(j)
 	if len(j.Message.Files) > 0 {
-		t.fetchFiles(ctx, j, scope, &message)
+		if err := t.fetchFiles(ctx, j, scope, &message); err != nil {
+			return "", false, err
+		}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return "", false, err
@@ -174,13 +177,15 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
 		}
 	}
+	here := t.checkedOut(j)
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: func(path string, limit int64) ([]byte, error) { return readFile(scope.Workspace, path, limit) },
+		ReadFile: reader(limited, scope.Workspace, here),
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-			return t.decide(ctx, j, h, call, tool)
+			return t.decide(ctx, j, h, call, tool, here)
 		},
+		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
 		Redact: t.cfg.Redact,
 	}
 	if t.cfg.Observe != nil {
@@ -223,10 +228,17 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 // errGate wraps what kept the gate from an answer: the turn is tried again.
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
-func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+// decide says whether a call may run, and has the files here for one that may.
+func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool, here func(context.Context) error) (agent.Decision, error) {
 	d, err := t.cfg.House.Decide(ctx, j, h, call, tool)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", errGate, err)
+		return d, fmt.Errorf("%w: %w", errGate, err)
+	}
+	if d.Verdict == agent.Allow {
+		err = here(ctx)
+	}
+	if workspace.NoRoom(err) {
+		return agent.Decision{Verdict: agent.Deny, Reason: err.Error()}, nil
 	}
 	return d, err
 }
@@ -278,7 +290,7 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) {
+	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) || errors.Is(err, errFiles) {
 		return "", err
 	}
 	if refused(err) {

@@ -33,7 +33,7 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	link := claimLink(ctx, cfg, log)
 	var claim people.Claim
 	if err == nil {
-		claim, err = people.NewClaim(ctx, kv, cfg.outside.now(), false)
+		claim, err = ownClaim(ctx, cfg, kv)
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
@@ -49,6 +49,18 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	case ctx.Err() == nil:
 		log.Error("nobody may talk to the bot yet, and it cannot be claimed: set ONECLAW_ALLOW", "err", err)
 	}
+}
+
+// ownClaim makes a claim, or finds that of the other replicas.
+func ownClaim(ctx context.Context, cfg Config, kv storage.KV) (people.Claim, error) {
+	if !cfg.Store.Shared() {
+		return people.NewClaim(ctx, kv, cfg.outside.now(), false)
+	}
+	secret, err := cfg.place().SecretKey(ctx, kv)
+	if err != nil {
+		return people.Claim{}, err
+	}
+	return people.SharedClaim(ctx, kv, cfg.outside.now(), secret)
 }
 
 // claimLink makes the links of a platform that claim the bot; nil where there are none.

@@ -20,6 +20,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
+	"oneclaw/storage"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -58,6 +59,8 @@ type outside struct {
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 	// ttl is how long a replica may give no sign of life; 0 means the default.
 	ttl time.Duration
+	// engine, if not nil, stands between the program and its store.
+	engine func(storage.Store) storage.Store
 }
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }

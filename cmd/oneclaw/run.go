@@ -114,7 +114,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.store, b.dataDir, b.shared, b.now, b.log = store, cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
+		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
 		b.metrics.Watch(b.bridge, store.Size, b.now)
 		if store.Shared() {
 			b.metrics.WatchReplica(b.bridge, hostname())
@@ -129,6 +129,7 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 
 func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
+		store:  store,
 		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 		redact: cfg.redact,
 	}

@@ -13,7 +13,13 @@ import (
 
 // TestScripts runs the program as a person in a shell would: testdata/script.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: endPromptly})
+}
+
+// endPromptly is [promptEnd] for the programs of a script.
+func endPromptly(env *testscript.Env) error {
+	env.Vars = append(env.Vars, promptEnd)
+	return nil
 }
 
 // TestPostgresScripts does so with a server beside, and the data folder of an earlier build.
@@ -42,6 +48,7 @@ func TestPostgresScripts(t *testing.T) {
 		env.Setenv("ASYNC", option("synchronous_commit=off"))
 		env.Setenv("ONECLAW_SECRET_KEY", "the key of this test")
 		data := filepath.Join(env.WorkDir, "data")
+		_ = endPromptly(env)
 		if err := os.Mkdir(data, 0o700); err != nil {
 			return err
 		}

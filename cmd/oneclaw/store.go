@@ -22,7 +22,11 @@ func (c DataConfig) place() database.Place {
 
 // openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
+	if err == nil && cfg.outside.engine != nil {
+		store.Store = cfg.outside.engine(store.Store)
+	}
+	return store, err
 }
 
 // withStore opens it for as long as do takes.

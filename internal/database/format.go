@@ -22,6 +22,8 @@ import (
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
+//	stranger/     who was told that the bot does not know them, where replicas share the
+//	              store; a day, and at most 200 new ones an hour
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
@@ -31,6 +33,10 @@ import (
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
 //	google/       an account, what it may do, and a sign-in; one each for a user
+//	files/        what the folder of an owner holds, where replicas share the store; one for
+//	              each, of at most 8 MiB
+//	blob/         chunks of those files, within the quota of each owner; what none has goes
+//	              with the next sweep
 //	account/      what models used: one for each user, chat and day for two months, one
 //	              for each day and month for 400 days, one for each chat since it began
 //

@@ -37,6 +37,7 @@ var layers = []layer{
 	{"internal/settings", []string{"storage", "internal/runes", "internal/seal"}},
 	{"agent", []string{"toolgroups", "internal/cache"}},
 	{"agent/openai", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/runes"}},
+	{"agent/anthropic", []string{"agent", "agent/openai", "toolgroups", "internal/cache", "internal/retry"}},
 	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/price"}},
 	{"bridge/chats", []string{"toolgroups"}},
 	{"bridge/wording", []string{"internal/runes"}},
@@ -64,9 +65,11 @@ var layers = []layer{
 	{"storage/*", []string{"storage", "internal/folder"}},
 	{"storage/postgres/pgtest", nil},
 	{"internal/emulator/wire", nil},
+	{"internal/emulator/anthropic", []string{"internal/emulator/openai", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/control", nil},
 	{"internal/transfer", []string{"storage"}},
+	{"internal/blobs", []string{"internal/cache", "internal/folder", "internal/workspace", "storage"}},
 	{"internal/replicas", []string{"storage"}},
 	{"internal/database", []string{"internal/control", "internal/folder", "internal/replicas", "internal/transfer", "storage", "storage/bolt", "storage/postgres"}},
 	{"internal/metrics", []string{"agent", "agent/openai", "bridge", "bridge/jobs", "bridge/lanes", "internal/redact", "internal/runes", "toolgroups"}},
@@ -82,12 +85,13 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "storage/bolt", "storage/storetest", "storage/postgres/pgtest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.
 var clients = []client{
 	{"github.com/sashabaranov/go-openai", "agent/openai", []string{"internal/emulator/openai"}},
+	{"github.com/anthropics/anthropic-sdk-go", "agent/anthropic", []string{"internal/emulator/anthropic"}},
 	{"github.com/go-telegram-bot-api/telegram-bot-api/v5", "telegram", []string{"internal/emulator/telegram"}},
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},

@@ -34,10 +34,22 @@ var (
 	ErrFull = errors.New("the workspace is full; delete files that are not needed")
 	// ErrDiskFull is returned for a write that would take what is reserved for the bot.
 	ErrDiskFull = errors.New("the disk of the bot is nearly full; its operator has to make room")
+	// ErrTooMany is returned where a workspace has more files than can be kept.
+	ErrTooMany = errors.New("the workspace has too many files and folders; delete some, or pack them into one")
 	// ErrUncounted is returned for a write to a workspace with folders that cannot be
 	// looked into, or are nested too deeply: what they hold is not known.
 	ErrUncounted = errors.New("a folder of the workspace is unreadable or too deeply nested; delete it or make it readable")
 )
+
+// NoRoom reports whether an error says that a workspace cannot take more as it is.
+func NoRoom(err error) bool {
+	for _, full := range []error{ErrFull, ErrDiskFull, ErrTooMany, ErrUncounted} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
+}
 
 // Room returns how many bytes may still be written, or why there are none.
 func (r *Root) Room() (int64, error) {

@@ -1,0 +1,78 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"oneclaw/internal/folder"
+	"oneclaw/internal/workspace"
+)
+
+const (
+	// imported is the file of a disk whose files of former times are stored.
+	imported = ".files.stored"
+	// notStored is the folder for those that could not be.
+	notStored = "workspaces-not-stored"
+)
+
+// Import stores what owners have on this disk from a time before their files were kept in
+// the store. It does so once for a disk, before anything else is asked of s. Where an owner
+// has other files in the store already, or more than are kept, theirs are put beside the
+// workspaces, for the operator.
+func (s *Store) Import(ctx context.Context) error {
+	done := filepath.Join(s.cfg.Dir, imported)
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	names, err := os.ReadDir(filepath.Dir(workspace.Folder(s.cfg.Dir, "any")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("blobs: import: %w", err)
+	}
+	if len(names) > 0 {
+		s.log.Info("the files of all owners are put into the store", "owners", len(names))
+	}
+	for _, name := range names {
+		owner, err := url.PathUnescape(name.Name())
+		if err != nil || workspace.Folder(s.cfg.Dir, owner) != filepath.Join(s.cfg.Dir, "workspaces", name.Name()) || !name.IsDir() {
+			continue // not ours
+		}
+		if err := s.importOne(ctx, owner); err != nil {
+			return err
+		}
+	}
+	if err := folder.Replace(done, nil); err != nil {
+		return fmt.Errorf("blobs: import: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) importOne(ctx context.Context, owner string) error {
+	f := s.owner(owner)
+	stored, err := s.get(ctx, f.key)
+	if err != nil {
+		return err
+	}
+	if len(stored.Value) == 0 {
+		if err = s.Prepare(ctx, owner); err == nil {
+			err = s.Keep(ctx, owner)
+		}
+		if !workspace.NoRoom(err) {
+			return err
+		}
+	}
+	aside := filepath.Join(s.cfg.Dir, notStored)
+	if err := os.MkdirAll(aside, dirMode); err != nil {
+		return fmt.Errorf("blobs: import: %w", err)
+	}
+	aside = filepath.Join(aside, filepath.Base(f.dir))
+	s.log.Error("files of an owner are not stored: they have others in the store, or too many", "owner", owner, "folder", aside, "err", err)
+	if err := os.Rename(f.dir, aside); err != nil {
+		return fmt.Errorf("blobs: import: %w", err)
+	}
+	return nil
+}

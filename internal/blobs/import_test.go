@@ -1,0 +1,39 @@
+package blobs_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oneclaw/internal/workspace"
+)
+
+func TestFilesOfFormerTimesAreImportedOnce(t *testing.T) {
+	store, dir := openStore(t), t.TempDir()
+	a, b := replicaIn(t, store, dir), newReplica(t, store)
+	a.write("former", "1")
+	other := workspace.Folder(dir, "slack:C/1")
+	must(t, os.MkdirAll(other, 0o700))
+	must(t, os.WriteFile(filepath.Join(other, "mine"), []byte("a"), 0o600))
+	must(t, b.Prepare(t.Context(), "slack:C/1"))
+	must(t, os.WriteFile(filepath.Join(workspace.Folder(b.dir, "slack:C/1"), "theirs"), []byte("b"), 0o600))
+	must(t, b.Keep(t.Context(), "slack:C/1"))
+	want := a.dump()
+	must(t, a.Import(t.Context()))
+	b.prepare()
+	wantSame(t, b.dump(), want)
+	// What somebody else has stored counts; nothing is deleted.
+	if data, err := os.ReadFile(filepath.Join(dir, "workspaces-not-stored", filepath.Base(other), "mine")); string(data) != "a" {
+		t.Errorf("the files that are not stored: %q, %v", data, err)
+	}
+	must(t, a.Prepare(t.Context(), "slack:C/1"))
+	if _, err := os.Stat(filepath.Join(other, "theirs")); err != nil {
+		t.Error(err)
+	}
+	// The next process has nothing to do.
+	a.write("unkept", "2")
+	again := replicaIn(t, store, dir)
+	must(t, again.Import(t.Context()))
+	again.prepare()
+	wantSame(t, again.dump(), want)
+}

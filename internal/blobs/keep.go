@@ -1,0 +1,172 @@
+package blobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+)
+
+const (
+	// batchBlobs is how many chunks are written at once, if they have not more than
+	// [ChunkSize] bytes together.
+	batchBlobs = 64
+	// maxTries is how often a write is tried that a sweep has come between.
+	maxTries = 5
+)
+
+// Keep stores what has changed in the folder of an owner since [Store.Prepare]. Where nothing
+// has, it writes nothing. The conditions are part of the write: where one does not hold, or
+// another process has changed the files, the error is [storage.ErrConflict], and nothing has
+// changed in the store. Where there is more than an owner may have, the error is
+// [workspace.ErrFull], [workspace.ErrTooMany] or [workspace.ErrUncounted], and nothing is stored either.
+// It does not end with ctx.
+func (s *Store) Keep(ctx context.Context, owner string, conditions ...storage.Op) error {
+	f := s.owner(owner)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return s.keep(context.WithoutCancel(ctx), f, conditions)
+}
+
+func (s *Store) keep(ctx context.Context, f *place, conditions []storage.Op) (err error) {
+	if !f.ready {
+		return fmt.Errorf("blobs: the files are not checked out: %w", storage.ErrConflict)
+	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return fmt.Errorf("blobs: %w", workspace.Cause(err))
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for range maxTries {
+		base, err := s.known(ctx, f)
+		if err != nil {
+			return err
+		}
+		again, err := s.tryKeep(ctx, f, root, base, conditions)
+		if !again {
+			return err
+		}
+	}
+	return fmt.Errorf("blobs: sweeps come between: %w", storage.ErrConflict)
+}
+
+// tryKeep reports whether to try again: a sweep came between, or what was stored before is
+// this process's own.
+func (s *Store) tryKeep(ctx context.Context, f *place, root *os.Root, base details, conditions []storage.Op) (again bool, err error) {
+	now, err := s.look(root, true)
+	if err != nil {
+		return false, err
+	}
+	if now.used > s.cfg.Quota {
+		return false, workspace.ErrFull
+	}
+	w, err := s.writer(ctx, base.tree)
+	if err != nil {
+		return false, err
+	}
+	if err := now.read(ctx, root, base, w.put); err != nil {
+		return false, err
+	}
+	if now.tree.equal(base.tree) {
+		s.know(f, f.rev, details{base.tree, now.stamps})
+		return false, nil
+	}
+	again, err = s.commit(ctx, f, w, now.tree, conditions)
+	if err == nil && !again {
+		s.know(f, f.rev, details{now.tree, now.stamps})
+	}
+	return again, err
+}
+
+// commit writes a manifest in place of the one with the folder's revision.
+func (s *Store) commit(ctx context.Context, f *place, w *writer, t tree, conditions []storage.Op) (again bool, err error) {
+	value, err := t.encode()
+	if err != nil {
+		return false, err
+	}
+	if err := w.flush(ctx); err != nil {
+		return false, err
+	}
+	mine := f.tried
+	f.tried = sha256.Sum256(value)
+	rev, err := s.write(ctx, append([]storage.Op{storage.Put(f.key, value, f.rev), w.unswept()}, conditions...)...)
+	if err == nil {
+		f.rev = rev
+		return false, nil
+	}
+	if !errors.Is(err, storage.ErrConflict) {
+		return false, fmt.Errorf("blobs: store the files: %w", err)
+	}
+	entry, getErr := s.get(ctx, f.key)
+	swept, sweptErr := s.get(ctx, sweepKey)
+	hash := sha256.Sum256(entry.Value)
+	switch {
+	case getErr != nil || sweptErr != nil:
+		return false, errors.Join(getErr, sweptErr)
+	case entry.Revision == f.rev:
+		return swept.Revision != w.sweep, err // else a condition does not hold
+	case entry.Revision != storage.Absent && bytes.Equal(entry.Value, value):
+		f.rev = entry.Revision
+		return false, nil
+	case entry.Revision != storage.Absent && hash == mine:
+		// An earlier write has happened although it reported an error.
+		before, err := decode(entry.Value)
+		s.know(f, entry.Revision, details{tree: before})
+		return true, err
+	}
+	f.ready = false
+	return false, fmt.Errorf("blobs: another process has changed the files: %w", err)
+}
+
+// writer writes the chunks of a manifest before that.
+type writer struct {
+	s       *Store
+	have    map[string]bool  // chunks that need no writing
+	sweep   storage.Revision // as it was before the first chunk was written
+	waiting []storage.Op
+	size    int
+}
+
+func (s *Store) writer(ctx context.Context, base tree) (*writer, error) {
+	sweep, err := s.get(ctx, sweepKey)
+	return &writer{s: s, have: base.chunks(), sweep: sweep.Revision}, err
+}
+
+// unswept makes a write a conflict where a sweep has begun since the first chunk was written.
+func (w *writer) unswept() storage.Op { return storage.Check(sweepKey, w.sweep) }
+
+// put writes a chunk, now or with the next ones. One that is in the store is written all the
+// same: its new revision is what keeps a sweep from removing it.
+func (w *writer) put(ctx context.Context, hash [sha256.Size]byte, data []byte) error {
+	name := hex.EncodeToString(hash[:])
+	if w.have[name] {
+		return nil
+	}
+	w.have[name] = true
+	if w.size+len(data) > ChunkSize || len(w.waiting) >= 2*batchBlobs {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	w.size += len(data)
+	w.waiting = append(w.waiting,
+		storage.Put(namePrefix+name, nil, storage.Any), storage.Put(dataPrefix+name, bytes.Clone(data), storage.Any))
+	return nil
+}
+
+func (w *writer) flush(ctx context.Context) error {
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	if _, err := w.s.write(ctx, w.waiting...); err != nil {
+		return fmt.Errorf("blobs: store parts of files: %w", err)
+	}
+	w.waiting, w.size = nil, 0
+	return nil
+}

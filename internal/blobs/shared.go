@@ -1,0 +1,183 @@
+package blobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"oneclaw/internal/folder"
+	"oneclaw/internal/workspace"
+	"oneclaw/storage"
+)
+
+// DefaultEvery is how often [Folder.Follow] looks.
+const DefaultEvery = 2 * time.Second
+
+// Folder is one that belongs to nobody and that people change with an editor on any replica:
+// that of the skills, that of the user tools. Names that begin with a dot are left alone. What
+// changes here goes to the store, what
+// changes there comes here, each file by itself; where both have changed a file, what is
+// stored counts. What was stored last is remembered beside the folder, so that changes are
+// found that were made while no replica ran.
+type Folder struct {
+	s *Store
+	f *place
+}
+
+// Folder returns a folder by its name, which is that on the disk too.
+func (s *Store) Folder(name string) *Folder {
+	return &Folder{s, s.place(folderPrefix+name, filepath.Join(s.cfg.Dir, name))}
+}
+
+// LostError names files that were changed here and elsewhere: what was changed here is gone.
+type LostError struct{ Paths []string }
+
+// Error implements error.
+func (e *LostError) Error() string {
+	return "changed elsewhere at the same time: " + strings.Join(e.Paths, ", ")
+}
+
+// Sync has folder and store hold the same. A [LostError] says that they do, and which changes
+// that has cost.
+func (d *Folder) Sync(ctx context.Context) (err error) {
+	d.f.mu.Lock()
+	defer d.f.mu.Unlock()
+	if err := os.MkdirAll(d.f.dir, dirMode); err != nil {
+		return fmt.Errorf("blobs: make the folder: %w", err)
+	}
+	root, err := os.OpenRoot(d.f.dir)
+	if err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for range maxTries {
+		again, err := d.try(ctx, root)
+		if !again {
+			return err
+		}
+	}
+	return fmt.Errorf("blobs: the folder changes too fast: %w", storage.ErrConflict)
+}
+
+func (d *Folder) try(ctx context.Context, root *os.Root) (again bool, err error) {
+	base, err := d.base()
+	if err != nil {
+		return false, err
+	}
+	value, err := d.s.get(ctx, d.f.key)
+	if err != nil {
+		return false, err
+	}
+	stored, err := decode(value.Value)
+	if err != nil {
+		return false, err
+	}
+	w, err := d.s.writer(ctx, stored)
+	if err != nil {
+		return false, err
+	}
+	here, err := d.read(ctx, root, base, w)
+	if err != nil {
+		return false, err
+	}
+	merged, lost := merge(base.tree, here.tree, stored)
+	d.f.rev = value.Revision
+	if !merged.sameAs(stored) {
+		d.f.tried = [sha256.Size]byte{} // nothing here is as what was tried says
+		again, err := d.s.commit(ctx, d.f, w, merged, nil)
+		if again || err != nil {
+			return again || errors.Is(err, storage.ErrConflict), err
+		}
+	}
+	if !merged.sameAs(here.tree) {
+		if err := d.s.change(ctx, root, d.f.dir, here, merged); err != nil {
+			return errors.Is(err, errGone), err
+		}
+	}
+	if err := d.remember(base.tree, merged); err != nil {
+		return false, err
+	}
+	d.s.know(d.f, d.f.rev, details{merged, here.stamps})
+	if len(lost) > 0 {
+		return false, &LostError{lost}
+	}
+	return false, nil
+}
+
+// read looks at what there is here, and hands on what is new.
+func (d *Folder) read(ctx context.Context, root *os.Root, base details, w *writer) (found, error) {
+	here, err := d.s.look(root, false)
+	if err == nil && here.used > d.s.cfg.Quota {
+		err = workspace.ErrFull
+	}
+	if err == nil {
+		err = here.read(ctx, root, base, w.put)
+	}
+	return here, err
+}
+
+// marker is the file that says what was stored last.
+func (d *Folder) marker() string {
+	return filepath.Join(filepath.Dir(d.f.dir), "."+filepath.Base(d.f.dir)+".stored")
+}
+
+// base is what folder and store held when they were last the same.
+func (d *Folder) base() (details, error) {
+	if known, ok := d.s.details.Get(d.f.key); ok {
+		return known, nil
+	}
+	data, err := os.ReadFile(d.marker())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return details{}, fmt.Errorf("blobs: %w", err)
+	}
+	t, err := decode(data)
+	if err != nil {
+		d.s.log.Warn("what was stored last cannot be read: where files differ, those of the store count", "file", d.marker(), "err", err)
+	}
+	return details{tree: t}, nil
+}
+
+func (d *Folder) remember(base, now tree) error {
+	if now.equal(base) {
+		return nil
+	}
+	value, err := now.encode()
+	if err != nil {
+		return err
+	}
+	return folder.Replace(d.marker(), value)
+}
+
+// Follow keeps folders as the store has them until ctx ends. It looks every so often; 0 means
+// [DefaultEvery].
+func (s *Store) Follow(ctx context.Context, every time.Duration, folders ...*Folder) {
+	if every == 0 {
+		every = DefaultEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := make(map[*Folder]string) // so that what lasts is logged once
+	for {
+		for _, d := range folders {
+			text := ""
+			if err := d.Sync(ctx); err != nil && ctx.Err() == nil {
+				text = err.Error()
+			}
+			if text != "" && text != last[d] {
+				s.log.Warn("a folder is not as the store has it", "folder", d.f.dir, "err", text)
+			}
+			last[d] = text
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
