@@ -56,13 +56,16 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile is that of the model asked now, with the shortest MaxTools of them all.
+// Profile is that of the model asked now, with the shortest MaxTools of them all, and
+// Native only if all are: a request is made for whichever answers it.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
-		if most := ProfileOf(c.Model).MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
+		p := ProfileOf(c.Model)
+		if most := p.MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
 			now.MaxTools = most
 		}
+		now.Native = now.Native && p.Native
 	}
 	return now
 }

@@ -34,11 +34,17 @@ type Request struct {
 	// Temperature is between 0 and 2; nil leaves it to the provider. Models that take
 	// none are not sent it.
 	Temperature *float64
+	// Effort is how hard the model is to think, as [Efforts] lists it; empty leaves it to
+	// the model.
+	Effort string
 	// ReadFile reads the files that came with the message being answered, which is the
 	// last user message with files; nil where none did. A model that can see is shown
 	// the pictures among them; what cannot be read is left out.
 	ReadFile func(path string, limit int64) ([]byte, error)
 }
+
+// Efforts are how hard a model can be told to think. Who knows fewer takes the nearest.
+func Efforts() []string { return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"} }
 
 // Delta is a piece of a reply while it streams.
 type Delta struct {
@@ -55,6 +61,10 @@ type Profile struct {
 	Name string
 	// ContextTokens is how many tokens it can take, MaxTools how long a tools array.
 	ContextTokens, MaxTools int
+	// Native says that it finds deferred tools with the search of its provider.
+	Native bool
+	// Effort is how hard it thinks where a request does not say.
+	Effort string
 }
 
 // ProfileOf asks a model for its profile, if it is one that has a method Profile.

@@ -88,6 +88,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		AllTokens:   r.round.Registry().AllTokens(),
 		CacheKey:    r.turn.CacheKey,
 		Temperature: r.turn.Temperature,
+		Effort:      r.turn.Effort,
 	}
 	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
 		req.ReadFile = r.turn.ReadFile

@@ -13,7 +13,7 @@ func (r *run) facts() toolgroups.Facts {
 	model := ProfileOf(r.model)
 	return toolgroups.Facts{
 		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: routing(r.history), Past: past(r.history),
-		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools,
+		First: first(r.history), Model: model.Name, MaxTools: model.MaxTools, Native: model.Native,
 	}
 }
 

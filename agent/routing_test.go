@@ -311,7 +311,7 @@ func TestAcceptance115EveryModeReachesEveryTool(t *testing.T) {
 			}
 		})
 	}
-	if _, err := search.NewRouter(search.RouterConfig{Routing: "both"}); err == nil || !strings.Contains(err.Error(), "groups bridge search all auto") {
+	if _, err := search.NewRouter(search.RouterConfig{Routing: "both"}); err == nil || !strings.Contains(err.Error(), "groups bridge search all native auto") {
 		t.Errorf("an unknown mode: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,9 @@ var (
 	codeSpans = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]*`")
 )
 
+// Each pattern but those of the thoughts needs one of these, which are found much faster.
+var hints = []string{"<|", "<｜", "<s>", "</s>", "INST]", "TOOL_CALLS]", "_of_turn>", "<tool_call>", "<function_calls>"}
+
 // Spoken returns what of a reply's text is meant for people. What stands in code is left
 // alone, because people ask about such things.
 func Spoken(text string) string {
@@ -25,19 +29,26 @@ func Spoken(text string) string {
 		return text
 	}
 	rest := thought(text)
+	if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(rest, hint) }) {
+		rest = unmarked(rest)
+	}
+	if rest == text {
+		return text
+	}
+	return strings.TrimSpace(rest)
+}
+
+// unmarked returns the last of what is marked as final, and of that what is no sign.
+func unmarked(rest string) string {
 	if at := finals.FindAllStringIndex(rest, -1); len(at) > 0 {
 		rest = rest[at[len(at)-1][1]:]
 	}
-	rest = outsideCode(rest, func(prose string) string {
+	return outsideCode(rest, func(prose string) string {
 		for _, p := range []*regexp.Regexp{channels, toolTags, turnHeads, signs} {
 			prose = p.ReplaceAllLiteralString(prose, "")
 		}
 		return prose
 	})
-	if rest == text {
-		return text
-	}
-	return strings.TrimSpace(rest)
 }
 
 // thought cuts off what the model thought before it spoke. Where the opening tag was part

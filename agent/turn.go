@@ -34,6 +34,8 @@ type Turn struct {
 	CacheKey string
 	// Temperature, if not nil, is asked of the model, where the model takes one.
 	Temperature *float64
+	// Effort is how hard the model is to think; empty leaves it to the model.
+	Effort string
 	// MaxRounds bounds the model's replies; 0 means 50.
 	MaxRounds int
 	// ReadFile, if not nil, reads a file of the workspace, of at most limit bytes, so

@@ -156,7 +156,7 @@ func (in *intake) hear(ctx context.Context, j *jobs.Job) error {
 		return in.jobs.Withdraw(ctx, j)
 	}
 	if err = in.enqueue(ctx, j); err != nil {
-		in.people.Forget(j.Message)
+		in.people.Forget(ctx, j.Message)
 	}
 	return err
 }

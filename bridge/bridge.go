@@ -24,6 +24,7 @@ import (
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
 	"oneclaw/internal/replicas"
+	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -229,11 +230,23 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		b.intake.follow, b.mover.follow,
+		b.intake.follow, b.mover.follow, b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
 	return func() { end(); running.Wait() }, nil
+}
+
+// learning has a room learn of what other processes change there, again where that fails.
+func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
+		for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
+			if err := watch(ctx); ctx.Err() == nil {
+				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
+				_ = retry.Wait(ctx, pauses.Next(0))
+			}
+		}
+	}
 }
 
 // receive runs the platforms until ctx ends or none is left.

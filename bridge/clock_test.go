@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
 
@@ -109,6 +111,30 @@ func TestConversationsOfTasksAreForgottenInTime(t *testing.T) {
 		}
 		if n := countHistory(t, r, 1); n != 2 {
 			t.Errorf("the chat's log has %d messages, want 2", n)
+		}
+	})
+}
+
+// What runs on another replica is not in the lanes of the one that keeps house.
+func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, echo)
+		c := sessions.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Task: "a.1", Begun: time.Now().Add(-2 * bridge.TaskAge)}
+		if err := c.Enter(t.Context(), r.cfg.Store); err != nil {
+			t.Fatal(err)
+		}
+		key := jobs.OpenPrefix + jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})
+		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1, 0} {
+			pass(t, 2*3600)
+			if n := keys(t, r.cfg.Store, "conversation/"); n != want {
+				t.Errorf("%d conversations, want %d", n, want)
+			}
+			if err := r.cfg.Store.Delete(t.Context(), key, storage.Any); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -55,9 +56,13 @@ func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()
 	if !in.owners.Owns(chat) {
 		return release, nil
 	}
-	found, _, err := in.jobs.Foreign(ctx, chat.Whole().String()+"/", owners.All)
-	for _, j := range found {
-		if err == nil && j.Message.Chat == chat {
+	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", owners.All)
+	for _, j := range open {
+		switch {
+		case err != nil || j.Message.Chat != chat:
+		case j.Holder == in.jobs.Mark(chat):
+			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
+		default:
 			err = in.receive(ctx, j)
 		}
 	}
@@ -103,11 +108,13 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
 	for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
-		looking, again := context.WithCancel(ctx)
-		in.setAgain(again)
-		err := in.followOnce(looking)
+		watching, again := context.WithCancel(ctx)
+		in.mu.Lock()
+		in.again = again
+		in.mu.Unlock()
+		err := in.followOnce(ctx, in.store.Watch(watching, jobs.OpenPrefix))
 		again()
-		if err == nil || looking.Err() != nil {
+		if err == nil {
 			pauses = retry.New(minRetry, maxRetry)
 			continue
 		}
@@ -125,15 +132,9 @@ func (in *intake) lookAgain() {
 	}
 }
 
-func (in *intake) setAgain(again context.CancelFunc) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.again = again
-}
-
-func (in *intake) followOnce(ctx context.Context) error {
-	changes := in.store.Watch(ctx, jobs.OpenPrefix)
-	found, broken, err := in.jobs.Foreign(ctx, "", in.owners.Owns)
+// followOnce looks at all there is, then at changes.
+func (in *intake) followOnce(ctx context.Context, changes iter.Seq2[storage.Event, error]) error {
+	open, broken, err := in.jobs.Open(ctx, "", in.owners.Owns)
 	if err != nil {
 		return err
 	}
@@ -145,8 +146,8 @@ func (in *intake) followOnce(ctx context.Context) error {
 		}
 	}
 	seen := make(map[chats.Chat]bool)
-	for _, j := range found {
-		if chat := j.Message.Chat; !seen[chat] {
+	for _, j := range open {
+		if chat := j.Message.Chat; !seen[chat] && (j.Holder != in.jobs.Mark(chat) || !in.lanes.Has(j.Key())) {
 			seen[chat] = true
 			if err := in.takeIn(ctx, chat); err != nil {
 				return err
@@ -171,8 +172,12 @@ func (in *intake) notice(ctx context.Context, e storage.Event) error {
 		return nil
 	}
 	var j jobs.Job
-	if jobs.Decode(e.Entry, &j) != nil || j.Holder == in.jobs.Mark(j.Message.Chat) {
-		return nil // what does not decode is found when the chat is taken over
+	if jobs.Decode(e.Entry, &j) != nil {
+		return nil // it is found when the chat is taken over
+	}
+	// Nobody works on a job of this process whose first write has reported an error.
+	if j.Holder == in.jobs.Mark(j.Message.Chat) && in.lanes.Has(j.Key()) {
+		return nil
 	}
 	return in.takeIn(ctx, j.Message.Chat)
 }

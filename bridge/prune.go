@@ -21,6 +21,8 @@ import (
 //	card/         cards, for ReceiptAge after they were closed; they expire
 //	access/       people who were let in, one record for each; those who were not are
 //	              forgotten when their time is over
+//	stranger/     who was told that the bot does not know them, where replicas share the
+//	              store; a day
 //	moved/        one record for each chat that goes on under another id
 //	aside/        what was set aside, for AsideAge
 //	session/      one record for each chat that was cleared or stopped
@@ -96,14 +98,18 @@ func (k *keeper) pruneTasks(ctx context.Context, before time.Time) (int, error) 
 		if json.Unmarshal(entry.Value, &c) != nil || c.Task == "" || !c.Begun.Before(before) {
 			continue
 		}
-		if k.lanes.Has(jobs.KeyOf(chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask})) {
+		// The store knows it, whichever process runs it.
+		task := chats.Message{Chat: c.Chat, ID: c.Task, Kind: jobs.KindTask}
+		if _, err := k.store.Get(ctx, jobs.OpenPrefix+jobs.KeyOf(task)); err == nil {
 			continue
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return removed, fmt.Errorf("look whether %s runs: %w", c.Log(), err)
 		}
 		// The record last: it is what finds the log again after a crash.
 		if err := k.store.Drop(ctx, c.Log()); err != nil {
 			return removed, fmt.Errorf("remove %s: %w", c.Log(), err)
 		}
-		if err := k.store.Delete(ctx, entry.Key, storage.Any); err != nil {
+		if err := k.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return removed, fmt.Errorf("remove %s: %w", entry.Key, err)
 		}
 		removed++

@@ -22,9 +22,10 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err := b.lanes.Still(ctx, in); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
+	b.turns.Cache.Forget() // another process may have answered here since
 	as := b.jobs
 	as.Mark = mark
-	open, broken, err := as.Foreign(ctx, "", in)
+	open, broken, err := as.Open(ctx, "", in)
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -69,7 +70,7 @@ func (b *Bridge) goOn(open []*jobs.Job) {
 // number has new jobs get higher numbers than any that is on record: a message with a lower
 // number than the /clear before it would be taken for an older one.
 func (b *Bridge) number(ctx context.Context) error {
-	open, _, err := b.jobs.Foreign(ctx, "", owners.All)
+	open, _, err := b.jobs.Open(ctx, "", owners.All)
 	if err != nil {
 		return err
 	}

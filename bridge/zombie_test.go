@@ -205,7 +205,7 @@ func TestZombieLosesItsJob(t *testing.T) {
 		t.Fatal(added, err)
 	}
 	present := jobs.Store{Store: store, Mark: func(chats.Chat) string { return "present" }, Base: new(atomic.Int64)}
-	open, _, err := present.Foreign(t.Context(), "", owners.All)
+	open, _, err := present.Open(t.Context(), "", owners.All)
 	if err == nil {
 		open, err = present.TakeAll(t.Context(), open)
 	}

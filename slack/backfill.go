@@ -47,13 +47,16 @@ func (r *receiver) fillGaps(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.reach.wake:
+		case <-r.reach.Wake:
+		}
+		if r.several() {
+			r.saveMarks(ctx) // who leads may be another
 		}
 		pauses := retry.New(minBackOff, maxBackOff)
-		for since, number := r.reach.gap(); !since.IsZero() && ctx.Err() == nil; since, number = r.reach.gap() {
+		for since, name := r.reach.Gap(); !since.IsZero() && ctx.Err() == nil && r.leading(); since, name = r.reach.Gap() {
 			err := r.backfill(ctx, since)
 			if err == nil {
-				r.reach.filled(number)
+				r.reach.Filled(name)
 				continue
 			}
 			wait := pauses.Next(asked(err))
@@ -67,12 +70,12 @@ func (r *receiver) fillGaps(ctx context.Context) {
 // backfill gives the inbox what was said since a time. It may be done again.
 func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 	from := since.Add(-overlap)
-	if cut := r.reach.clock.now().Add(-maxGap); from.Before(cut) {
+	if cut := r.api.clock.Now().Add(-maxGap); from.Before(cut) {
 		r.log.Warn("messages older than a day are not fetched", "since", since.UTC())
 		from = cut
 	}
 	oldest := strconv.FormatInt(from.Unix(), 10) + ".000000"
-	live := r.reach.threads()
+	live := r.reach.Threads()
 	list, err := r.conversations(ctx, live)
 	if err != nil {
 		return fmt.Errorf("list conversations: %w", err)
@@ -146,7 +149,7 @@ func (r *receiver) conversations(ctx context.Context, live map[string][]string) 
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
 	// Without an end the pages begin at the oldest message, and the newest would be those
 	// that are too many.
-	latest := strconv.FormatInt(r.reach.clock.now().Add(maxGap).Unix(), 10) + ".000000"
+	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
 	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPage}
 	var all []slack.Message
 	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
@@ -261,7 +264,7 @@ func (r *receiver) give(ctx context.Context, msg *chats.Message) error {
 		r.health.accepted(err)
 	}
 	if err == nil {
-		r.reach.touch(msg.Chat)
+		r.reach.Touch(msg.Chat)
 	}
 	return err
 }

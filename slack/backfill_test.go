@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,29 +29,73 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// notes keep the marks of one platform after another.
+// notes keep what one platform after another has kept.
 type notes struct {
 	storage.KV
 
 	mu    sync.Mutex
-	state []byte
+	state map[string]storage.Entry
+	last  storage.Revision
 	err   error
 }
 
 func (n *notes) Get(_ context.Context, key string) (storage.Entry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.state == nil && n.err == nil {
+	entry, ok := n.state[key]
+	if !ok && n.err == nil {
 		return storage.Entry{}, storage.ErrNotFound
 	}
-	return storage.Entry{Key: key, Value: n.state}, n.err
+	return entry, n.err
 }
 
-func (n *notes) Put(_ context.Context, _ string, state []byte, _ storage.Revision) (storage.Revision, error) {
+func (n *notes) Put(_ context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.state = slices.Clone(state)
-	return 1, n.err
+	switch {
+	case n.err != nil:
+		return 0, n.err
+	case rev != storage.Any && rev != n.state[key].Revision:
+		return 0, storage.ErrConflict
+	}
+	if n.state == nil {
+		n.state = map[string]storage.Entry{}
+	}
+	n.last++
+	n.state[key] = storage.Entry{Key: key, Value: slices.Clone(value), Revision: n.last}
+	return n.last, nil
+}
+
+func (n *notes) Delete(_ context.Context, key string, rev storage.Revision) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if rev != n.state[key].Revision {
+		return storage.ErrConflict
+	}
+	delete(n.state, key)
+	return n.err
+}
+
+func (n *notes) List(_ context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+	return func(yield func(storage.Entry, error) bool) {
+		for key, entry := range n.copy() {
+			if strings.HasPrefix(key, r.Prefix) && !yield(entry, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (n *notes) copy() map[string]storage.Entry {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.state)
+}
+
+func (n *notes) replace(state map[string]storage.Entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state = state
 }
 
 // deaf is a workspace that delivers nothing while it is, and never again.
@@ -179,7 +224,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	f.stop()
-	if since, _ := p.reach.gap(); !since.IsZero() {
+	if since, _ := p.reach.Gap(); !since.IsZero() {
 		t.Errorf("the gap since %v is not filled", since)
 	}
 }
@@ -251,48 +296,6 @@ func TestMarksThatCannotBeKept(t *testing.T) {
 	if log := f.log.String(); !strings.Contains(log, "not known since when") || !strings.Contains(log, "not saved up to when") {
 		t.Errorf("the log does not say it:\n%s", log)
 	}
-}
-
-func TestReachIsBounded(t *testing.T) {
-	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
-	for i := range maxLive + 50 {
-		r.touch(chatOf("C1", strconv.Itoa(i)))
-	}
-	if n := len(r.threads()["C1"]); n != maxLive {
-		t.Errorf("%d threads", n)
-	}
-	r.live[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
-	state, err := r.encode()
-	if err != nil || strings.Contains(string(state), "old") {
-		t.Errorf("%v: %s", err, state)
-	}
-	if state, err := r.encode(); err != nil || state != nil {
-		t.Errorf("nothing has changed: %v %s", err, state)
-	}
-	again := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
-	if err := again.decode(state); err != nil || len(again.threads()["C1"]) != maxLive {
-		t.Errorf("%v, %d threads", err, len(again.threads()["C1"]))
-	}
-}
-
-func FuzzMarks(f *testing.F) {
-	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","threads":{"slack:C1:1.000001":"2026-11-01T10:00:00Z","telegram:1:2":"2026-11-01T10:00:00Z","x":"2026-11-01T10:00:00Z"}}`))
-	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
-	f.Add([]byte(`null`))
-	f.Fuzz(func(t *testing.T, state []byte) {
-		r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
-		if r.decode(state) != nil {
-			return
-		}
-		if r.alive.After(time.Now()) || len(r.live) > maxLive {
-			t.Errorf("got %v, %d threads", r.alive, len(r.live))
-		}
-		for chat := range r.live {
-			if chat.Platform != Name || chat.ID == "" || chat.Thread == "" {
-				t.Errorf("got %+v", chat)
-			}
-		}
-	})
 }
 
 // bridged runs a bridge with an agent over the platform.

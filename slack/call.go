@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/caller"
 	"oneclaw/internal/pace"
+	"oneclaw/slack/shared"
 )
 
 // maxAnswer bounds the body of an answer, well above the largest honest one.
@@ -35,7 +36,7 @@ type client struct {
 	timeout  time.Duration
 	secrets  []string
 	paces    *pace.Paces
-	clock    clock
+	clock    shared.Clock
 	sockets  websocket.Dialer
 }
 
@@ -146,7 +147,7 @@ func (c *client) do(ctx context.Context, r request, with func(context.Context, *
 			}
 			resp, err := c.Do(req)
 			if err == nil {
-				c.clock.hear(resp.Header)
+				c.clock.Hear(resp.Header)
 				resp.Body = caller.Bounded(resp.Body, maxAnswer)
 			}
 			return resp, err

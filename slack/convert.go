@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/shared"
 )
 
 // Kinds of what Slack sends, as envelopes name them.
@@ -137,7 +138,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	switch {
 	case r.self.wrote(m.User, m.BotID):
 		if m.ThreadTS != "" {
-			r.join(e.chat(m), m.Parent)
+			r.join(ctx, e.chat(m), m.Parent)
 		}
 		return nil, nil
 	case !m.fromPerson() || !r.works(e.Channel, e.isDirect()):
@@ -201,14 +202,14 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 		return false, nil
 	case !inThread:
 		msg.Opener = msg.User
-		r.join(msg.Chat, msg.User)
+		r.join(ctx, msg.Chat, msg.User)
 	default:
 		if m.Parent != "" && m.Parent == r.self.user {
-			r.join(msg.Chat, m.Parent)
+			r.join(ctx, msg.Chat, m.Parent)
 		}
 		if mentioned {
-			r.join(msg.Chat, m.Parent)
-			known, _ := r.threads.Get(msg.Chat)
+			r.join(ctx, msg.Chat, m.Parent)
+			known, _ := r.recall(ctx, msg.Chat)
 			msg.Opener = known.opener
 			if known.opener != "" || !strings.HasPrefix(msg.Text, "/") {
 				break // nobody asks who began the thread
@@ -273,9 +274,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists those there are. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		in := &invitation{address: c.ResponseURL}
-		r.responses.Put(c.ChannelID, in, responseAge)
-		r.responses.Put(c.ChannelID+"/"+c.TriggerID, in, responseAge)
+		r.invited(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,

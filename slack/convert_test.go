@@ -78,7 +78,7 @@ func TestEvents(t *testing.T) {
 func eventOf(t *testing.T, event []byte) string {
 	t.Helper()
 	r := offline(t)
-	r.join(chatOf("C1", "1700000000.000100"), "U2")
+	r.join(t.Context(), chatOf("C1", "1700000000.000100"), "U2")
 	// Elsewhere the bot was looked for and not found.
 	r.threads.Put(chatOf("C1", "1500000000.000100"), thread{opener: "U2", looked: true}, absentAge)
 	in, err := me.decode(kindEvent, wrap(t, bytes.TrimSpace(event)))
@@ -160,7 +160,7 @@ func TestThreadsAreLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.forget()
+	f.forget(nil)
 	f.run()
 	for i, tt := range []struct {
 		root string
@@ -203,7 +203,7 @@ func TestThreadLookupIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.stop()
-	f.forget()
+	f.forget(nil)
 	f.inject(emulator.Fault{Method: "conversations.replies", Times: 2, Effect: emulator.ServerError})
 	f.run()
 	f.acked(f.say(f.channel, "go on", &emulator.SayOptions{Thread: root.TS}))

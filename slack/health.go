@@ -16,7 +16,12 @@ type health struct {
 	since   time.Time // since when there is none
 	link    error     // why
 	inbox   error     // the last Accept's
+	failed  time.Time // when it failed
 }
+
+// postedPatience is how long an app counts as ill that could not keep what was posted to it.
+// A balancer sends nothing to one that is, so that nothing else would show that it is well.
+const postedPatience = 15 * time.Second
 
 func (h *health) change(f func()) {
 	h.mu.Lock()
@@ -55,7 +60,7 @@ func (h *health) missed(err error) {
 	})
 }
 
-func (h *health) accepted(err error) { h.change(func() { h.inbox = err }) }
+func (h *health) accepted(err error) { h.change(func() { h.inbox, h.failed = err, time.Now() }) }
 
 // Health returns nil while events come and are kept, or what is wrong for the operator.
 func (p *Platform) Health() error {
@@ -65,7 +70,7 @@ func (p *Platform) Health() error {
 	switch {
 	case !h.running:
 		return errors.New("slack: not connected")
-	case h.inbox != nil:
+	case h.inbox != nil && (p.signatures.secret == "" || time.Since(h.failed) < postedPatience):
 		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inbox)
 	case h.open > 0:
 		return nil

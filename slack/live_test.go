@@ -13,13 +13,14 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/platformtest"
 	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
 
 // What was missed is handed on in its order, and of too much the newest.
 func TestLiveC03MissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
-	f.p.reach.alive = f.p.reach.clock.now()
+	f.p.reach.Sign()
 	f.SetScopes("chat:write") // nothing is delivered
 	var want []string
 	for i := range maxMissed + 150 {
@@ -73,15 +74,13 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			cfg.Retry = []time.Duration{} // what is not acknowledged is lost
 			f := setup(t, cfg, func(c *Config) { c.KV = kept })
 			// anew starts a process that knows what is kept.
-			anew := func(state []byte) {
+			anew := func(state map[string]storage.Entry) {
 				if f.stop != nil {
 					f.stop()
 				}
 				f.wait(func(s emulator.State) bool { return s.Sockets() == 0 })
-				f.forget()
-				if _, err := kept.Put(t.Context(), "", state, storage.Any); err != nil {
-					t.Fatal(err)
-				}
+				kept.replace(state)
+				f.forget(kept)
 				f.run()
 				f.wait(func(s emulator.State) bool { return s.Sockets() > 0 })
 			}
@@ -96,12 +95,12 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			}
 			more := f.say(f.channel, "more of it", &emulator.SayOptions{Thread: root.TS})
 			f.acked(more)
-			entry, _ := kept.Get(t.Context(), "") // as it is when the message is acknowledged
+			state := kept.copy() // as it is when the message is acknowledged
 			if got := f.in.all(); len(got) != before {
 				t.Errorf("accepted %+v", got[before:])
 			}
 			if killed {
-				anew(entry.Value)
+				anew(state)
 			}
 			f.Remove(id)
 			got := f.in.wait(t, before+1)
@@ -109,7 +108,7 @@ func TestLiveC04ARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 				t.Errorf("accepted %+v", last)
 			}
 			f.stop()
-			if debts := f.p.reach.debts(); len(debts) > 0 {
+			if debts := f.p.reach.Debts(); len(debts) > 0 {
 				t.Errorf("still to be looked at: %v", debts)
 			}
 		})
@@ -159,20 +158,20 @@ func TestLiveDFiveAnswersToACommand(t *testing.T) {
 	}
 	f.in.wait(t, 1)
 	to := chats.Address{Chat: chatOf(channel, ""), ReplyTo: sent.Trigger}
-	for i := range maxResponses + 1 {
+	for i := range shared.MaxResponses + 1 {
 		_, err := f.p.Send(t.Context(), to, chats.Part{Text: fmt.Sprint(i), Plain: fmt.Sprint(i)})
 		var refused *chats.SendError
-		if (err == nil) != (i < maxResponses) || err != nil && (!errors.As(err, &refused) || refused.Outcome != chats.Refused) {
+		if (err == nil) != (i < shared.MaxResponses) || err != nil && (!errors.As(err, &refused) || refused.Outcome != chats.Refused) {
 			t.Errorf("answer %d: %v", i, err)
 		}
 	}
 	f.View(func(s emulator.State) {
 		all := s.Answers(channel)
-		if len(all) != maxResponses || s.Calls("response") != maxResponses {
+		if len(all) != shared.MaxResponses || s.Calls("response") != shared.MaxResponses {
 			t.Fatalf("%d answers by %d posts", len(all), s.Calls("response"))
 		}
 		for i, m := range all {
-			if strings.Contains(m.Text, lastResponse) != (i == maxResponses-1) {
+			if strings.Contains(m.Text, lastResponse) != (i == shared.MaxResponses-1) {
 				t.Errorf("answer %d: %q", i, m.Text)
 			}
 		}
@@ -195,17 +194,5 @@ func TestLiveC01AnAddressThatAnswersSlowly(t *testing.T) {
 	}
 	if p.Ping(t.Context()) == nil {
 		t.Error("it is taken for reachable")
-	}
-}
-
-// With the agent view each direct message is a thread: of too many those are searched
-// first in which somebody wrote last.
-func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
-	r := reach{live: map[chats.Chat]time.Time{}, clock: &clock{}}
-	for i := range 50 {
-		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
-	}
-	if got := r.threads()["D1"]; len(got) != 50 || got[0] != "49" || got[49] != "0" {
-		t.Errorf("got %v", got)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"oneclaw/internal/cache"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/redact"
+	"oneclaw/slack/shared"
+	"oneclaw/storage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,16 +102,18 @@ func (b *syncBuffer) String() string {
 // fixture is a platform in a workspace with Ann, her DM and a channel.
 type fixture struct {
 	*emulator.Server
-	t       *testing.T
-	p       *Platform
-	in      *inbox
-	log     *syncBuffer
-	client  *http.Client
-	url     string
-	user    string
-	dm      string
-	channel string
-	stop    func()
+	t      *testing.T
+	p      *Platform
+	in     *inbox
+	log    *syncBuffer
+	client *http.Client
+	// settings are the platform's.
+	settings Settings
+	url      string
+	user     string
+	dm       string
+	channel  string
+	stop     func()
 }
 
 // quick is a workspace that does not let tests wait.
@@ -141,6 +145,7 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	if change != nil {
 		change(&config)
 	}
+	f.settings = config.Settings
 	if f.p, err = New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +183,9 @@ func (f *fixture) run() {
 }
 
 // forget has the platform know no more than after a restart.
-func (f *fixture) forget() {
+func (f *fixture) forget(kv storage.KV) {
 	f.p.threads = cache.New[chats.Chat, thread](maxCached)
-	f.p.reach = reach{live: map[chats.Chat]time.Time{}, owed: map[chats.Chat]debt{}, clock: &f.p.api.clock, wake: make(chan struct{}, 1)}
+	f.p.reach = shared.NewReach(kv, &f.p.api.clock)
 }
 
 func (f *fixture) make(spec emulator.ChannelSpec) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/shared"
 )
 
 // interaction is the press of a button, as far as it concerns the bot.
@@ -115,14 +116,13 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 	}
 	user := r.self.userID(p.User.ID, p.User.TeamID, false)
 	if p.ResponseURL != "" {
-		in := &invitation{address: p.ResponseURL}
-		r.responses.Put(chat.ID+"/"+id, in, responseAge)
+		in := shared.Invitation{ID: id, Address: p.ResponseURL}
 		if p.Container.Ephemeral {
-			// Nothing else leads to a message that one person alone sees.
-			r.responses.Put(chat.ID+"/"+p.on(), in, responseAge)
+			in.On = p.on() // nothing else leads to a message that one person alone sees
 		}
+		r.invited(ctx, chat.ID, in)
 	}
-	known, _ := r.threads.Get(chat)
+	known, _ := r.recall(ctx, chat)
 	if direct {
 		known.opener = user
 	}
@@ -150,8 +150,8 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
 			continue
 		case refused(err, "message_not_found", "not_in_channel", "channel_not_found"):
-			if in, ok := p.responses.Get(to.Chat.ID + "/" + id); ok {
-				return p.respond(ctx, in, id, part, true)
+			if found, err := p.respond(ctx, to.Chat.ID, named(id), id, part, true); found {
+				return err
 			}
 		}
 		return p.sendError(to, err)
@@ -200,8 +200,8 @@ func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text st
 		return err
 	})
 	if refused(err, "not_in_channel", "channel_not_found", "user_not_in_channel", "missing_scope") {
-		if in, ok := p.responses.Get(press.Chat.ID + "/" + press.ID); ok {
-			err = p.respond(ctx, in, "", part, false)
+		if found, answered := p.respond(ctx, press.Chat.ID, named(press.ID), "", part, false); found {
+			err = answered
 		}
 	}
 	if err != nil {

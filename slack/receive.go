@@ -16,8 +16,6 @@ import (
 const (
 	minBackOff = 50 * time.Millisecond
 	maxBackOff = 30 * time.Second
-	// responseAge is how long Slack takes answers to a command.
-	responseAge = 30 * time.Minute
 )
 
 // receiver is one Run.
@@ -41,10 +39,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("slack starts", "bot", me.name, "user", me.user, "team", me.team)
 	r := &receiver{Platform: p, in: in, self: me, lanes: newLanes()}
-	p.loadMarks(ctx)
-	if len(p.reach.debts()) > 0 {
-		p.reach.ring()
-	}
+	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.end(ctx)
 	defer r.running.Wait()
@@ -57,7 +52,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.opened()
 	p.receiver.Store(r)
 	defer p.receiver.Store(nil)
-	p.reach.connected(true)
+	p.reach.Connected(true)
 	<-ctx.Done()
 	return nil
 }

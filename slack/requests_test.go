@@ -68,6 +68,26 @@ func TestPostedEvents(t *testing.T) {
 	})
 }
 
+// TestPostedHealthComesBack has nothing posted to an app that counts as ill.
+func TestPostedHealthComesBack(t *testing.T) {
+	f := posted(t)
+	f.run()
+	f.acked(f.say(f.dm, "x", nil))
+	f.stop()
+	synctest.Test(t, func(t *testing.T) {
+		h := &f.p.health
+		h.change(func() { h.running, h.open = true, 1 })
+		h.accepted(errors.New("disk full"))
+		if err := f.p.Health(); err == nil {
+			t.Error("well although nothing is kept")
+		}
+		time.Sleep(postedPatience)
+		if err := f.p.Health(); err != nil {
+			t.Errorf("later: %v", err)
+		}
+	})
+}
+
 func TestSignatures(t *testing.T) {
 	f := posted(t)
 	f.run()

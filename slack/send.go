@@ -12,13 +12,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/runes"
+	"oneclaw/slack/shared"
 )
 
 // hardLimit is what chat.postMessage takes at all; parts are far shorter.
@@ -40,16 +40,16 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 		switch {
 		case err == nil:
 			p.statuses.answered(to.Chat, begun)
-			p.join(to.Chat, "")
+			p.join(ctx, to.Chat, "")
 			return ts, nil
 		case !plain && part.Plain != "" && formatRefused(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			plain = true
 			continue
 		case refused(err, "not_in_channel", "channel_not_found"):
-			if in, ok := p.response(to); ok {
-				id := responseID + rand.Text()
-				return id, p.respond(ctx, in, id, part, false)
+			id := responseID + rand.Text()
+			if found, err := p.respond(ctx, to.Chat.ID, answersTo(to), id, part, false); found {
+				return id, err
 			}
 		}
 		return "", p.sendError(to, err)
@@ -134,33 +134,29 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	return out
 }
 
-// response finds where the command that is answered takes answers.
-func (p *Platform) response(to chats.Address) (*invitation, bool) {
-	if to.Chat.Thread != "" {
-		return nil, false
+// lastResponse is shown with the last answer that Slack takes to a command or press.
+const lastResponse = "Slack takes no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
+
+// invited keeps where a command or a press takes answers. Without it, they go where the bot
+// may write anyway.
+func (r *receiver) invited(ctx context.Context, channel string, in shared.Invitation) {
+	if err := r.responses.Add(ctx, channel, in); err != nil {
+		r.log.Warn("answers may not reach a channel without the bot", "channel", channel, "err", err)
 	}
-	if to.ReplyTo != "" {
-		return p.responses.Get(to.Chat.ID + "/" + to.ReplyTo)
-	}
-	return p.responses.Get(to.Chat.ID)
 }
 
-// invitation is where a command or a press takes answers: so many, and no more.
-type invitation struct {
-	address string
-	used    atomic.Int32
+// named fits the invitation of a command, a press or a message.
+func named(id string) func(shared.Invitation) bool {
+	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.On == id) }
 }
 
-const (
-	// maxResponses is how many answers Slack takes to one command or press.
-	maxResponses = 5
-	// lastResponse is shown with the last of them.
-	lastResponse = "Slack takes no more answers here. For the rest, invite me to this channel, or ask me in a direct message."
-)
-
-// take takes one of the answers, and says how many are left. It is negative where there
-// was none.
-func (in *invitation) take() int { return maxResponses - int(in.used.Add(1)) }
+// answersTo fits the invitation of the command that is answered: where none is named, of
+// the latest.
+func answersTo(to chats.Address) func(shared.Invitation) bool {
+	return func(in shared.Invitation) bool {
+		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || named(to.ReplyTo)(in))
+	}
+}
 
 // responseID begins the id of a message that only a response_url leads to: Slack tells
 // none. It stands in the blocks with buttons, so that a press tells it.
@@ -173,17 +169,28 @@ type response struct {
 	Replace bool          `json:"replace_original"`
 }
 
-// respond answers a command or a press where it was made, for who made it alone. The
-// message that id names is made, or replaced.
-func (p *Platform) respond(ctx context.Context, in *invitation, id string, part chats.Part, replace bool) error {
-	u, err := url.Parse(in.address)
-	if err != nil || !p.api.mayHaveToken(u) {
+// respond answers a command or a press where it was made, for who made it alone, if there
+// is an invitation that fits. The message that id names is made, or replaced.
+func (p *Platform) respond(ctx context.Context, channel string, fits func(shared.Invitation) bool, id string, part chats.Part, replace bool) (found bool, err error) {
+	address, left, err := p.responses.Take(ctx, channel, fits)
+	switch {
+	case err != nil:
+		return true, &chats.SendError{Outcome: chats.Later, Err: err}
+	case address == "":
+		return false, nil
+	}
+	return true, p.api.answerAt(ctx, address, left, id, part, replace)
+}
+
+func (c *client) answerAt(ctx context.Context, address string, left int, id string, part chats.Part, replace bool) error {
+	u, err := url.Parse(address)
+	if err != nil || !c.mayHaveToken(u) {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is not an address of slack's")}
 	}
 	plain := part.Text == ""
-	switch left := in.take(); {
+	switch {
 	case left < 0:
-		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: respond: slack takes %d answers", maxResponses)}
+		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: respond: slack takes %d answers", shared.MaxResponses)}
 	case left == 0 && !replace:
 		part.Plain = cmp.Or(part.Plain, part.Text) + "\n\n" + lastResponse
 		if !plain {
@@ -206,16 +213,16 @@ func (p *Platform) respond(ctx context.Context, in *invitation, id string, part 
 	if err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: encode response: %w", err)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.api.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, in.address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is no address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := p.api.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
-		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", p.api.Clean(err))}
+		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.Clean(err))}
 	}
 	_ = resp.Body.Close() // the status says it all
 	if resp.StatusCode != http.StatusOK {

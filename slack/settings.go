@@ -29,8 +29,14 @@ type Settings struct {
 	// means every channel it is invited to; direct messages stay in any case.
 	Channels []string `yaml:"channels" env:"SLACK_CHANNELS"`
 
-	tap caller.Tap
+	tap   caller.Tap
+	leads func() bool
 }
+
+// Share says that several processes serve the bot with one store. Of these leads is true in
+// one, which fetches missed messages for all. Each opens a socket of its own, of which Slack
+// takes ten of an app.
+func (s *Settings) Share(leads func() bool) { s.leads = leads }
 
 // Tap has a tap see what is exchanged with Slack.
 func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }

@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
+	"oneclaw/slack/shared"
 	"oneclaw/storage"
 )
 
@@ -31,7 +32,8 @@ type Config struct {
 	Settings
 
 	// KV keeps up to when messages have arrived, so that those that came while the
-	// program did not run are fetched when it does. Nil means that they are not.
+	// program did not run are fetched when it does, and where commands take answers. Nil
+	// means that nothing is kept. See [Settings.Share] for several processes on one.
 	KV storage.KV
 	// HTTPClient carries the requests. Redirects are not followed in any case. Nil
 	// means a client of its own, which Run closes when it ends.
@@ -57,10 +59,10 @@ type Platform struct {
 	statuses    statuses
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
-	responses   *cache.Cache[string, *invitation]
+	responses   *shared.Invitations
 	channels    []string
-	kv          storage.KV
-	reach       reach
+	reach       *shared.Reach
+	leads       func() bool
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
 	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
@@ -104,15 +106,16 @@ func New(cfg Config) (*Platform, error) {
 		channels:    channels,
 		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		kv:          cfg.KV,
+		leads:       cfg.leads,
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
-		responses:   cache.New[string, *invitation](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
+	if p.responses, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
+		return nil, err
+	}
 	p.statuses.shown = map[chats.Chat]*shown{}
-	p.reach.live, p.reach.owed = map[chats.Chat]time.Time{}, map[chats.Chat]debt{}
-	p.reach.wake, p.reach.clock = make(chan struct{}, 1), &p.api.clock
+	p.reach = shared.NewReach(cfg.KV, &p.api.clock)
 	p.signatures.secret, p.signatures.log, p.signatures.told.Interval = secret, p.log, refusedInterval
 	p.api.Watch(cfg.tap)
 	return p, nil

@@ -79,7 +79,7 @@ func (c *client) socketAddress(ctx context.Context) (string, error) {
 
 func (r *receiver) sign(s *socket) error {
 	if s.greeted {
-		r.reach.sign()
+		r.reach.Sign()
 	}
 	return s.extend()
 }
@@ -159,7 +159,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		}
 		r.api.Frame(false, data)
 		if s.greeted {
-			r.reach.sign()
+			r.reach.Sign()
 		}
 		if err := json.Unmarshal(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
@@ -194,7 +194,7 @@ func (r *receiver) greet(s *socket) {
 	s.helloBy = time.Time{}
 	s.mu.Unlock()
 	alone := r.health.opened()
-	r.reach.connected(alone || !s.replaces)
+	r.reach.Connected(alone || !s.replaces)
 }
 
 func (r *receiver) silence(s *socket, err error) error {

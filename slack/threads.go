@@ -36,20 +36,49 @@ type thread struct {
 	looked bool
 }
 
-// join notes that the bot takes part in a thread.
-func (p *Platform) join(chat chats.Chat, opener string) {
+// join notes that the bot takes part in a thread. Other processes are told before what is
+// said there next is confirmed: it may reach them.
+func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
 	}
 	known, _ := p.threads.Get(chat)
-	p.reach.touch(chat)
-	p.threads.Put(chat, thread{opener: cmp.Or(opener, known.opener), joined: true, looked: known.looked}, joinedAge)
+	p.reach.Touch(chat)
+	opener = cmp.Or(opener, known.opener)
+	p.threads.Put(chat, thread{opener: opener, joined: true, looked: known.looked}, joinedAge)
+	if !p.several() || known.joined && known.opener == opener {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	if err := p.reach.Join(ctx, chat, opener); err != nil {
+		p.log.Warn("another process may miss what is said in a thread", "chat", chat.String(), "err", err)
+	}
+}
+
+// recall is what is known of a thread without asking Slack: here, or by another process of
+// the bot, which may have answered there since.
+func (p *Platform) recall(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
+	known, ok = p.threads.Get(chat)
+	if !p.several() || known.joined || chat.Thread == "" {
+		return known, ok
+	}
+	opener, joined, err := p.reach.Joined(ctx, chat)
+	if err != nil {
+		p.log.Warn("not known whether another process takes part in a thread", "chat", chat.String(), "err", err)
+	}
+	if !joined {
+		return known, ok
+	}
+	known = thread{opener: cmp.Or(known.opener, opener), joined: true, looked: known.looked}
+	p.threads.Put(chat, known, joinedAge)
+	return known, true
 }
 
 // thread looks a thread up. Where Slack refuses to tell, the bot takes no part in
 // it; an error means that it may tell later.
 func (p *Platform) thread(ctx context.Context, me self, chat chats.Chat) (thread, error) {
-	if known, ok := p.threads.Get(chat); ok && (known.looked || known.opener != "") {
+	if known, ok := p.recall(ctx, chat); ok && (known.looked || known.opener != "") {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)

@@ -45,7 +45,7 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 		return "", p.sendError(to, err)
 	}
 	p.statuses.answered(to.Chat, begun)
-	p.join(to.Chat, "")
+	p.join(ctx, to.Chat, "")
 	return id, nil
 }
 

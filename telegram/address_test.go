@@ -94,7 +94,7 @@ func TestGroupsAreGated(t *testing.T) {
 		for _, kind := range []string{"group", "supergroup", "private", "channel", "something new"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				raw := `{"update_id":1,"message":{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":-3,"type":"` + kind + `"},` + tt.message + `}}`
-				events, _, _ := newDecoder("clear").batch([]json.RawMessage{json.RawMessage(raw)})
+				events, _, _, _ := newDecoder("clear").batch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
 				got := ""
 				for _, e := range events {
 					got = e.message.Text

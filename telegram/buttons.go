@@ -145,6 +145,9 @@ func (r *receiver) dismiss(ctx context.Context, id string) {
 	}
 	r.tasks.Go(func() {
 		defer func() { <-r.slots }()
+		if r.hook.address != "" {
+			ctx = context.WithoutCancel(ctx) // the request that brought it has ended
+		}
 		ctx, cancel := context.WithTimeout(ctx, dismissTimeout)
 		defer cancel()
 		if err := r.AnswerPress(ctx, chats.Message{ID: id}, deadButton); err != nil {

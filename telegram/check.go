@@ -10,8 +10,10 @@ import (
 type Bot struct {
 	// Username is the name of the bot, without an @.
 	Username string
-	// Webhook says that a webhook is set; Run takes it away.
-	Webhook bool
+	// Webhook is the address of the webhook that is set; empty where there is none.
+	Webhook string
+	// Undelivered is why Telegram could not post there the last time while updates wait.
+	Undelivered string
 	// Private says that privacy mode is on: in groups Telegram hands the bot what is said to
 	// it alone.
 	Private bool
@@ -35,7 +37,7 @@ func Check(ctx context.Context, cfg Config) (Bot, error) {
 	if err != nil {
 		return Bot{}, fmt.Errorf("telegram: ask for a webhook: %w", err)
 	}
-	return Bot{Username: self.Username, Webhook: hook != "", Private: !self.ReadsAll}, nil
+	return Bot{Username: self.Username, Webhook: hook.URL, Undelivered: hook.undelivered(), Private: !self.ReadsAll}, nil
 }
 
 // whoAmI asks Telegram who the bot is. The text of an error says what to do.
@@ -52,11 +54,24 @@ func (c *client) whoAmI(ctx context.Context) (self user, err error) {
 	return self, err
 }
 
-// webhook asks for the address that Telegram posts the updates of this bot to, if to any.
-func (c *client) webhook(ctx context.Context) (string, error) {
-	var info struct {
-		URL string `json:"url"`
+// webhookInfo is what Telegram tells of a webhook.
+type webhookInfo struct {
+	URL       string `json:"url"`
+	Pending   int    `json:"pending_update_count"`
+	Error     string `json:"last_error_message"`
+	ErrorDate int64  `json:"last_error_date"`
+}
+
+// undelivered is why updates wait, if they do.
+func (w webhookInfo) undelivered() string {
+	if w.Pending == 0 {
+		return ""
 	}
-	err := c.call(ctx, "getWebhookInfo", nil, &info)
-	return info.URL, err
+	return w.Error
+}
+
+// webhook asks where Telegram posts the updates of this bot to, if to anywhere.
+func (c *client) webhook(ctx context.Context) (info webhookInfo, err error) {
+	err = c.call(ctx, "getWebhookInfo", nil, &info)
+	return info, err
 }

@@ -38,7 +38,10 @@ type town struct {
 // newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
 // named.
 func newTown(t *testing.T, protocol string) platformtest.Town {
-	s := secureStage(t, protocol)
+	return townOn(t, secureStage(t, protocol))
+}
+
+func townOn(t *testing.T, s *stage) platformtest.Town {
 	w := &town{stage: s, t: t, people: []int64{s.ann}}
 	for _, name := range []string{"Chief", "Eve"} {
 		id := s.AddUser(emulator.User{FirstName: name}).ID

@@ -3,6 +3,7 @@ package telegram
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strconv"
@@ -24,17 +25,11 @@ type event struct {
 
 type move struct{ from, to chats.Chat }
 
-// album is a set of pictures or files sent at once, which come one by one.
-type album struct {
-	chat  int64
-	group string
-}
-
 // decoder turns updates into events for one bot.
 type decoder struct {
 	self     user
 	commands map[string]bool
-	albums   *cache.Cache[album, bool]
+	albums   albums
 	forums   *cache.Cache[int64, bool]
 	log      *slog.Logger
 }
@@ -49,8 +44,9 @@ type decoded struct {
 
 // batch decodes updates each on its own, and returns what they come to with the
 // greatest update id. An update that does not decode is logged and counts by its
-// id alone; known is false where not even one id is to be found.
-func (d *decoder) batch(raws []json.RawMessage) (events []event, last int64, known bool) {
+// id alone; known is false where not even one id is to be found. An error means that the
+// store does not tell now whether an album is for the bot.
+func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []event, last int64, known bool, err error) {
 	var list []*decoded
 	for _, raw := range raws {
 		u, id, err := d.decode(raw)
@@ -65,19 +61,38 @@ func (d *decoder) batch(raws []json.RawMessage) (events []event, last int64, kno
 			list = append(list, u)
 		}
 	}
-	// Only one item of an album carries the words that call the bot, and it need not
-	// be the first.
-	for _, u := range list {
-		if m := u.message; m != nil && m.MediaGroup != "" && d.forBot(u) {
-			d.albums.Put(album{m.Chat.ID, m.MediaGroup}, true, cache.Forever)
-		}
+	if err := d.lookUpAlbums(ctx, list); err != nil {
+		return nil, last, known, err
 	}
 	for _, u := range list {
 		if e, ok := d.event(u); ok {
 			events = append(events, e)
 		}
 	}
-	return events, last, known
+	return events, last, known, nil
+}
+
+// lookUpAlbums finds out which albums are for the bot. Only one item of an album carries
+// the words that call it, and that need not be the first.
+func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
+	var others []album
+	for _, u := range list {
+		m := u.message
+		if m == nil || m.MediaGroup == "" || m.Chat.Type == "private" {
+			continue
+		}
+		if a := (album{m.Chat.ID, m.MediaGroup}); !d.forBot(u) {
+			others = append(others, a)
+		} else if err := d.albums.add(ctx, a); err != nil {
+			return err
+		}
+	}
+	for _, a := range others {
+		if err := d.albums.find(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *decoder) decode(raw json.RawMessage) (*decoded, int64, error) {
@@ -219,7 +234,7 @@ func (d *decoder) forBot(u *decoded) bool {
 	switch {
 	case m.Chat.Type == "private":
 		return true
-	case m.MediaGroup != "" && d.albums.Has(album{m.Chat.ID, m.MediaGroup}):
+	case m.MediaGroup != "" && d.albums.known.Has(album{m.Chat.ID, m.MediaGroup}):
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

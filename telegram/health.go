@@ -14,6 +14,10 @@ const conflictPatience = 3 * time.Minute
 // stallMargin is how long past its timeout a poll may be late.
 const stallMargin = 90 * time.Second
 
+// postedPatience is how long a bot counts as ill that could not keep what was posted to it.
+// A balancer sends nothing to one that is, so that nothing else would show that it is well.
+const postedPatience = 15 * time.Second
+
 // health is what the last polls came to. The zero value has not polled.
 type health struct {
 	mu      sync.Mutex
@@ -26,6 +30,7 @@ type health struct {
 	holder      string
 	poll        error     // the last poll's
 	inbox       error     // the last Accept's
+	failed      time.Time // when it failed
 	handing     time.Time // since when an Accept runs
 }
 
@@ -76,7 +81,7 @@ func (h *health) blame(holder string) (news bool) {
 func (h *health) hands() { h.change(func() { h.handing = time.Now() }) }
 
 func (h *health) accepted(err error) {
-	h.change(func() { h.inbox, h.handing = err, time.Time{} })
+	h.change(func() { h.inbox, h.failed, h.handing = err, time.Now(), time.Time{} })
 }
 
 // calm is the time after which a conflict is over: longer than two pollers that take
@@ -93,7 +98,7 @@ func (p *Platform) Health() error {
 		return errors.New("telegram: not polling")
 	case h.holder != "" && time.Since(h.last) < p.calm():
 		return fmt.Errorf("telegram: %s, since %v", h.holder, time.Since(h.since).Round(time.Second))
-	case h.inbox != nil:
+	case h.inbox != nil && (p.Single() || time.Since(h.failed) < postedPatience):
 		return fmt.Errorf("telegram: messages cannot be kept and wait at Telegram: %w", h.inbox)
 	case wrongToken(h.poll):
 		return fmt.Errorf("telegram: the token is refused: check TELEGRAM_BOT_TOKEN: %w", h.poll)

@@ -13,7 +13,6 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
 )
 
@@ -30,8 +29,9 @@ const (
 // allowedUpdates are the kinds of updates to ask for.
 const allowedUpdates = `["message","edited_message","my_chat_member","callback_query"]`
 
-// Run polls until ctx ends. It returns an error only where the token is refused at
-// the start; the network being down, or somebody else polling, it waits out.
+// Run polls until ctx ends, or takes what Telegram posts. It returns an error only where
+// the token is refused at the start; the network being down, or somebody else polling, it
+// waits out.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
@@ -45,7 +45,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		Platform: p,
 		in:       in,
 		editions: newEditions(),
-		decode:   decoder{self: self, albums: cache.New[album, bool](maxAlbums), forums: p.forums, log: p.log},
+		decode:   decoder{self: self, albums: p.albums, forums: p.forums, log: p.log},
 		slots:    make(chan struct{}, maxDismissing),
 		pauses:   retry.New(minBackOff, maxBackOff),
 	}
@@ -53,6 +53,10 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.tasks.Go(func() { r.watch(ctx) })
+	if p.hook.address != "" {
+		r.serve(ctx)
+		return nil
+	}
 	for ctx.Err() == nil {
 		if retry.Wait(ctx, r.round(ctx)) != nil {
 			break
@@ -61,7 +65,8 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	return nil
 }
 
-// identify learns who the bot is, and removes a webhook, with which polls get nothing.
+// identify learns who the bot is. Where it polls, a webhook is removed: with one, polls get
+// nothing.
 func (p *Platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
@@ -69,7 +74,7 @@ func (p *Platform) identify(ctx context.Context) (user, error) {
 		if wrongToken(err) {
 			return user{}, err
 		}
-		if err == nil {
+		if err == nil && p.hook.address == "" {
 			err = p.dropWebhook(ctx)
 		}
 		if ctx.Err() != nil {
@@ -96,7 +101,7 @@ func wrongToken(err error) bool {
 }
 
 func (p *Platform) dropWebhook(ctx context.Context) error {
-	if hook, err := p.api.webhook(ctx); err != nil || hook == "" {
+	if hook, err := p.api.webhook(ctx); err != nil || hook.URL == "" {
 		return err
 	}
 	p.log.Warn("a webhook was set for this bot and is removed: updates are polled")
@@ -110,16 +115,15 @@ func asked(err error) time.Duration {
 	return 0
 }
 
-// receiver is the poll loop of one Run.
+// receiver is one Run.
 type receiver struct {
 	*Platform
-	decode decoder
-	in     chats.Inbox
-	offset int64
-	pauses *retry.Pauses
-	slots  chan struct{}
-	tasks  sync.WaitGroup
-	// editions belong to the loop alone.
+	decode   decoder
+	in       chats.Inbox
+	offset   int64
+	pauses   *retry.Pauses
+	slots    chan struct{}
+	tasks    sync.WaitGroup
 	editions editions
 
 	polling sync.Mutex // guards cancel
@@ -142,27 +146,38 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		return max(0, emptyPause-time.Since(begin))
 	}
 	r.decode.commands = *r.commands.Load()
-	events, last, known := r.decode.batch(raws)
-	if !known {
-		return r.pauses.Next(0)
-	}
-	events = r.editions.changed(events)
 	r.health.hands()
-	err = r.hand(ctx, events)
+	last, known, err := r.give(ctx, &r.decode, raws)
 	if ctx.Err() != nil && err != nil {
 		return 0
 	}
 	r.health.accepted(err)
+	if err == nil && !known {
+		return r.pauses.Next(0)
+	}
 	if err != nil {
 		wait := r.pauses.Next(0)
 		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
 		return wait
 	}
-	r.editions.keep(events)
 	// Ids count up, but may begin anew after a week of silence.
 	r.offset = last + 1
 	r.pauses.Reset()
 	return 0
+}
+
+// give has the inbox accept what updates come to, and returns the greatest update id.
+func (r *receiver) give(ctx context.Context, d *decoder, raws []json.RawMessage) (last int64, known bool, err error) {
+	events, last, known, err := d.batch(ctx, raws)
+	if err != nil || !known {
+		return last, known, err
+	}
+	events = r.editions.changed(events)
+	if err := r.hand(ctx, events); err != nil {
+		return last, known, err
+	}
+	r.editions.keep(events)
+	return last, known, nil
 }
 
 func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {
@@ -199,9 +214,7 @@ func (r *receiver) missed(ctx context.Context, err error) time.Duration {
 			r.log.Warn("somebody else polls with this token: waiting for the place", "err", err, "wait", wait)
 		}
 		if lasts >= conflictPatience {
-			if who := r.holder(ctx); r.health.blame(who) {
-				r.log.Error("this bot gets no messages", "reason", who, "err", err)
-			}
+			r.blame(ctx, err)
 		}
 		return wait
 	}

@@ -1,8 +1,11 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/caller"
@@ -19,9 +22,16 @@ type Settings struct {
 	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
 	// [DefaultAPIURL].
 	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
+	// Webhook has Telegram post the updates to [Platform.Events] instead of being polled:
+	// any number of processes can receive then. It needs a public address.
+	Webhook bool `yaml:"webhook" env:"ONECLAW_TELEGRAM_WEBHOOK"`
 
-	tap caller.Tap
+	tap    caller.Tap
+	public string
 }
+
+// Publish says where the bot is reached from outside; empty where it is not.
+func (s *Settings) Publish(address string) { s.public = strings.TrimRight(address, "/") }
 
 // Tap has a tap see what is exchanged with Telegram.
 func (s *Settings) Tap(tap caller.Tap) { s.tap = tap }
@@ -37,12 +47,19 @@ func (s *Settings) Missing() string {
 	return "set TELEGRAM_BOT_TOKEN to the token that @BotFather gave you"
 }
 
-// Validate refuses settings that do not fit together: there are none.
-func (s *Settings) Validate() error { return nil }
+// Validate refuses a webhook that Telegram does not post to. A Bot API server of one's own
+// may do without TLS.
+func (s *Settings) Validate() error {
+	secure := strings.HasPrefix(s.public, "https://")
+	if s.Webhook && !secure && (s.public == "" || cmp.Or(s.APIURL, DefaultAPIURL) == DefaultAPIURL) {
+		return errors.New("setting telegram.webhook (ONECLAW_TELEGRAM_WEBHOOK): Telegram posts to https addresses alone: set public_url (ONECLAW_PUBLIC_URL) to where the bot is reached, such as https://bot.example.com")
+	}
+	return nil
+}
 
-// Open makes the platform. It keeps nothing.
-func (s *Settings) Open(_ storage.KV, log *slog.Logger) (chats.Platform, error) {
-	return New(Config{Settings: *s, Logger: log})
+// Open makes the platform. It keeps in kv which albums are for the bot.
+func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
+	return New(Config{Settings: *s, KV: kv, Logger: log})
 }
 
 // Doctor asks Telegram who the bot is.
@@ -51,13 +68,28 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	switch {
 	case err != nil:
 		return doctor.Fail("%v", err)
-	case self.Webhook:
+	case s.Webhook:
+		return s.doctorWebhook(self)
+	case self.Webhook != "":
 		return doctor.Warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username)
 	}
 	if self.Private {
 		return doctor.OK("@%s, with privacy mode: in groups it gets mentions, replies and commands alone, unless it is an administrator", self.Username)
 	}
 	return doctor.OK("@%s", self.Username)
+}
+
+// doctorWebhook says whether Telegram posts the updates here, and gets rid of them.
+func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
+	switch {
+	case self.Webhook == "":
+		return doctor.OK("@%s: its webhook is set when oneclaw run starts", self.Username)
+	case self.Webhook != s.public+hookPath:
+		return doctor.Warn("@%s has another webhook, which oneclaw run replaces: stop what set it, or give the bot a token of its own", self.Username)
+	case self.Undelivered != "":
+		return doctor.Warn("Telegram could not post the last time to %s: %s. Look at what stands in front of the bot there", s.public+hookPath, self.Undelivered)
+	}
+	return doctor.OK("@%s: Telegram posts to %s", self.Username, s.public+hookPath)
 }
 
 // Link returns what makes links that claim the bot; nil where nobody says who it is.

@@ -47,7 +47,7 @@ func TestC25EverythingUnreadIsNamed(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			raw := `{"update_id":1,"message":{"message_id":2,"date":1,"from":{"id":5,"first_name":"A"},"chat":{"id":5,"type":"private"},` + field + `}}`
-			events, _, _ := newDecoder().batch([]json.RawMessage{json.RawMessage(raw)})
+			events, _, _, _ := newDecoder().batch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
 			var got []string
 			for _, e := range events {
 				got = append(got, e.message.Skipped...)

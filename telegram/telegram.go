@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/pace"
+	"oneclaw/storage"
 )
 
 // Name is the Chat.Platform of Telegram's chats.
@@ -37,6 +38,9 @@ var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 type Config struct {
 	Settings
 
+	// KV keeps which albums are for the bot: their items come one by one, and another
+	// process may get the next. Nil means that the platform remembers by itself.
+	KV storage.KV
 	// HTTPClient carries the requests. It should set no timeout of its own that is
 	// shorter than PollTimeout. Redirects are not followed in any case. Nil means a
 	// client of its own, which Run closes when it ends.
@@ -54,11 +58,8 @@ type Config struct {
 	CallTimeout time.Duration
 }
 
-// Bounds of what is remembered of chats and of albums.
-const (
-	maxForums = 1024
-	maxAlbums = 1024
-)
+// maxForums bounds what is remembered of chats.
+const maxForums = 1024
 
 // Platform is Telegram. Its methods may be called concurrently; Run at most once at
 // a time. Its only goroutines are those of Run, which waits for them.
@@ -73,6 +74,8 @@ type Platform struct {
 	admins       *cache.Cache[adminKey, bool]
 	forums       *cache.Cache[int64, bool]
 	pacer        *pacer
+	albums       albums
+	hook         hook
 	// commands are the bot's without its name behind them.
 	commands atomic.Pointer[map[string]bool]
 }
@@ -120,6 +123,15 @@ func New(cfg Config) (*Platform, error) {
 		pacer:        &pacer{paces: pace.New(maxHold), refused: map[string]time.Time{}},
 		admins:       cache.New[adminKey, bool](maxAdmins),
 		forums:       cache.New[int64, bool](maxForums),
+		albums:       newAlbums(cfg.KV),
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("telegram: %w", err)
+	}
+	if cfg.Webhook {
+		if err := p.hook.arm(token, cfg.public); err != nil {
+			return nil, err
+		}
 	}
 	p.api.Watch(cfg.tap)
 	p.commands.Store(&map[string]bool{})
@@ -129,8 +141,9 @@ func New(cfg Config) (*Platform, error) {
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
 
-// Single implements [chats.Single]: of two that poll, Telegram refuses one.
-func (p *Platform) Single() bool { return true }
+// Single implements [chats.Single]: of two that poll, Telegram refuses one. Updates that it
+// posts reach any.
+func (p *Platform) Single() bool { return p.hook.address == "" }
 
 // userID is the form of the id of a user, or of a chat that writes in its own name.
 var userID = regexp.MustCompile(`^-?[1-9][0-9]{0,18}$`)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"time"
 
 	"oneclaw/internal/retry"
@@ -66,17 +67,26 @@ func (r *receiver) interrupt(why error) {
 	}
 }
 
-// holder asks who gets the updates instead of this bot. It names no more of a webhook's
-// address than its host: the rest may be a secret.
-func (p *Platform) holder(ctx context.Context) string {
-	if hook, err := p.api.webhook(ctx); err == nil && hook != "" {
+// blame finds out who gets the updates instead of this bot, and says so. It names no more
+// of a webhook's address than its host: the rest may be a secret. A webhook that this
+// program sets is removed: it is of a process that was to be posted its updates, and may be
+// gone.
+func (r *receiver) blame(ctx context.Context, cause error) {
+	who := "another program polls with this token: stop it, or give this bot a token of its own"
+	if hook, err := r.api.webhook(ctx); err == nil && hook.URL != "" {
 		host := "an unknown host"
-		if u, err := url.Parse(hook); err == nil && u.Host != "" {
+		u, err := url.Parse(hook.URL)
+		if err == nil && u.Host != "" {
 			host = u.Host
 		}
-		return fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)
+		if err == nil && strings.HasSuffix(u.Path, hookPath) && r.dropWebhook(ctx) == nil {
+			return
+		}
+		who = fmt.Sprintf("a webhook to %s is set for this bot, so it gets no updates: stop the program that sets it and restart this bot, which removes the webhook, or give this bot a token of its own", host)
 	}
-	return "another program polls with this token: stop it, or give this bot a token of its own"
+	if r.health.blame(who) {
+		r.log.Error("this bot gets no messages", "reason", who, "err", cause)
+	}
 }
 
 // jittered adds up to a quarter, so that two bots do not meet each time.

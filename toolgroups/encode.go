@@ -36,24 +36,31 @@ func EncodeToolsAs(tools []Tool, before, after string) json.RawMessage {
 	return b.Bytes()
 }
 
+// Schema is the schema of the parameters, which every tool has.
+func (t *Tool) Schema() json.RawMessage {
+	if len(t.Parameters) == 0 {
+		return json.RawMessage(emptyParameters)
+	}
+	return t.Parameters
+}
+
 // encoded are the members of a tool in a tools array.
 func (t *Tool) encoded() []byte {
 	if t.wire != nil {
 		return t.wire
 	}
-	parameters := t.Parameters
-	if len(parameters) == 0 {
-		parameters = json.RawMessage(emptyParameters)
-	}
 	return slices.Concat([]byte(`"name":`), quote(t.Name), []byte(`,"description":`), quote(t.Description),
-		[]byte(`,"parameters":`), parameters)
+		[]byte(`,"parameters":`), t.Schema())
 }
 
 // EstimateTokens says roughly how many tokens the schemas of tools cost:
-// characters of their wire form divided by four, no tokenizer.
+// characters of their wire form divided by four, no tokenizer. Deferred ones cost nothing.
 func EstimateTokens(tools []Tool) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {
+		if tools[i].Deferred {
+			continue
+		}
 		if tools[i].size > 0 {
 			size += tools[i].size
 		} else {

@@ -166,7 +166,7 @@ func (r *Registry) addGroup(g Group) []error {
 	r.groups = append(r.groups, g)
 	own := &r.groups[len(r.groups)-1]
 	for _, t := range given {
-		t.Role = max(t.Role, g.Role)
+		t.Role, t.Group = max(t.Role, g.Role), g.Name
 		t, err := r.admit(t, place{group: len(r.groups) - 1, index: len(own.Tools)})
 		if err != nil {
 			errs = append(errs, err)

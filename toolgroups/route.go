@@ -42,6 +42,8 @@ type Facts struct {
 	Model         string
 	ContextTokens int
 	MaxTools      int
+	// Native says that the provider has a search of its own for tools that are deferred.
+	Native bool
 	// Recorded is what [Round.Record] returned earlier in the conversation; empty where
 	// nothing was, or where nothing of the conversation is left that says so.
 	Recorded string

@@ -64,6 +64,12 @@ type Tool struct {
 	// any other error is reported to the model as execution_error with its text.
 	// It must end soon after ctx does. It may be called concurrently.
 	Run Handler
+	// Group is the group that it is in, empty for the core. A registry notes it.
+	Group string
+	// Deferred says that the model is not shown the tool before it has looked for it, with
+	// the search of its provider or by loading the group. A [Router] says so, and only where
+	// the model can do that ([Facts].Native).
+	Deferred bool
 	// wire is how it stands in a tools array and size how many characters that are. A
 	// registry notes them: of a tool that it holds, the fields above must not be changed.
 	wire []byte

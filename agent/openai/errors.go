@@ -80,7 +80,7 @@ func (c *Client) judge(ctx context.Context, err error) *fault {
 		kind, passing = agent.KindUnavailable, false
 	}
 	return &fault{
-		failure: &agent.ModelError{Kind: kind, Status: told.status, RetryAfter: told.wait, Err: errors.New(c.clean(told.text))},
+		failure: &agent.ModelError{Kind: kind, Status: told.status, RetryAfter: told.wait, Err: errors.New(clean(told.text, c.cfg.APIKey))},
 		passing: passing, said: told.text, most: most,
 	}
 }
@@ -170,9 +170,9 @@ func moderated(code, text string) bool {
 }
 
 // clean bounds a text from outside and takes the key out of it.
-func (c *Client) clean(text string) string {
-	if c.cfg.APIKey != "" {
-		text = strings.ReplaceAll(text, c.cfg.APIKey, "[key]")
+func clean(text, key string) string {
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "[key]")
 	}
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	return cmp.Or(runes.Clip(text, maxErrorText), "no details")

@@ -43,6 +43,8 @@ type Facts struct {
 	// Sees is whether it is shown pictures, Hears whether it takes sound, Reasons whether
 	// it thinks before it speaks, Caches whether prompts are cached.
 	Sees, Hears, Reasons, Caches Can
+	// Searches is whether its provider finds deferred tools for it.
+	Searches Can
 	// Responses is whether it is spoken to over the Responses API.
 	Responses Can
 	// Cuts is set where the server drops the beginning of what is too long and says
@@ -54,7 +56,7 @@ type Facts struct {
 func (f Facts) or(g Facts) Facts {
 	return Facts{
 		Context: f.Context.or(g.Context), Output: f.Output.or(g.Output), Sees: f.Sees.or(g.Sees), Hears: f.Hears.or(g.Hears),
-		Reasons: f.Reasons.or(g.Reasons), Caches: f.Caches.or(g.Caches), Responses: f.Responses.or(g.Responses), Cuts: f.Cuts || g.Cuts,
+		Reasons: f.Reasons.or(g.Reasons), Caches: f.Caches.or(g.Caches), Searches: f.Searches.or(g.Searches), Responses: f.Responses.or(g.Responses), Cuts: f.Cuts || g.Cuts,
 	}
 }
 

@@ -47,8 +47,17 @@ func (s show) with(first, last int) []picture {
 // look reads the pictures of the message that is answered. What cannot be read, or is
 // no picture, is left out: the message names it all the same.
 func (c *Client) look(req agent.Request, q quirks) show {
+	if q.blind || c.Facts().Sees.No() {
+		return show{at: -1}
+	}
+	return look(&req, func(file string, err error) {
+		c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
+	})
+}
+
+func look(req *agent.Request, skipped func(file string, err error)) show {
 	s := show{at: -1}
-	if req.ReadFile == nil || q.blind || c.Facts().Sees.No() {
+	if req.ReadFile == nil {
 		return s
 	}
 	for i := range req.Messages {
@@ -66,7 +75,7 @@ func (c *Client) look(req agent.Request, q quirks) show {
 		}
 		data, err := req.ReadFile(f.Path, min(maxPicture, left))
 		if err != nil {
-			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", f.Path, "err", err)
+			skipped(f.Path, err)
 			continue
 		}
 		if kind := http.DetectContentType(data); pictureKind(kind) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -65,13 +64,13 @@ type Desk struct {
 	toasts chan struct{}
 
 	mu   sync.Mutex
-	due  map[string]time.Time // when to look at open cards, by their tokens
-	more chan struct{}        // told of a new one
+	due  map[string]due // the open cards, by their tokens
+	more chan struct{}  // told of a new one
 }
 
 // New returns a desk.
 func New(cfg Config) *Desk {
-	return &Desk{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]time.Time), more: make(chan struct{}, 1)}
+	return &Desk{cfg: cfg, toasts: make(chan struct{}, maxToasts), due: make(map[string]due), more: make(chan struct{}, 1)}
 }
 
 // Post sends a card to a chat and returns its token. When it returns, the card is on disk

@@ -3,8 +3,11 @@ package cards
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 )
 
@@ -16,6 +19,12 @@ const (
 	sweepPause = 10 * time.Second
 )
 
+// due says when to look at an open card, and where it is.
+type due struct {
+	at   time.Time
+	chat chats.Chat
+}
+
 // await has the sweep look at an open card when its time is over.
 func (d *Desk) await(kept *Kept) {
 	if !kept.Open() {
@@ -23,7 +32,7 @@ func (d *Desk) await(kept *Kept) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.due[kept.Token] = kept.Expires
+	d.due[kept.Token] = due{kept.Expires, kept.Chat}
 	select {
 	case d.more <- struct{}{}:
 	default:
@@ -51,6 +60,46 @@ func (d *Desk) Load(ctx context.Context, damaged func(context.Context, *jobs.Dam
 	return nil
 }
 
+// Watch learns of the cards that other processes post and close, until ctx ends, beginning
+// with what was missed. A decision may free a turn here that waits in another chat, and the
+// cards of a chat that is taken over are known by then. An error means that it has to be
+// called again.
+func (d *Desk) Watch(ctx context.Context) error {
+	changes := d.cfg.Store.Watch(ctx, prefix)
+	for kept, err := range d.all(ctx) {
+		if jobs.IsDamaged(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		d.learn(kept)
+	}
+	for e, err := range changes {
+		switch {
+		case err != nil:
+			return fmt.Errorf("watch cards: %w", err)
+		case e.Deleted:
+			d.forget(strings.TrimPrefix(e.Key, prefix))
+			continue
+		}
+		if kept, err := decode(e.Entry); err == nil {
+			d.learn(kept)
+		}
+	}
+	return nil
+}
+
+// learn takes in a card as somebody has written it.
+func (d *Desk) learn(kept *Kept) {
+	if kept.Open() {
+		d.await(kept)
+		return
+	}
+	d.forget(kept.Token)
+	d.cfg.Over(kept)
+}
+
 // Run ends the cards whose time is over, until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepInterval)
@@ -75,15 +124,15 @@ func (d *Desk) Run(ctx context.Context) {
 	}
 }
 
-// overdue returns the cards whose time is over, and whether any card is open. It puts off
-// when to look at them again.
+// overdue returns the cards whose time is over and whose chats are this process's, and
+// whether any card is open. It puts off when to look at them again.
 func (d *Desk) overdue(now time.Time) (over []string, any bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for token, at := range d.due {
-		if !now.Before(at) {
+	for token, card := range d.due {
+		if !now.Before(card.at) && d.cfg.Owns(card.chat) {
 			over = append(over, token)
-			d.due[token] = now.Add(sweepPause)
+			d.due[token] = due{now.Add(sweepPause), card.chat}
 		}
 	}
 	return over, len(d.due) > 0

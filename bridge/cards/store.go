@@ -180,9 +180,9 @@ func (d *Desk) Prune(ctx context.Context, before time.Time, damaged func(context
 		if broken, is := errors.AsType[*jobs.DamagedError](err); is {
 			err = damaged(ctx, broken)
 		} else if err == nil && !kept.Open() && kept.Ended.Before(before) {
-			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, storage.Any)
+			err = d.cfg.Store.Delete(ctx, prefix+kept.Token, kept.rev)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
 			return fmt.Errorf("prune cards: %w", err)
 		}
 	}

@@ -238,8 +238,8 @@ func failureOf(err error) *chats.SendError {
 // recordSending has the record say that a part is being sent, unless it does. It refuses
 // where another process may be about to send it.
 func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPart) error {
-	if s.cfg.Safe != nil && !s.cfg.Safe(j) {
-		return errUnsure
+	if err := s.unsure(j); err != nil {
+		return err
 	}
 	if p.Ready {
 		return nil
@@ -253,6 +253,18 @@ func (s *Sender) recordSending(ctx context.Context, j *jobs.Job, p *jobs.SentPar
 		return fmt.Errorf("record that a part is being sent: %w", err)
 	}
 	return nil
+}
+
+// unsure returns an error where another process may be about to send for a job. One of a
+// tenure that is over, which came into its lane when the chat was being given away, is lost.
+func (s *Sender) unsure(j *jobs.Job) error {
+	switch {
+	case s.cfg.Safe == nil || s.cfg.Safe(j):
+		return nil
+	case s.cfg.Jobs.Mark(j.Message.Chat) != j.Holder:
+		return jobs.ErrLost
+	}
+	return errUnsure
 }
 
 // Edit has messages of a chat show other parts, each in place of its own. It tries until they do or
@@ -281,8 +293,8 @@ func (s *Sender) Edit(ctx context.Context, j *jobs.Job, chat chats.Chat, ids []s
 func (s *Sender) edit(ctx context.Context, j *jobs.Job, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
 	k := s.breakers[j.Message.Chat.Platform]
 	for pauses := retry.New(minRetry, maxRetry); ; {
-		if s.cfg.Safe != nil && !s.cfg.Safe(j) {
-			return errUnsure
+		if err := s.unsure(j); err != nil {
+			return err
 		}
 		probe, err := s.waitInOrder(ctx, j, k)
 		if err != nil {

@@ -59,3 +59,6 @@ type Shared struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 }
+
+// Alone reports whether no other process may work with the store.
+func (s Shared) Alone() bool { return s.Safe == nil }

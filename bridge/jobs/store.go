@@ -215,10 +215,10 @@ func (s Store) Closed(ctx context.Context, key string) (bool, error) {
 	return j != nil, err
 }
 
-// Foreign returns the jobs in the chats that pass which are not of this tenure, in the order
-// of their numbers, and the records that do not decode. Under names what the keys of the
-// chats begin with; empty for all.
-func (s Store) Foreign(ctx context.Context, under string, passes func(chats.Chat) bool) (found []*Job, broken []error, err error) {
+// Open returns the open jobs in the chats that pass, in the order of their numbers, and the
+// records that do not decode. Under names what the keys of the chats begin with; empty for
+// all.
+func (s Store) Open(ctx context.Context, under string, passes func(chats.Chat) bool) (open []*Job, broken []error, err error) {
 	for entry, err := range s.Store.List(ctx, storage.Range{Prefix: OpenPrefix + under}) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("list open jobs: %w", err)
@@ -227,16 +227,14 @@ func (s Store) Foreign(ctx context.Context, under string, passes func(chats.Chat
 		if ok && !passes(m.Chat) {
 			continue
 		}
-		j, err := s.Read(entry)
-		switch {
-		case err != nil:
+		if j, err := s.Read(entry); err != nil {
 			broken = append(broken, err)
-		case j.Holder != s.Mark(j.Message.Chat):
-			found = append(found, j)
+		} else {
+			open = append(open, j)
 		}
 	}
-	slices.SortFunc(found, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
-	return found, broken, nil
+	slices.SortFunc(open, func(a, b *Job) int { return cmp.Compare(a.Seq, b.Seq) })
+	return open, broken, nil
 }
 
 // TakeAll makes jobs this tenure's that others have left, and returns those that it got.

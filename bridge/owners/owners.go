@@ -112,6 +112,17 @@ func New(cfg Config) *Owners {
 // Shared reports whether other processes may work with the same store.
 func (o *Owners) Shared() bool { return o.replica != nil }
 
+// Replica is the id under which this process has joined, and how many leases it holds; empty
+// where it works alone.
+func (o *Owners) Replica() (id string, leases int) {
+	if !o.Shared() {
+		return "", 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.replica.ID(), len(o.marks)
+}
+
 func (o *Owners) mark(chat chats.Chat) string {
 	lease := o.leaseOf(chat)
 	o.mu.Lock()

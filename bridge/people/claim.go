@@ -2,9 +2,11 @@ package people
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,30 +46,58 @@ type Claim struct {
 // NewClaim stores a new claim in place of any earlier one. ByHand says that the operator
 // asked for it: a claim that the program makes by itself does not replace it.
 func NewClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool) (Claim, error) {
-	owned, err := Owned(ctx, kv)
-	if err != nil {
-		return Claim{}, err
+	return newClaim(ctx, kv, now, byHand, nil)
+}
+
+// SharedClaim returns the claim of processes that have a store and a secret in common: the
+// first that starts makes it, and the others show the same code while it is open.
+func SharedClaim(ctx context.Context, kv storage.KV, now time.Time, secret []byte) (Claim, error) {
+	return newClaim(ctx, kv, now, false, secret)
+}
+
+func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, secret []byte) (Claim, error) {
+	for {
+		// The claim first: whoever takes it after this look makes the write below a conflict.
+		earlier, err := readClaim(ctx, kv)
+		if err != nil {
+			return Claim{}, err
+		}
+		owned, err := Owned(ctx, kv)
+		switch {
+		case err != nil:
+			return Claim{}, err
+		case owned:
+			return Claim{}, ErrOwned
+		case earlier.ByHand && !byHand && earlier.open(now):
+			return Claim{Until: earlier.Until}, ErrOffered
+		}
+		if code := codeOf(secret, earlier.Seed); secret != nil && earlier.open(now) && earlier.is(code) {
+			return Claim{Code: code, Until: earlier.Until}, nil
+		}
+		offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
+		stored := claim{Until: offer.Until, ByHand: byHand}
+		if secret != nil {
+			stored.Seed = rand.Text()
+			offer.Code = codeOf(secret, stored.Seed)
+		}
+		stored.Hash = hashCode(offer.Code)
+		if _, err = jobs.Write(ctx, kv, claimKey, stored, earlier.rev); !errors.Is(err, storage.ErrConflict) {
+			return offer, err
+		}
 	}
-	if owned {
-		return Claim{}, ErrOwned
-	}
-	earlier, err := readClaim(ctx, kv)
-	if err != nil {
-		return Claim{}, err
-	}
-	if earlier.ByHand && !byHand && earlier.open(now) {
-		return Claim{Until: earlier.Until}, ErrOffered
-	}
-	offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
-	stored := claim{Hash: hashCode(offer.Code), Until: offer.Until, ByHand: byHand}
-	_, err = jobs.Write(ctx, kv, claimKey, stored, storage.Any)
-	return offer, err
+}
+
+// codeOf makes the code that a secret gives for a seed.
+func codeOf(secret []byte, seed string) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("oneclaw claim v1\x00" + seed))
+	return base32.StdEncoding.EncodeToString(mac.Sum(nil))[:len(rand.Text())]
 }
 
 // Owned reports whether somebody owns the bot.
 func Owned(ctx context.Context, kv storage.KV) (bool, error) {
-	r := register{kv: kv}
-	if err := r.load(ctx, slog.New(slog.DiscardHandler)); err != nil {
+	r := newRegister(kv, slog.New(slog.DiscardHandler))
+	if err := r.load(ctx); err != nil {
 		return false, err
 	}
 	_, owned := r.owner()
@@ -77,8 +107,8 @@ func Owned(ctx context.Context, kv storage.KV) (bool, error) {
 // OwnerChat returns the direct chat with whoever claimed the bot; the zero value where nobody
 // has.
 func OwnerChat(ctx context.Context, kv storage.KV) (chats.Chat, error) {
-	r := register{kv: kv}
-	err := r.load(ctx, slog.New(slog.DiscardHandler))
+	r := newRegister(kv, slog.New(slog.DiscardHandler))
+	err := r.load(ctx)
 	owner, _ := r.owner()
 	return owner.Chat, err
 }
@@ -91,7 +121,9 @@ type claim struct {
 	Void bool `json:"void,omitempty"`
 	// ByHand says that the operator asked for it.
 	ByHand bool `json:"by_hand,omitempty"`
-	// By sent the right code.
+	// Seed is what processes make the same code of that share a secret.
+	Seed string `json:"seed,omitempty"`
+	// By sent the right code: a former build wrote that before it wrote the owner.
 	By string `json:"by,omitempty"`
 
 	rev storage.Revision
@@ -106,8 +138,8 @@ func (c claim) open(now time.Time) bool { return !c.Void && now.Before(c.Until) 
 
 func (c claim) is(code string) bool { return subtle.ConstantTimeCompare(c.Hash, hashCode(code)) == 1 }
 
-// readClaim returns the last claim. The zero value stands for none and for a damaged one: no
-// code takes either, and the next claim replaces both.
+// readClaim returns the last claim, an empty one where there is none or a damaged one: no code
+// takes either, and the next claim replaces both.
 func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 	var c claim
 	entry, err := kv.Get(ctx, claimKey)
@@ -118,7 +150,7 @@ func readClaim(ctx context.Context, kv storage.KV) (claim, error) {
 		return c, fmt.Errorf("read claim: %w", err)
 	}
 	if json.Unmarshal(entry.Value, &c) != nil {
-		return claim{}, nil
+		c = claim{}
 	}
 	c.rev = entry.Revision
 	return c, nil
@@ -166,17 +198,20 @@ func AsClaim(m chats.Message) chats.Message {
 // claimBot makes the sender the owner, if the code is right.
 func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, error) {
 	m := j.Message
-	if d.Role(m.By()) == toolgroups.RoleOwner {
-		return greeting(m), nil
-	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	if _, owned := d.register.owner(); owned {
-		return noClaim, nil
+	if err := d.register.refresh(ctx, m.By()); err != nil {
+		return "", err
+	}
+	if d.Role(m.By()) == toolgroups.RoleOwner {
+		return greeting(m), nil
 	}
 	c, refusal, err := d.tryCode(ctx, m.By(), code)
 	if err != nil || refusal != "" {
 		return refusal, err
+	}
+	if owned, err := Owned(ctx, d.cfg.Store); err != nil || owned {
+		return noClaim, err
 	}
 	if !m.Direct {
 		c.Void = true
@@ -185,21 +220,22 @@ func (d *Desk) claimBot(ctx context.Context, j *jobs.Job, code string) (string, 
 		return "Everybody here could read that code, so it does not count any more. " +
 			"Start me again and send me the new one in a direct chat.", err
 	}
-	// The winner is on record before they own anything: of two with the right code at the
-	// same moment, even in two processes, one fails here and finds the claim taken.
-	c.By = m.By()
-	if _, err := jobs.Write(ctx, d.cfg.Store, claimKey, c, c.rev); err != nil {
-		return "", err
-	}
 	owner := writer(m, isOwner, d.cfg.Now())
-	if err := d.register.put(ctx, owner); err != nil {
-		return "", err
+	owner.rev = d.register.find(owner.User).rev
+	// The claim goes with the write that makes the owner: of two with the right code at the
+	// same moment, even in two processes, one finds it taken.
+	data, err := json.Marshal(owner)
+	if err != nil {
+		return "", fmt.Errorf("encode the owner: %w", err)
 	}
-	d.strangers.forget()
+	if owner.rev, err = d.cfg.Store.Write(ctx, storage.Put(accessPrefix+owner.User, data, owner.rev), storage.Delete(claimKey, c.rev)); err != nil {
+		return "", fmt.Errorf("store the owner: %w", d.register.again(ctx, owner.User, err))
+	}
+	d.register.set(owner)
+	if err := d.strangers.forget(ctx, ""); err != nil {
+		d.cfg.Log.Warn("strangers are not told yet that the bot has an owner", "err", err)
+	}
 	d.cfg.Log.Info("the bot is claimed", "owner", owner.User, "name", owner.Name)
-	if err := d.cfg.Store.Delete(ctx, claimKey, storage.Any); err != nil {
-		d.cfg.Log.Warn("a used claim could not be removed", "err", err) // it is taken all the same
-	}
 	return greeting(m), nil
 }
 

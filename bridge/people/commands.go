@@ -115,6 +115,9 @@ func (d *Desk) list(role toolgroups.Role) (string, [][]cards.Choice) {
 func (d *Desk) remove(ctx context.Context, by string, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	if err := d.look(ctx, user); err != nil {
+		return one, "", err
+	}
 	one = d.register.find(user)
 	known, inSettings := one.User != "", d.cfg.Access.Role(user) > toolgroups.RoleStranger
 	switch {
@@ -148,6 +151,9 @@ func (d *Desk) add(ctx context.Context, by string, role toolgroups.Role, user st
 	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	if err := d.look(ctx, user); err != nil {
+		return "", err
+	}
 	one := d.register.find(user)
 	if d.Role(user) >= as.role() {
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil

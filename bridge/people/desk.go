@@ -4,6 +4,8 @@ package people
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,12 +20,12 @@ import (
 type Config struct {
 	jobs.Shared
 	// Store keeps the people and the claim.
-	Store storage.KV
+	Store storage.Store
 	// Access is what the settings say; it has to be valid.
 	Access Access
 	// Cards asks the owner, and shows the list of people.
 	Cards *cards.Desk
-	// Expel ends what runs for a removed user, platform:id.
+	// Expel ends what runs here for a removed user, platform:id.
 	Expel func(user string)
 }
 
@@ -39,15 +41,46 @@ type Desk struct {
 
 // New returns a desk. Until [Desk.Load] it knows the settings alone.
 func New(cfg Config) *Desk {
-	return &Desk{
-		cfg:       cfg,
-		register:  register{kv: cfg.Store, byID: make(map[string]person)},
-		strangers: strangers{told: make(map[note]time.Time)},
+	d := &Desk{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
+	d.strangers = &memory{told: make(map[note]time.Time)}
+	if !cfg.Alone() {
+		d.register.alone, d.strangers = false, &board{store: cfg.Store}
 	}
+	d.register.removed = func(user string) {
+		if d.Role(user) == toolgroups.RoleStranger {
+			cfg.Expel(user)
+		}
+	}
+	return d
 }
 
 // Load reads the people who were let in before. A record that cannot be read lets nobody in.
-func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx, d.cfg.Log) }
+func (d *Desk) Load(ctx context.Context) error { return d.register.load(ctx) }
+
+// Watch learns of whom other processes let in or remove, until ctx ends, beginning with what
+// was missed. What runs here for somebody who is removed ends. An error means that it has to
+// be called again.
+func (d *Desk) Watch(ctx context.Context) error {
+	changes := d.cfg.Store.Watch(ctx, accessPrefix)
+	if err := d.register.load(ctx); err != nil {
+		return err
+	}
+	for e, err := range changes {
+		if err != nil {
+			return fmt.Errorf("watch who may talk to the bot: %w", err)
+		}
+		d.register.learn(e)
+	}
+	return nil
+}
+
+// look makes sure that somebody is known as they are now, before it is decided about them.
+func (d *Desk) look(ctx context.Context, user string) error {
+	if d.cfg.Alone() {
+		return nil
+	}
+	return d.register.refresh(ctx, user)
+}
 
 // Role returns what a user, platform:id, may do now: what the settings allow or what
 // somebody allowed in a chat, whichever is more.
@@ -69,17 +102,19 @@ func (d *Desk) AdminChats() []chats.Chat {
 	return places
 }
 
-// Prune forgets people without a role whose time is over.
+// Prune forgets people without a role whose time is over, and which strangers were told what
+// long ago.
 func (d *Desk) Prune(ctx context.Context) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	now := d.cfg.Now()
 	for _, one := range d.register.all(func(one person) bool { return one.over(now) }) {
-		if err := d.register.remove(ctx, one.User); err != nil {
+		// After a conflict somebody has just decided about them.
+		if err := d.register.remove(ctx, one); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return err
 		}
 	}
-	return nil
+	return (&board{store: d.cfg.Store}).prune(ctx, now)
 }
 
 // Handlers handle the presses of the desk's cards, by kind.

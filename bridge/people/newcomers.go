@@ -39,10 +39,13 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	m, now := j.Message, d.cfg.Now()
+	if err := d.look(ctx, m.By()); err != nil {
+		return "", err
+	}
 	owner, owned := d.register.owner()
 	one := d.register.find(m.By())
 	if one.over(now) {
-		one = person{}
+		one = person{rev: one.rev}
 	}
 	switch {
 	case one.Standing.role() > toolgroups.RoleStranger:
@@ -53,9 +56,10 @@ func (d *Desk) Knock(ctx context.Context, j *jobs.Job) (string, error) {
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
 		}
+		rev := one.rev
 		one = writer(m, hasAsked, now)
-		one.Until = now.Add(askedAge)
-		if err := d.register.put(ctx, one); err != nil {
+		one.Until, one.rev = now.Add(askedAge), rev
+		if err := d.register.put(ctx, &one); err != nil {
 			return "", err
 		}
 	}
@@ -79,7 +83,7 @@ func (d *Desk) makeRoom(ctx context.Context, now time.Time) error {
 		if err := d.cfg.Cards.Void(ctx, oldest.Card, note); err != nil {
 			return err
 		}
-		if err := d.register.remove(ctx, oldest.User); err != nil {
+		if err := d.register.remove(ctx, oldest); err != nil {
 			return err
 		}
 	}
@@ -108,7 +112,7 @@ func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
 		return err
 	}
 	one.Card = token
-	return d.register.put(ctx, one)
+	return d.register.put(ctx, &one)
 }
 
 func admitKey(one person) string {
@@ -126,6 +130,9 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	if err := d.look(ctx, who.User); err != nil {
+		return cards.Result{}, err
+	}
 	one := d.register.find(who.User)
 	known := one.User != "" && one.Since.Equal(who.Since)
 	switch {
@@ -134,7 +141,7 @@ func (d *Desk) decide(ctx context.Context, press cards.Press) (cards.Result, err
 		if !known || one.Standing != hasAsked {
 			return result, nil
 		}
-		return result, d.register.remove(ctx, one.User)
+		return result, d.register.remove(ctx, one)
 	case !known:
 		return cards.Result{Close: true, Toast: "This was settled already.", Text: press.Card.Text + "\n\n_Settled already._"}, nil
 	case press.Choice == choiceAdmit:
@@ -157,7 +164,7 @@ const welcome = "You have been let in: I talk to you now. Please send your messa
 // same decision, it does not tell them again.
 func (d *Desk) letIn(ctx context.Context, one person, as standing, by string) error {
 	one.Standing, one.By, one.Until = as, by, time.Time{}
-	if err := d.register.put(ctx, one); err != nil {
+	if err := d.register.put(ctx, &one); err != nil {
 		return err
 	}
 	d.cfg.Log.Info("person let in", "user", one.User, "standing", string(as), "by", by)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +54,10 @@ type person struct {
 	Chat chats.Chat `json:"chat,omitzero"`
 	// Card is the token of the card about them.
 	Card string `json:"card,omitempty"`
+
+	rev storage.Revision
+	// gone says that the version rev was deleted.
+	gone bool
 }
 
 // maxName bounds names in texts.
@@ -76,41 +82,111 @@ func (p person) title() string {
 
 const accessPrefix = "access/"
 
-// register keeps people in a KV and in memory. It alone changes these records while the
-// program runs, both together, so a look-up costs no read and is never old. Whoever changes
-// it holds [Desk.changing].
+// register keeps people in a KV and in memory, so that a look-up costs no read. Each change
+// is made over the record that it was decided on, by whoever holds [Desk.changing]; memory
+// has it when the change returns. What other processes change it learns from [Desk.Watch],
+// and wherever a change of its own is a conflict: then whoever decides looks again.
 type register struct {
-	kv storage.KV
+	kv    storage.KV
+	log   *slog.Logger
+	alone bool
+	// removed is told of a user whom another process has taken a role from.
+	removed func(user string)
 
 	mu   sync.RWMutex
-	byID map[string]person
+	byID map[string]person // the versions that are gone too, where other processes write
+}
+
+func newRegister(kv storage.KV, log *slog.Logger) register {
+	return register{kv: kv, log: log, alone: true, removed: func(string) {}, byID: make(map[string]person)}
 }
 
 // load reads all people whose records are whole.
-func (r *register) load(ctx context.Context, log *slog.Logger) error {
-	byID := make(map[string]person)
+func (r *register) load(ctx context.Context) error {
+	r.mu.RLock()
+	before := maps.Clone(r.byID)
+	r.mu.RUnlock()
 	for entry, err := range r.kv.List(ctx, storage.Range{Prefix: accessPrefix}) {
 		if err != nil {
 			return fmt.Errorf("read who may talk to the bot: %w", err)
 		}
-		var one person
-		err := json.Unmarshal(entry.Value, &one)
-		if _, id, _ := strings.Cut(one.User, ":"); err != nil || id == "" || entry.Key != accessPrefix+one.User {
-			log.Error("a damaged record of a person lets nobody in", "key", entry.Key, "err", err)
-			continue
-		}
-		byID[one.User] = one
+		r.learn(storage.Event{Entry: entry})
+		delete(before, strings.TrimPrefix(entry.Key, accessPrefix))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.byID = byID
+	for user, one := range before {
+		r.drop(user, one.rev)
+	}
 	return nil
 }
 
+// learn takes in a record that somebody has written, unless a newer one is known. One that is
+// damaged lets nobody in.
+func (r *register) learn(e storage.Event) {
+	user := strings.TrimPrefix(e.Key, accessPrefix)
+	one := person{}
+	if !e.Deleted {
+		err := json.Unmarshal(e.Value, &one)
+		if _, id, _ := strings.Cut(one.User, ":"); err != nil || id == "" || user != one.User {
+			r.log.Error("a damaged record of a person lets nobody in", "key", e.Key, "err", err)
+			one = person{}
+		}
+	}
+	one.rev = e.Revision
+	r.mu.Lock()
+	known := r.byID[user]
+	newer := e.Revision > known.rev
+	switch {
+	case newer && e.Deleted:
+		delete(r.byID, user)
+	case newer:
+		r.byID[user] = one
+	}
+	r.mu.Unlock()
+	if newer && one.Standing.role() < known.Standing.role() {
+		r.removed(user)
+	}
+}
+
+// drop forgets somebody whose record is gone, if nothing newer is known.
+func (r *register) drop(user string, rev storage.Revision) {
+	r.mu.Lock()
+	known := r.byID[user]
+	if known.rev != rev {
+		r.mu.Unlock()
+		return
+	}
+	delete(r.byID, user)
+	r.mu.Unlock()
+	if known.Standing.role() > toolgroups.RoleStranger {
+		r.removed(user)
+	}
+}
+
+// refresh reads what the store has of somebody.
+func (r *register) refresh(ctx context.Context, user string) error {
+	r.mu.RLock()
+	known := r.byID[user].rev
+	r.mu.RUnlock()
+	entry, err := r.kv.Get(ctx, accessPrefix+user)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		r.drop(user, known)
+	case err != nil:
+		return fmt.Errorf("read person %s: %w", user, err)
+	default:
+		r.learn(storage.Event{Entry: entry})
+	}
+	return nil
+}
+
+// find returns what is known of somebody. They have no User where nothing is.
 func (r *register) find(user string) person {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.byID[user]
+	if one := r.byID[user]; !one.gone {
+		return one
+	}
+	return person{}
 }
 
 func (r *register) with(role toolgroups.Role) []person {
@@ -141,14 +217,25 @@ func (r *register) owner() (person, bool) {
 	return owners[0], true
 }
 
-// put stores a person. They are on disk and in effect when put returns nil; after an error
-// they are not in effect before the next start.
-func (r *register) put(ctx context.Context, one person) error {
-	if _, err := jobs.Write(ctx, r.kv, accessPrefix+one.User, one, storage.Any); err != nil {
-		return err
+// put stores a person over the version that they have. They are on disk and in effect when
+// put returns nil; after an error they are not in effect before the next start, or the next
+// look.
+func (r *register) put(ctx context.Context, one *person) error {
+	rev, err := jobs.Write(ctx, r.kv, accessPrefix+one.User, one, one.rev)
+	if err != nil {
+		return r.again(ctx, one.User, err)
 	}
-	r.set(one)
+	one.rev = rev
+	r.set(*one)
 	return nil
+}
+
+// again returns why somebody could not be changed. After a conflict memory has what is there.
+func (r *register) again(ctx context.Context, user string, err error) error {
+	if errors.Is(err, storage.ErrConflict) {
+		return errors.Join(err, r.refresh(ctx, user))
+	}
+	return err
 }
 
 func (r *register) set(one person) {
@@ -161,16 +248,18 @@ func (r *register) set(one person) {
 func (r *register) bar(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until = isRefused, by, now.Add(refusedAge)
 	r.set(one)
-	return r.put(ctx, one)
+	return r.put(ctx, &one)
 }
 
 // remove forgets a person, in memory first: they are out even if the write fails.
-func (r *register) remove(ctx context.Context, user string) error {
+func (r *register) remove(ctx context.Context, one person) error {
 	r.mu.Lock()
-	delete(r.byID, user)
+	if delete(r.byID, one.User); !r.alone {
+		r.byID[one.User] = person{rev: one.rev, gone: true}
+	}
 	r.mu.Unlock()
-	if err := r.kv.Delete(ctx, accessPrefix+user, storage.Any); err != nil {
-		return fmt.Errorf("remove person %s: %w", user, err)
+	if err := r.kv.Delete(ctx, accessPrefix+one.User, one.rev); err != nil {
+		return r.again(ctx, one.User, fmt.Errorf("remove person %s: %w", one.User, err))
 	}
 	return nil
 }

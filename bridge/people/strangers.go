@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,13 +19,13 @@ const (
 	maxStrangersAnHour = 200
 )
 
-// strangers remembers who was told: at most as many as are answered in the interval.
-type strangers struct {
-	mu   sync.Mutex
-	told map[note]time.Time
-	// hour is when the present hour of answers began.
-	hour    time.Time
-	answers int
+// strangers remember who was told: at most as many as are answered in the interval.
+type strangers interface {
+	// tell reports whether to answer somebody, and notes it. Somebody who was told in a shared
+	// chat is told once more in a direct one.
+	tell(ctx context.Context, n note, now time.Time) (bool, error)
+	// forget forgets that a user was told, or that anybody was where none is named.
+	forget(ctx context.Context, user string) error
 }
 
 // note says whom the bot told what, and where.
@@ -36,14 +35,29 @@ type note struct {
 	code   bool // about a code
 }
 
-// tell reports whether to answer somebody, and notes it. Somebody who was told in a shared
-// chat is told once more in a direct one.
-func (s *strangers) tell(n note, now time.Time) bool {
+// alike are the notes after which somebody is not told again.
+func (n note) alike() []note {
+	if n.direct {
+		return []note{n}
+	}
+	return []note{n, {n.user, true, n.code}}
+}
+
+// memory is that of a process that works alone.
+type memory struct {
+	mu   sync.Mutex
+	told map[note]time.Time
+	// hour is when the present hour of answers began.
+	hour    time.Time
+	answers int
+}
+
+func (s *memory) tell(_ context.Context, n note, now time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, known := range []note{n, {n.user, true, n.code}} {
+	for _, known := range n.alike() {
 		if at, told := s.told[known]; told && now.Sub(at) < strangerInterval {
-			return false
+			return false, nil
 		}
 	}
 	if now.Sub(s.hour) >= time.Hour {
@@ -51,18 +65,18 @@ func (s *strangers) tell(n note, now time.Time) bool {
 		maps.DeleteFunc(s.told, func(_ note, at time.Time) bool { return now.Sub(at) >= strangerInterval })
 	}
 	if s.answers >= maxStrangersAnHour {
-		return false
+		return false, nil
 	}
 	s.told[n] = now
 	s.answers++
-	return true
+	return true, nil
 }
 
-// forget forgets that these users were told, or that anybody was.
-func (s *strangers) forget(users ...string) {
+func (s *memory) forget(_ context.Context, user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return users == nil || slices.Contains(users, n.user) })
+	maps.DeleteFunc(s.told, func(n note, _ time.Time) bool { return user == "" || n.user == user })
+	return nil
 }
 
 const sorry = "Sorry, I only talk to people I have been introduced to. "
@@ -84,8 +98,8 @@ func (d *Desk) Hear(ctx context.Context, j *jobs.Job) (bool, error) {
 			j.Notice = refusal
 		}
 	}
-	if !d.strangers.tell(note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()) {
-		return false, nil
+	if told, err := d.strangers.tell(ctx, note{m.By(), m.Direct, j.Notice != ""}, d.cfg.Now()); !told || err != nil {
+		return false, err
 	}
 	_, owned := d.register.owner()
 	j.Knock = owned && m.Direct
@@ -103,4 +117,8 @@ func (d *Desk) Hear(ctx context.Context, j *jobs.Job) (bool, error) {
 }
 
 // Forget takes back what [Desk.Hear] noted: the sender was not told.
-func (d *Desk) Forget(m chats.Message) { d.strangers.forget(m.By()) }
+func (d *Desk) Forget(ctx context.Context, m chats.Message) {
+	if err := d.strangers.forget(ctx, m.By()); err != nil {
+		d.cfg.Log.Warn("a stranger may wait for an answer in vain", "user", m.By(), "err", err)
+	}
+}

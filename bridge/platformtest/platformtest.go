@@ -128,7 +128,31 @@ const (
 // Run runs all properties as subtests of t, each in a town of its own.
 func Run(t *testing.T, town func(t *testing.T) Town) {
 	t.Helper()
-	for _, p := range properties() {
+	run(t, properties(), town)
+}
+
+// deliveries are the properties that hang on how messages reach the bot.
+var deliveries = []string{
+	"B09C04Duplicate", "C06D20Order", "C06SideBySide", "C06Restart", "TakenOver", "RestartBeforeConfirmation", "InboxFails",
+	"PressArrives", "PressIsKept",
+}
+
+// RunDeliveries is Run with the properties alone that show how messages reach the bot: for
+// a platform that can get them in a second way.
+func RunDeliveries(t *testing.T, town func(t *testing.T) Town) {
+	t.Helper()
+	all := properties()
+	for _, name := range deliveries {
+		if !slices.ContainsFunc(all, func(p property) bool { return p.name == name }) {
+			t.Errorf("there is no property %s", name)
+		}
+	}
+	run(t, slices.DeleteFunc(all, func(p property) bool { return !slices.Contains(deliveries, p.name) }), town)
+}
+
+func run(t *testing.T, list []property, town func(t *testing.T) Town) {
+	t.Helper()
+	for _, p := range list {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			runProperty(t, town(t), p)

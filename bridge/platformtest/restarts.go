@@ -104,14 +104,15 @@ func confirmsLate(t testing.TB, w *world) {
 }
 
 func resendsMarked(t testing.TB, w *world) {
-	sending := make(chan struct{})
-	once := sync.OnceFunc(func() { close(sending) })
-	w.store.onJob(func(ctx context.Context, j jobs.Job, write func() error) error {
+	sending, stopping := make(chan struct{}), make(chan struct{})
+	once, release := sync.OnceFunc(func() { close(sending) }), sync.OnceFunc(func() { close(stopping) })
+	defer release()
+	w.store.onJob(func(_ context.Context, j jobs.Job, write func() error) error {
 		err := write()
 		if err == nil && isSending(j) {
 			once()
-			<-ctx.Done()
-			err = ctx.Err()
+			<-stopping
+			err = errStopping
 		}
 		return err
 	})
@@ -119,7 +120,15 @@ func resendsMarked(t testing.TB, w *world) {
 	place := w.open(Thread, w.town.Member)
 	w.say(place, "cut off")
 	until(t, "the record of the sending", sending)
-	w.stop()
+	// The write would end by itself only after [jobs.WriteTimeout].
+	stop, ended := w.stop, make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop()
+	}()
+	until(t, "the bot to receive no more", w.received)
+	release()
+	until(t, "the bot to end", ended)
 	w.store.onJob(nil)
 	if got := w.look().Messages; len(got) != 0 {
 		t.Fatalf("there stands %q of a request that was never completed", texts(got))
@@ -132,7 +141,10 @@ func resendsMarked(t testing.TB, w *world) {
 	w.contains(got[0], reply("cut off"))
 }
 
-var errFull = errors.New("disk full")
+var (
+	errFull     = errors.New("disk full")
+	errStopping = errors.New("the bot is being stopped")
+)
 
 func keepsTrying(_ testing.TB, w *world) {
 	var once sync.Once

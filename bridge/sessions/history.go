@@ -39,6 +39,7 @@ type History struct {
 	Rest time.Time
 
 	given int64 // when it was given back to the cache last
+	era   int64 // of the cache when it was read
 }
 
 // Append writes messages to the log, behind the staged ones, with other operations in one
@@ -183,6 +184,7 @@ type Cache struct {
 	mu    sync.Mutex
 	size  int
 	given int64 // counts what was given back
+	era   int64 // counts how often all was forgotten
 	byLog map[string]*History
 }
 
@@ -202,18 +204,37 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 		delete(c.byLog, log)
 		c.size -= h.size
 	}
+	era := c.era
 	c.mu.Unlock()
 	if h != nil {
 		return h, nil
 	}
-	return readHistory(ctx, c.store, log, c.window)
+	h, err := readHistory(ctx, c.store, log, c.window)
+	if err == nil {
+		h.era = era
+	}
+	return h, err
 }
 
-// Give keeps a history for the next turn. One whose last append failed is not given back.
+// Forget lets go all that was read until now, because others may have written since: chats
+// have come back that another process answered in.
+func (c *Cache) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.era++
+	c.size = 0
+	clear(c.byLog)
+}
+
+// Give keeps a history for the next turn, unless all was forgotten since it was read. One
+// whose last append failed is not given back.
 func (c *Cache) Give(h *History) {
 	h.Staged = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if h.era != c.era {
+		return
+	}
 	c.given++
 	h.given = c.given
 	c.byLog[h.Log] = h

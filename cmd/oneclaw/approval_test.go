@@ -63,6 +63,7 @@ func (w *town) runs() int {
 }
 
 func TestC17ExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
 			onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
@@ -160,6 +161,7 @@ func TestC17StopEndsACallThatWaits(t *testing.T) {
 }
 
 func TestC17ApprovalExpiresInTime(t *testing.T) {
+	t.Parallel()
 	onBothPlatforms(t, false, doing("exec", counting), func(s *stage) {
 		s.w.env["ONECLAW_APPROVAL_TIMEOUT"] = "1s"
 		s.start()
@@ -348,6 +350,7 @@ func TestC23AnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
 
 // Nothing of what is approved may be out of sight, however long it is.
 func TestC17LongArgumentsAreShownWhole(t *testing.T) {
+	t.Parallel()
 	long := "echo start; " + strings.Repeat("true '0123456789 <&*_>`'; ", 400) + "echo the very end >> count.txt; echo once >> count.txt"
 	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": long} }), func(s *stage) {
 		s.start()

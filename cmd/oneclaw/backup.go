@@ -19,15 +19,16 @@ func backupCommand(load loader) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write the database to a file, also while the bot runs",
 		Long: "Write the database to a file and check it, also while the bot runs. The file holds conversations, " +
-			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted). " + beside,
+			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
+			"It is the same from a file and from PostgreSQL, and can be restored into either. " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			size, err := database.Backup(cmd.Context(), cfg.place(), args[0], force)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s).\nIt holds the database in %s. %s\n",
-				args[0], bytesInWords(size), cfg.DataDir, beside)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s).\nIt holds the database in %s as it was at one moment. %s\n",
+				args[0], bytesInWords(size), cfg.place(), beside)
 			return err
 		}),
 	}
@@ -40,14 +41,15 @@ func restoreCommand(load loader) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Put a backup in the place of the database (stop the bot first)",
 		Long: "Check a backup and put it in the place of the database, which is kept beside it under another name. " +
-			"Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
+			"A database in PostgreSQL is written to a file in the data directory first, and then replaced: where that breaks off, restore again; " +
+			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
 		Args: oneArgument,
 		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
 			kept, err := database.Restore(cmd.Context(), cfg.place(), args[0], len(cfg.outside.migrations))
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Restored %s into %s.\n", args[0], cfg.DataDir)
+			text := fmt.Sprintf("Restored %s into %s.\n", args[0], cfg.place())
 			if kept != "" {
 				text += fmt.Sprintf("The database as it was is kept in %s; delete it when you do not need it.\n", kept)
 			}

@@ -351,6 +351,7 @@ func TestANewerFormatIsRefused(t *testing.T) {
 // A database that was emptied is not taken for a new one: the owner would be gone, and the
 // bot there for whoever claims it.
 func TestAttack15AnEmptiedDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	bot := w.run()
 	w.ask(bot, w.person("Ann"), "Write \"hello\" to notes.txt", nil)

@@ -17,6 +17,7 @@ import (
 // told one sentence with an incident number, the log has the cause, and the question is
 // still there when the server is well again.
 func TestBadAnswersOfAModelAreOneSentence(t *testing.T) {
+	t.Parallel()
 	bad := map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request)
 		cause  string

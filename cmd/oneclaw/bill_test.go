@@ -43,6 +43,7 @@ const near = 1.05
 // near the best in both, it has to be near the best for the two together. That is so with
 // Gemini's cache, which keeps nothing that is shorter than some thousand tokens.
 func TestAutoIsNearTheBest(t *testing.T) {
+	t.Parallel()
 	b, err := billed()
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ type BudgetConfig struct {
 func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: price.Defaults().With(cfg.Prices),
-		Location: zoneOf(s, cfg.zone()), Now: cfg.outside.now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: true, Logger: log,
+		Location: zoneOf(s, cfg.zone()), Now: cfg.outside.now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), Logger: log,
 	})
 }
 

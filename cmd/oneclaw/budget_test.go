@@ -70,6 +70,7 @@ func (w *town) shows(p *process, who int64, part string) string {
 // TestC20BudgetIsUsedUpAndRaised: the budget of a user is used up, they are told so and
 // ask an administrator, who raises it; then they are answered. All of it outlives restarts.
 func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", bob)

@@ -27,6 +27,9 @@ func (c Config) check() error {
 	if err := c.Store.Check(); err != nil {
 		return fmt.Errorf("setting store (ONECLAW_STORE): %w", err)
 	}
+	if err := c.place().CheckSecret(); err != nil {
+		return err
+	}
 	if _, err := c.allowPrivate(); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
-	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
@@ -34,7 +33,7 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	link := claimLink(ctx, cfg, log)
 	var claim people.Claim
 	if err == nil {
-		claim, err = people.NewClaim(ctx, kv, cfg.outside.now(), false)
+		claim, err = ownClaim(ctx, cfg, kv)
 	}
 	until := slog.String("until", claim.Until.Format(time.RFC3339))
 	switch {
@@ -50,6 +49,18 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 	case ctx.Err() == nil:
 		log.Error("nobody may talk to the bot yet, and it cannot be claimed: set ONECLAW_ALLOW", "err", err)
 	}
+}
+
+// ownClaim makes a claim, or finds that of the other replicas.
+func ownClaim(ctx context.Context, cfg Config, kv storage.KV) (people.Claim, error) {
+	if !cfg.Store.Shared() {
+		return people.NewClaim(ctx, kv, cfg.outside.now(), false)
+	}
+	secret, err := cfg.place().SecretKey(ctx, kv)
+	if err != nil {
+		return people.Claim{}, err
+	}
+	return people.SharedClaim(ctx, kv, cfg.outside.now(), secret)
 }
 
 // claimLink makes the links of a platform that claim the bot; nil where there are none.
@@ -80,7 +91,7 @@ func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 		return err
 	}
 	var claim people.Claim
-	running, err := control.Order(cmd.Context(), cfg.DataDir, "claim", func(body io.Reader) error {
+	running, err := cfg.order(cmd.Context(), "claim", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
 	if !running {
@@ -90,7 +101,7 @@ func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 		return err
 	}
 	var text strings.Builder
-	if !running {
+	if !running && !cfg.Store.Shared() {
 		text.WriteString("Start the bot with: oneclaw run\n")
 	}
 	text.WriteString("Until " + claim.Until.Format("15:04") + ", ")

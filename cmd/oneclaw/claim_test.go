@@ -30,6 +30,7 @@ func offered(t *testing.T, bot *process) (link, code string) {
 }
 
 func TestTelegramIsClaimedByItsLink(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann, bob := w.person("Ann"), w.person("Bob")

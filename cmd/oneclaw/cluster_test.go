@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,8 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/bridge/jobs"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
+	"oneclaw/internal/replicas"
+	"oneclaw/storage"
 	"oneclaw/storage/postgres"
 	"oneclaw/storage/postgres/pgtest"
 )
@@ -93,8 +98,9 @@ func flooded(service *string) openai.Brain {
 	})
 }
 
-// newCluster starts a server, one that follows it, and so many programs on them.
-func newCluster(t *testing.T, size int, ttl time.Duration) *cluster {
+// newCluster starts a server, one that follows it, and so many programs on them, with the
+// settings of env besides those of all.
+func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, primary: &pgtest.Server{}, posted: newPostbox(t)}
 	c.base = c.primary.Database(t)
@@ -102,6 +108,10 @@ func newCluster(t *testing.T, size int, ttl time.Duration) *cluster {
 	c.standby = c.primary.Standby(t)
 	c.town = newTown(t, flooded(&c.posted.URL))
 	c.moveIn(ttl)
+	for _, setting := range env {
+		name, value, _ := strings.Cut(setting, "=")
+		c.env[name] = value
+	}
 	for n := range size {
 		c.replicas = append(c.replicas, c.newReplica(fmt.Sprint("replica ", n)))
 	}
@@ -179,15 +189,66 @@ func (r *replica) signal(s syscall.Signal) {
 // read opens the database as it is now on the server that takes writes.
 func (c *cluster) read(look func(*postgres.Store)) {
 	c.t.Helper()
+	c.readIn(c.t.Context(), look)
+}
+
+func (c *cluster) readIn(ctx context.Context, look func(*postgres.Store)) {
+	c.t.Helper()
 	u, err := url.Parse(c.base)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	u.Host = c.primary.Address()
-	store, err := postgres.Open(c.t.Context(), postgres.Config{URL: u.String(), MaxConns: 2})
+	store, err := postgres.Open(ctx, postgres.Config{URL: u.String(), MaxConns: 2})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
 	look(store)
+}
+
+// dumpVariable names a folder that gets what the programs of a failed test have printed, with
+// all their goroutines.
+const dumpVariable = "TEST_ONECLAW_DUMP"
+
+// explain shows what is left in the database where a test has failed.
+func (c *cluster) explain() {
+	if !c.t.Failed() {
+		return
+	}
+	ctx := context.WithoutCancel(c.t.Context())
+	for _, r := range c.replicas {
+		if dir := os.Getenv(dumpVariable); dir != "" {
+			r.signal(syscall.SIGCONT)
+			r.bot.kill(syscall.SIGQUIT)
+			if err := os.WriteFile(filepath.Join(dir, r.name), []byte(r.bot.out.String()), 0o600); err != nil {
+				c.t.Error(err)
+			}
+		}
+	}
+	for _, r := range c.rooms {
+		answers := strings.Join(c.answersIn(r), "\n") + "\n"
+		for n, sent := range r.sent {
+			if text := fmt.Sprint(" ", n+1, "\n"); !strings.Contains(answers, text) {
+				c.slack.View(func(s slack.State) {
+					for _, id := range sent {
+						e, _ := s.Envelope(id)
+						c.t.Logf("message %d of %s is not answered: %+v", n+1, r.who, e)
+					}
+				})
+			}
+		}
+	}
+	c.readIn(ctx, func(store *postgres.Store) {
+		members, err := replicas.List(ctx, store)
+		c.t.Logf("%+v, %v", members, err)
+		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.OpenPrefix}) {
+			c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
+		}
+		for entry, err := range store.List(ctx, storage.Range{Prefix: jobs.ReceiptPrefix}) {
+			if !strings.Contains(string(entry.Value), `"state":"done"`) {
+				c.t.Logf("%d %s %s, %v", entry.Revision, entry.Key, entry.Value, err)
+			}
+		}
+	})
 }

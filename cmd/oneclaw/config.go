@@ -212,6 +212,7 @@ func loadConfig(file string, environ []string) (Config, error) {
 	if err := env.ParseWithOptions(&cfg, env.Options{Environment: environment}); err != nil {
 		return cfg, environmentError(err)
 	}
+	cfg.publish()
 	if err := cfg.check(); err != nil {
 		return cfg, err
 	}

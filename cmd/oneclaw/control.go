@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -15,6 +16,9 @@ import (
 // control makes the socket and returns what serves orders on it until its context ends: a
 // bot that receives takes orders, too. Where there can be no socket it goes on without.
 func (b *bot) control(ctx context.Context) func(context.Context) error {
+	if b.shared {
+		return func(context.Context) error { return nil }
+	}
 	l, err := control.Listen(ctx, b.dataDir)
 	if err != nil {
 		b.log.Warn("the running bot takes no orders, such as to make a backup: there is no control socket", "err", err)
@@ -24,6 +28,15 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 		defer func() { _ = l.Close() }()
 		return serve(ctx, l, controlHandler(b.store, b.now, b.log))
 	}
+}
+
+// order gives an order to the bot that has the database locked. A database on a server is open
+// to all, wherever bots run, so nobody has to be asked.
+func (c Config) order(ctx context.Context, what string, read func(io.Reader) error) (bool, error) {
+	if c.Store.Shared() {
+		return false, nil
+	}
+	return control.Order(ctx, c.DataDir, what, read)
 }
 
 func controlHandler(store *database.Store, now func() time.Time, log *slog.Logger) http.Handler {

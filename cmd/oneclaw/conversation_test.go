@@ -50,6 +50,7 @@ func (w *town) loads() int {
 // PDF and asks about it, the model loads the group, has it in the next message and
 // after a restart, and /clear ends that. It covers statements 6, 8, 18, 65-69, 85.
 func TestAcceptance008And018And044And066And068And069And073And085ConversationAboutAPDF(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/doctor"
+	"oneclaw/internal/replicas"
 )
 
 func (d *patient) checks() []doctor.Check {
@@ -39,6 +40,8 @@ type patient struct {
 	cfg Config
 	// running is set where a bot has the database open.
 	running bool
+	// replicas are those that share the database.
+	replicas []replicas.Member
 }
 
 func doctorCommand(load loader) *cobra.Command {

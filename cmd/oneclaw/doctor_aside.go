@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/jobs"
-	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/storage"
@@ -24,7 +23,7 @@ const (
 
 // checkAside lists what the bot could not carry to its end.
 func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
-	all, err := asides(ctx, d.cfg.place())
+	all, err := asides(ctx, d.cfg)
 	switch {
 	case err != nil:
 		return doctor.Warn("the database does not tell: %v", err)
@@ -47,14 +46,14 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
-func asides(ctx context.Context, at database.Place) (all []jobs.Aside, err error) {
-	running, err := control.Order(ctx, at.Dir, "aside", func(body io.Reader) error {
+func asides(ctx context.Context, cfg Config) (all []jobs.Aside, err error) {
+	running, err := cfg.order(ctx, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	err = database.Look(ctx, at, func(store *database.Store) error {
+	err = database.Look(ctx, cfg.place(), func(store *database.Store) error {
 		all, err = asidesOf(ctx, store)
 		return err
 	})

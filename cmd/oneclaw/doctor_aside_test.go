@@ -18,6 +18,7 @@ import (
 
 // TestAttack02DoctorListsWhatWasSetAside asks doctor beside a running bot and without one.
 func TestAttack02DoctorListsWhatWasSetAside(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})

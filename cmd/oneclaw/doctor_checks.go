@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
@@ -17,6 +19,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/models"
+	"oneclaw/internal/replicas"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/browser"
@@ -87,6 +90,9 @@ func (d *patient) checkUser(_ context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
+	if d.cfg.Store.Shared() {
+		return d.checkServer(ctx)
+	}
 	err := database.Verify(ctx, d.cfg.place())
 	switch {
 	case err == nil:
@@ -102,6 +108,31 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 	return doctor.Fail("%v", err)
 }
 
+// slowWrite is how long a write may take without a warning: a message waits for a few.
+const slowWrite = 100 * time.Millisecond
+
+// checkServer looks at a database that bots share.
+func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
+	h, err := database.Examine(ctx, d.cfg.place(), d.cfg.outside.migrations)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.place())
+	case err != nil:
+		return doctor.Fail("%v", err)
+	}
+	d.replicas = h.Replicas
+	d.running = slices.ContainsFunc(h.Replicas, func(m replicas.Member) bool { return m.Host == hostname() })
+	facts := fmt.Sprintf("PostgreSQL %s, %s, format %d of %d, a write takes %s, the server's clock is %s ahead (nothing depends on that)",
+		h.Version, bytesInWords(h.Size), h.Format, h.Known, h.Write.Round(10*time.Microsecond), h.Ahead)
+	if h.Write > slowWrite {
+		h.Warnings = append(h.Warnings, "writes are slow, and each message waits for a few: bring the bots nearer to the server, or give it a faster disk")
+	}
+	if len(h.Warnings) > 0 {
+		return doctor.Warn("%s; %s", strings.Join(h.Warnings, "; "), facts)
+	}
+	return doctor.OK("%s", facts)
+}
+
 func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	access := people.Access(d.cfg.Access)
 	if slices.ContainsFunc(slices.Concat(access.Allow, access.Admins), func(entry string) bool { return strings.HasSuffix(entry, "*") }) {
@@ -110,7 +141,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 	if !access.Empty() {
 		return doctor.OK("%d people or groups of people in ONECLAW_ALLOW, %d in ONECLAW_ADMINS", len(access.Allow), len(access.Admins))
 	}
-	if d.running {
+	if d.running && !d.cfg.Store.Shared() {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
@@ -214,5 +245,15 @@ func (d *patient) checkListen(ctx context.Context) *doctor.Finding {
 }
 
 func (d *patient) checkCluster(_ context.Context) *doctor.Finding {
-	return doctor.OK("one process: nothing else may use the data directory")
+	if !d.cfg.Store.Shared() {
+		return doctor.OK("one process: nothing else may use the data directory")
+	}
+	var all []string
+	for _, m := range d.replicas {
+		all = append(all, fmt.Sprintf("%s (%s) holds %s", m.Host, m.Version, holdings(m)))
+	}
+	if len(all) == 0 {
+		return doctor.OK("no bot serves the database")
+	}
+	return doctor.OK("%d bots: %s", len(all), strings.Join(all, "; "))
 }

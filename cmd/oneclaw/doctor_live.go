@@ -65,6 +65,9 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]chats.Chat, error) {
 	places := map[string]chats.Chat{}
 	err := database.Look(ctx, cfg.place(), func(store *database.Store) error {
+		if err := store.CheckUnserved(ctx); err != nil {
+			return err
+		}
 		chat, err := people.OwnerChat(ctx, store)
 		places[chat.Platform] = chat
 		return err

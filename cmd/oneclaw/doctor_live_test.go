@@ -37,6 +37,7 @@ func tried(t *testing.T, env map[string]string, args ...string) (string, bool) {
 // What the table says of the emulators is what they do: with Telegram alone, with Slack
 // alone, and with both, in the chat of the owner or in one that is named.
 func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(adding))
 	delete(w.env, "ONECLAW_ALLOW")
 	if out, ok := tried(t, w.env); ok || !strings.Contains(out, "--chat telegram:123") {
@@ -87,6 +88,7 @@ func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 // Where a service does something else, the row says what, and the others are tried all the
 // same.
 func TestDoctorLiveSaysWhatIsOther(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(context.Context, openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "6912\nof course"}, nil
 	}))

@@ -37,6 +37,7 @@ func examined(t *testing.T, env map[string]string) (map[string]doctor.Finding, b
 }
 
 func TestDoctorFindsAHealthyBot(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
 	for _, life := range []string{"before the first start", "while it runs", "after it ended"} {
@@ -67,6 +68,7 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 }
 
 func TestDoctorSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		change func(w *town)
 		check  string
@@ -120,6 +122,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestLiveA05DoctorComparesScopesOfSlack(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, _, _ := w.withSlack(t, "ann")
 	all, ok := examined(t, w.env)

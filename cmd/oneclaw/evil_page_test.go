@@ -20,13 +20,18 @@ func browsing(_ context.Context, req openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "told: " + last.Content}, nil
 	}
 	_, address, _ := strings.Cut(last.Content, "open ")
-	arguments := fmt.Sprintf(`{"url":%q,"mode":"extract","wait_seconds":20}`, address)
+	wait := 1
+	if strings.HasSuffix(address, "/evil") {
+		wait = 20 // as long as it may take
+	}
+	arguments := fmt.Sprintf(`{"url":%q,"mode":"extract","wait_seconds":%d}`, address, wait)
 	return openai.Reply{Calls: []openai.ToolCall{{ID: "call_1", Name: "browser", Arguments: arguments}}}, nil
 }
 
 // TestAttack05APageIsClosedThatTakesTooMuchMemory has the real program open a page that
 // takes memory until it is stopped, and then an ordinary one.
 func TestAttack05APageIsClosedThatTakesTooMuchMemory(t *testing.T) {
+	t.Parallel()
 	if _, err := browser.Find(""); err != nil {
 		t.Skip("Chromium is not installed")
 	}

@@ -71,6 +71,7 @@ func (p *process) peak(t *testing.T) uint64 {
 // TestAttack04ADocumentCannotTakeTheMemoryOfTheBot sends the real program a document that
 // takes all the memory it can get: the bot does not grow by it, and reads the next one.
 func TestAttack04ADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(readingPDFs))
 	ann := w.person("Ann")
 	bot := w.run()

@@ -17,6 +17,7 @@ import (
 // TestD10APageIsSeenOnTelegram sends a PDF and asks to see a page: the program loads the
 // tools, renders the page and sends it as a photo.
 func TestD10APageIsSeenOnTelegram(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
@@ -36,6 +37,7 @@ func TestD10APageIsSeenOnTelegram(t *testing.T) {
 // TestAFileCutOffByAKillComesAgainMarked kills the program while Telegram has the photo
 // and has not answered: after the restart it comes once more, and says so.
 func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
@@ -59,6 +61,7 @@ func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 
 // TestD10APageIsSeenOnSlack is the same in a thread.
 func TestD10APageIsSeenOnSlack(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
 	bot := start(t, w.env, "run")

@@ -205,6 +205,7 @@ func (f *former) file(name, path string) string {
 // TestAFormerDataFolderIsCarriedOn starts the program on the data of a build with the
 // format before, which was killed with all kinds of work open.
 func TestAFormerDataFolderIsCarriedOn(t *testing.T) {
+	t.Parallel()
 	f := openFormer(t)
 	f.bot = f.run()
 	f.checkMessages()

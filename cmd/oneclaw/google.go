@@ -18,7 +18,7 @@ import (
 )
 
 func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
-	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
+	key, err := cfg.place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func googleCommand(load loader) *cobra.Command {
 	command := parent("google", "Google accounts")
 	command.AddCommand(&cobra.Command{
 		Use:   "login USER [SERVICE…]",
-		Short: "Connect the Google account of a user, such as telegram:123, on this machine (stop the bot first)",
+		Short: "Connect the Google account of a user, such as telegram:123, on this machine (with the database in a file, stop the bot first)",
 		Args:  cobra.MinimumNArgs(1),
 		RunE:  load.run(loginGoogle),
 	})

@@ -20,7 +20,7 @@ import (
 func historyCommand(load loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history CHAT",
-		Short: "Print the conversation of a chat, such as telegram:123 (stop the bot first)",
+		Short: "Print the conversation of a chat, such as telegram:123 (with the database in a file, stop the bot first)",
 		Args:  oneArgument,
 		RunE:  load.run(printHistory),
 	}

@@ -29,6 +29,7 @@ func (w *town) served(name string, context int) openai.Personality {
 
 // Ollama cuts what is too long and says nothing, so doctor does.
 func TestLiveB10DoctorWarnsOfASmallContext(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		service string
 		context int

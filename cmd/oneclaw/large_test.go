@@ -14,6 +14,7 @@ import (
 // TestAttack07AReplyLargerThanARecordIsPaidForOnce: 1.5 MB of "<" take more than 8 MiB in
 // a record.
 func TestAttack07AReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("<", 1_500_000)
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if last := req.Messages[len(req.Messages)-1].Content; last != "much" {
@@ -34,6 +35,7 @@ func TestAttack07AReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 
 // TestAttack18AnEnormousAnswerIsAFewMessagesAndAFile: 1 MB without a space.
 func TestAttack18AnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("x<", 500_000)
 	t.Run("telegram", func(t *testing.T) {
 		w := newTown(t, openai.NewScript(openai.Reply{Text: large}))

@@ -66,6 +66,7 @@ func babbler(secrets string, reads []openai.ToolCall) openai.Brain {
 // everything told in both platforms, and looks for them in the chats, in what the model
 // was sent, in the log, in the files of the bot and behind its port.
 func TestC18SecretsAreShownNowhere(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, nil)
 	token := w.env["TELEGRAM_BOT_TOKEN"]
 	server, channel, people := w.withSlack(t, "ann")

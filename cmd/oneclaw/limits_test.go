@@ -22,6 +22,7 @@ import (
 // TestAttack08AMemberFloodsAGroup has one member mention the bot three hundred times
 // while it answers, and another once.
 func TestAttack08AMemberFloodsAGroup(t *testing.T) {
+	t.Parallel()
 	begun, free := make(chan struct{}, 1), make(chan struct{})
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		select {
@@ -75,6 +76,7 @@ func TestAttack08AMemberFloodsAGroup(t *testing.T) {
 // TestAttack10FewDescriptorsMakeFewTurns has more people write at once than the process
 // may open files. All are answered, and none is told that the model cannot be reached.
 func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
+	t.Parallel()
 	const descriptors, chats = 256, 400
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -148,6 +150,7 @@ func (w *town) runUnder(shell, script string) *process {
 
 // TestAttack23WhatDoesNotDecodeIsToldAndListed damages a record of a stopped bot.
 func TestAttack23WhatDoesNotDecodeIsToldAndListed(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()

@@ -20,6 +20,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
+	"oneclaw/storage"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -58,6 +59,8 @@ type outside struct {
 	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
 	// ttl is how long a replica may give no sign of life; 0 means the default.
 	ttl time.Duration
+	// engine, if not nil, stands between the program and its store.
+	engine func(storage.Store) storage.Store
 }
 
 func standard() outside { return outside{now: time.Now, migrations: migrations()} }
@@ -100,7 +103,7 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	root.AddCommand(
 		runCommand(load), replayCommand(load), demoCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
 		googleCommand(load), evalCommand(), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
-		backupCommand(load), restoreCommand(load),
+		backupCommand(load), restoreCommand(load), moveCommand(load), replicasCommand(load),
 		healthCommand(load), versionCommand(),
 	)
 	return root

@@ -123,6 +123,7 @@ func (w *wall) Send(_ context.Context, to chats.Address, part chats.Part) (strin
 // order: from the model, or a sentence that says what to do. When it is back, it is asked
 // no more than by one message of each chat at once.
 func TestAModelThatIsGoneForTenMinutes(t *testing.T) {
+	t.Parallel()
 	for name, hangs := range map[string]bool{"nobody takes the connection": false, "nobody answers": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { outlastModel(t, hangs) })

@@ -108,6 +108,7 @@ func startDemo(t *testing.T) string {
 // TestDemoPage has the conversation of the README on both panes, as a person at the
 // page would: the sample PDF, a follow-up, the restart, /clear.
 func TestDemoPage(t *testing.T) {
+	t.Parallel()
 	ctx := browse(t, startDemo(t))
 	said := map[string]int{}
 	idea := func(pane, text string) {
@@ -148,6 +149,7 @@ func TestDemoPage(t *testing.T) {
 // TestDemoPageRouting changes the way by which tools reach the model, by the keyboard, and
 // reads it under the bars of the requests that follow.
 func TestDemoPageRouting(t *testing.T) {
+	t.Parallel()
 	ctx := browse(t, startDemo(t))
 	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,auto"`)
 	said := 0
@@ -178,6 +180,7 @@ func TestDemoPageRouting(t *testing.T) {
 // TestDemoPageApproval asks for a command in both panes: the card's buttons are there, are
 // reached by the keyboard, and decide.
 func TestDemoPageApproval(t *testing.T) {
+	t.Parallel()
 	ctx := browse(t, startDemo(t))
 	for _, pane := range []string{"telegram", "slack"} {
 		press := func(label string) {
@@ -273,6 +276,7 @@ func suggest(t *testing.T, ctx context.Context, pane, text string, n int) {
 // TestDemoPageMail connects the emulated Google account as a person would, in the
 // browser, and asks about mail, calendar and a spreadsheet.
 func TestDemoPageMail(t *testing.T) {
+	t.Parallel()
 	ctx := browse(t, startDemo(t))
 	said := 0
 	idea := func(text, answer string) {

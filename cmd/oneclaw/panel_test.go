@@ -11,6 +11,7 @@ import (
 // TestC22ThePanelLoadsAGroup: the panel says what tools cost and have saved, and a button
 // loads a group, whose tools the next request offers, after a restart, too.
 func TestC22ThePanelLoadsAGroup(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"reflect"
 	"strings"
 
@@ -41,17 +40,20 @@ type asking interface {
 	Answer(ctx context.Context, answer string) (string, error)
 }
 
-// posted is an open platform that is posted its events.
-type posted interface {
-	chats.Platform
-	Events() http.Handler
-}
-
 // all yields each platform under its name in the settings.
 func (p *Platforms) all(yield func(string, platform) bool) {
 	for field, value := range reflect.ValueOf(p).Elem().Fields() {
 		if !yield(field.Tag.Get("yaml"), value.Addr().Interface().(platform)) {
 			return
+		}
+	}
+}
+
+// publish tells platforms where the bot is reached from outside.
+func (c *Config) publish() {
+	for _, one := range c.all {
+		if p, ok := one.(interface{ Publish(address string) }); ok {
+			p.Publish(c.PublicURL)
 		}
 	}
 }

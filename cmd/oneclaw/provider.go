@@ -18,7 +18,7 @@ func providerCommand(load loader) *cobra.Command {
 	command := parent("provider", "Keys of model providers")
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
-		Short: "Store the API key of a provider, read from standard input (stop the bot first)",
+		Short: "Store the API key of a provider, read from standard input (with the database in a file, stop the bot first)",
 		Long: "Store the API key of a provider that was made in a chat. The key is read from standard input, " +
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key.",

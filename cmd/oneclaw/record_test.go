@@ -20,6 +20,7 @@ const recordedRules = "approvals:\n  - tool: write_file\n    policy: ask\n"
 // a person allows, and plays it and the one in the repository: the bot does the same. Where
 // the recording has another answer, it says so.
 func TestRecordedConversationsAreReplayed(t *testing.T) {
+	t.Parallel()
 	brain := doing("write_file", func(openai.Request) map[string]any { return map[string]any{"path": "note.txt", "content": "milk"} })
 	onBothPlatforms(t, true, brain, func(s *stage) {
 		file := filepath.Join(t.TempDir(), "recording.jsonl")

@@ -13,6 +13,7 @@ import (
 // TestAttack25ARefusedQuestionIsNotSentAgain: a content filter refuses whatever holds a
 // question, so that one must not be in the requests behind it, after a restart neither.
 func TestAttack25ARefusedQuestionIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(string(req.MessagesJSON), "forbidden") {
 			return openai.Reply{Err: &openai.Error{Status: 400, Type: "invalid_request_error", Code: "content_filter", Message: "The prompt was filtered."}}, nil

@@ -64,6 +64,7 @@ func (w *town) stored() (sum int64) {
 // However somebody has files written, theirs take no more than the quota, and they are
 // told so.
 func TestAttack11FilesOfOneOwnerKeepToTheQuota(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, writers())
 	w.env["ONECLAW_TOOLS_WORKSPACE_MIB"] = "1"
 	w.settings("approvals:\n- {tool: exec, policy: allow}\n")
@@ -105,6 +106,7 @@ func TestAttack11FilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 
 // What is reserved of the disk stays the bot's own: it answers where tools cannot write.
 func TestAttack11ToolsLeaveTheBotRoom(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, writers())
 	w.env["ONECLAW_TOOLS_DISK_RESERVE_MIB"] = "1000000000"
 	ann := w.person("Ann")

@@ -89,17 +89,18 @@ type bot struct {
 
 	store   *database.Store
 	dataDir string
+	shared  bool // others may serve the same store
 	now     func() time.Time
 	log     *slog.Logger
 }
 
-// handler serves health and, where Slack posts its events, those.
+// handler serves health and what platforms are posted.
 func (b *bot) handler() http.Handler {
 	mux := healthHandler(func() error { return b.redact.Error(b.bridge.Health()) })
 	mux.Handle("GET /metrics", b.metrics.Handler())
-	for _, p := range b.platforms {
-		if p, ok := p.(posted); ok {
-			mux.Handle("POST /"+p.Name()+"/", p.Events())
+	for _, one := range b.platforms {
+		if p, ok := one.(interface{ Events() http.Handler }); ok {
+			mux.Handle("POST /"+one.Name()+"/", p.Events())
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
@@ -114,8 +115,11 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.store, b.dataDir, b.now, b.log = store, cfg.DataDir, cfg.outside.now, log
-		b.metrics.Watch(b.bridge, store.Path(), b.now)
+		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
+		b.metrics.Watch(b.bridge, store.Size, b.now)
+		if store.Shared() {
+			b.metrics.WatchReplica(b.bridge, hostname())
+		}
 		b.metrics.WatchProcess()
 		if ctx.Err() != nil {
 			return nil
@@ -126,8 +130,8 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 
 func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
-		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
-		redact: cfg.redact,
+		store: store, redact: cfg.redact,
+		offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 	}
 	cfg.tapPlatforms()
 	var err error

@@ -1,12 +1,57 @@
 package main
 
 import (
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"oneclaw/storage/postgres/pgtest"
 )
 
 // TestScripts runs the program as a person in a shell would: testdata/script.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: endPromptly})
+}
+
+// endPromptly is [promptEnd] for the programs of a script.
+func endPromptly(env *testscript.Env) error {
+	env.Vars = append(env.Vars, promptEnd)
+	return nil
+}
+
+// TestPostgresScripts does so with a server beside, and the data folder of an earlier build.
+func TestPostgresScripts(t *testing.T) {
+	server := newServer(t)
+	server.Database(t) // it is started, or the test is skipped
+	testscript.Run(t, testscript.Params{Dir: "testdata/postgres", Setup: func(env *testscript.Env) error {
+		base := server.Database(t)
+		changed := func(change func(u *url.URL)) string {
+			u, err := url.Parse(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(u)
+			return u.String()
+		}
+		option := func(name string) string {
+			return changed(func(u *url.URL) { u.RawQuery += "&options=" + url.QueryEscape("-c"+name) })
+		}
+		env.Setenv("EMPTY", changed(func(u *url.URL) { u.User = url.UserPassword("postgres", "open sesame") }))
+		env.Setenv("FRESH", server.Database(t))
+		env.Setenv("WRONG", changed(func(u *url.URL) { u.User = url.UserPassword(pgtest.Guarded, "not open sesame") }))
+		env.Setenv("GUARDED", changed(func(u *url.URL) { u.User = url.User(pgtest.Guarded) }))
+		env.Setenv("MISSING", changed(func(u *url.URL) { u.Path = "nowhere" }))
+		env.Setenv("READONLY", option("default_transaction_read_only=on"))
+		env.Setenv("ASYNC", option("synchronous_commit=off"))
+		env.Setenv("ONECLAW_SECRET_KEY", "the key of this test")
+		data := filepath.Join(env.WorkDir, "data")
+		_ = endPromptly(env)
+		if err := os.Mkdir(data, 0o700); err != nil {
+			return err
+		}
+		return unpack(filepath.Join("testdata", "former", "data.tar.gz"), data)
+	}})
 }

@@ -82,6 +82,7 @@ func namesIn(t *testing.T, registry *toolgroups.Registry, groups ...string) []st
 // TestAcceptance001And002And012And030And050OnTheWire looks at what the real program sends:
 // first the core, then a group with 17 tools, then all, exactly these names in this order.
 func TestAcceptance001And002And012And030And050OnTheWire(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ADMINS"] = "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
@@ -259,6 +260,7 @@ func TestAcceptance118TheRealSchemasAtTheThreshold(t *testing.T) {
 // TestAcceptance111TwentyToolsOfAServer runs search from end to end with the real program
 // and a server in a process of its own.
 func TestAcceptance111TwentyToolsOfAServer(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "search", "telegram:*"
 	ann := w.person("Ann")

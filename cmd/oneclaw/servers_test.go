@@ -131,6 +131,7 @@ const (
 // With 154 tools of its own and 500 of ten servers, what a first request says about tools
 // stays short, and no server runs for it.
 func TestFirstRequestWithTenServers(t *testing.T) {
+	t.Parallel()
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 // One user's scripts that never end fail no script of another.
 func TestAttack13FourLoopsFailNobodyElse(t *testing.T) {
+	t.Parallel()
 	running := make(chan struct{}, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		running <- struct{}{}

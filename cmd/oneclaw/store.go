@@ -17,12 +17,16 @@ import (
 
 // place is where the database is.
 func (c DataConfig) place() database.Place {
-	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile}
+	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
 }
 
 // openStore opens the database in the newest format.
 func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	return database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
+	if err == nil && cfg.outside.engine != nil {
+		store.Store = cfg.outside.engine(store.Store)
+	}
+	return store, err
 }
 
 // withStore opens it for as long as do takes.
@@ -52,13 +56,18 @@ func sharing(cfg Config, store *database.Store) owners.Sharing {
 	if !store.Shared() {
 		return owners.Sharing{}
 	}
-	host, _ := os.Hostname() // people do without it
-	return owners.Sharing{On: true, Host: host, Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
+	return owners.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
+}
+
+// hostname is where this process runs, for people, who do without it where it has no name.
+func hostname() string {
+	host, _ := os.Hostname()
+	return host
 }
 
 // openSettings opens what administrators change at run time.
 func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.place().SecretKey(string(cfg.SecretKey))
+	key, err := cfg.place().SecretKey(context.Background(), kv)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -131,6 +131,7 @@ func TestTrialClockBehindAClear(t *testing.T) {
 // TestTrialClockRingsTasksOnce has a task for once and one for every day in half an hour,
 // and sets the clock over that time and back.
 func TestTrialClockRingsTasksOnce(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if _, rest, ok := strings.Cut(last.Content, "RING "); ok && last.Role == "user" && !strings.HasPrefix(last.Content, "schedule_task") {

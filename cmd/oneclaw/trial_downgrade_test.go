@@ -29,6 +29,7 @@ func (w *town) refused(env map[string]string, args ...string) string {
 // and then this one again. It refuses the newer format with what to do, and changes and
 // serves nothing; the backup that the newer program has made brings it back.
 func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	dir := w.env["ONECLAW_DATA_DIR"]

@@ -61,6 +61,7 @@ func (p *process) memory(look func([]byte)) {
 // a dump would have it. The tokens of the settings are there: they are in use. Those of a
 // Google account that nobody has used since the start are sealed.
 func TestTrialMemoryHoldsNoTokensOfThoseWhoAreAway(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	server := w.withGoogle(t)
 	ann, bob := w.person("Ann"), w.person("Bob")

@@ -16,6 +16,7 @@ func otherRoutings() []string { return []string{"bridge", "search", "all", "auto
 // TestTrialRoutingLeavesAnObedientModelNowhere repeats the attack of a page under the
 // other ways of routing.
 func TestTrialRoutingLeavesAnObedientModelNowhere(t *testing.T) {
+	t.Parallel()
 	for _, routing := range otherRoutings() {
 		t.Run(routing, func(t *testing.T) { obeyAPage(t, routing) })
 	}
@@ -25,6 +26,7 @@ func TestTrialRoutingLeavesAnObedientModelNowhere(t *testing.T) {
 // routing: directly, and by way of tool_call, once and twice. It asks or is refused, and
 // runs for nobody but who asked, after they have said yes.
 func TestTrialRoutingKeepsApprovals(t *testing.T) {
+	t.Parallel()
 	command := map[string]any{"command": "echo once >> count.txt; echo it has run"}
 	calls := map[string]map[string]any{
 		"exec":      command,

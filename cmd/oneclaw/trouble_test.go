@@ -68,6 +68,7 @@ func TestABadTokenIsNamedAndNotShown(t *testing.T) {
 }
 
 func TestC01TwoProgramsWithOneTokenLoseNothing(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	first := w.run()
@@ -84,6 +85,7 @@ func TestC01TwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 }
 
 func TestAnUnreachableModelIsASentence(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	ann := w.person("Ann")
 	if err := w.model.Close(); err != nil {
@@ -109,6 +111,7 @@ func TestD03StrangersAndAMissingAllowList(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"] = address
@@ -139,6 +142,7 @@ func freeAddress(t *testing.T) string {
 // TestAFullDiskIsSurvived runs the bot on a file system of a few pages. Where none can
 // be mounted, a limit on the size of files stands for it.
 func TestAFullDiskIsSurvived(t *testing.T) {
+	t.Parallel()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed: there is no way to limit the size of files")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"oneclaw/storage"
 )
 
@@ -53,9 +55,11 @@ type hold struct {
 type book struct {
 	store   storage.Store
 	day     string
-	own     string // begins the ids of reservations that count; empty for all
+	begun   storage.Revision // of the record of the day
+	own     string           // begins the ids of reservations that count; empty for all
 	records map[string]*record
-	err     error // of the first read that failed: nothing may be decided then
+	used    map[string]bool // by the present batch; true where it was read before that
+	err     error           // of the first read that failed: nothing may be decided then
 }
 
 // maxRecords bounds what is kept in memory between batches.
@@ -63,26 +67,78 @@ const maxRecords = 10_000
 
 func (b *book) at(ctx context.Context, key string) *record {
 	if r := b.records[key]; r != nil {
+		if _, again := b.used[key]; !again {
+			b.used[key] = true
+		}
 		return r
 	}
+	r, err := b.read(ctx, key)
+	if err != nil {
+		b.err = errors.Join(b.err, err)
+		return &record{}
+	}
+	b.records[key], b.used[key] = r, false
+	return r
+}
+
+func (b *book) read(ctx context.Context, key string) (*record, error) {
 	r := &record{}
 	entry, err := b.store.Get(ctx, key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
+		return r, nil
 	case err != nil:
-		err = fmt.Errorf("read %s: %w", key, err)
-	default:
-		r.rev = entry.Revision
-		if err = json.Unmarshal(entry.Value, r); err != nil {
-			err = fmt.Errorf("decode %s: %w", key, err)
-		}
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
+	r.rev = entry.Revision
+	if err = json.Unmarshal(entry.Value, r); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", key, err)
+	}
+	return r, nil
+}
+
+// readDay reads which day it is.
+func (b *book) readDay(ctx context.Context) error {
+	entry, err := b.store.Get(ctx, newestKey)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		b.err = errors.Join(b.err, err)
-		return r
+		return fmt.Errorf("read the day: %w", err)
 	}
-	b.records[key] = r
-	return r
+	b.day, b.begun = string(entry.Value), entry.Revision
+	return nil
+}
+
+// readsAtOnce bounds the reads that are made side by side.
+const readsAtOnce = 16
+
+// reread reads the day and some records again, and reports whether another process has
+// changed one since.
+func (b *book) reread(ctx context.Context, keys []string) (bool, error) {
+	var group errgroup.Group
+	group.SetLimit(readsAtOnce)
+	begun := b.begun
+	group.Go(func() error { return b.readDay(ctx) })
+	fresh := make([]*record, len(keys))
+	for i, key := range keys {
+		group.Go(func() (err error) {
+			fresh[i], err = b.read(ctx, key)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	changed := b.begun != begun
+	for i, key := range keys {
+		known := b.records[key]
+		changed = changed || known == nil || known.rev != fresh[i].rev
+		b.records[key] = fresh[i]
+	}
+	return changed, nil
+}
+
+// common are the records that every process writes.
+func (b *book) common() []string {
+	return []string{heldKey, keyOf(b.day, Account{Kind: KindTotal}), keyOf(b.day, Account{Kind: KindMonth})}
 }
 
 // keyOf is where an account of a period lies: of the day, or of its month.
@@ -193,6 +249,18 @@ func (b *book) changes() ([]storage.Op, error) {
 		ops = append(ops, storage.Put(key, data, r.rev))
 	}
 	return slices.DeleteFunc(ops, func(op storage.Op) bool { return op.Kind == storage.KindDelete && op.Rev == storage.Absent }), nil
+}
+
+// checks are operations that fail where another process has changed something else that the
+// batch was decided on, or has begun another day: a day ends for all at once.
+func (b *book) checks() []storage.Op {
+	ops := []storage.Op{storage.Check(newestKey, b.begun)}
+	for key := range b.used {
+		if r := b.records[key]; !r.changed {
+			ops = append(ops, storage.Check(key, r.rev))
+		}
+	}
+	return ops
 }
 
 // empty reports whether a record says nothing: a chat that moved leaves none.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,8 +67,10 @@ type Ledger struct {
 	closed  bool
 	idle    sync.Cond // on mu: writing has become false
 
-	// book belongs to the goroutine that writes; nil if it has to be read.
-	book *book
+	// book belongs to the goroutine that writes; nil if it has to be read. Contended says
+	// that other processes write as well.
+	book      *book
+	contended bool
 
 	warned sync.Map // models without a price
 }
@@ -154,8 +158,14 @@ func (l *Ledger) do(how operation, decide func(ctx context.Context, b *book, now
 // lazyTime is how much later lazy operations are written.
 const lazyTime = 20 * time.Millisecond
 
+// turnTime is how long a process that has written lets others write, while they do.
+const turnTime = 20 * time.Millisecond
+
 func (l *Ledger) write() {
 	for {
+		if l.contended {
+			l.pause(turnTime, nil) // so that other processes have their turn
+		}
 		l.pause(lazyTime, l.hurry)
 		l.mu.Lock()
 		batch := l.queue
@@ -214,48 +224,83 @@ func (l *Ledger) pause(d time.Duration, hurry <-chan struct{}) {
 // commit decides a batch and writes what it comes to in one step. If the store does not
 // take it, it returns the operations that were to be written; the others are done.
 func (l *Ledger) commit(ctx context.Context, batch []*operation) ([]*operation, error) {
-	for {
+	results := make([]error, len(batch))
+	changed := make([]bool, len(batch))
+	err := l.decide(ctx, batch, results, changed)
+	if err != nil {
+		l.book = nil
+	}
+	var failed []*operation
+	for i, op := range batch {
+		if err != nil && changed[i] {
+			failed = append(failed, op)
+			continue
+		}
+		op.done <- results[i]
+	}
+	return failed, err
+}
+
+// decide has a batch decided and written, anew where another process was faster. After an
+// error all that was to be written counts as changed.
+func (l *Ledger) decide(ctx context.Context, batch []*operation, results []error, changed []bool) error {
+	trouble := func(err error) error {
+		for i := range changed {
+			changed[i] = true // nothing was decided
+		}
+		return err
+	}
+	if err := l.beforehand(ctx); err != nil {
+		return trouble(err)
+	}
+	for fresh := false; ; fresh = true {
 		now := l.cfg.Now()
 		b, err := l.open(ctx, now)
 		if err != nil {
-			return batch, err
+			return trouble(err)
 		}
-		results := make([]error, len(batch))
-		changed := make([]bool, len(batch))
+		b.used = make(map[string]bool)
 		for i, op := range batch {
 			changed[i], results[i] = op.decide(ctx, b, now)
 		}
-		err = b.err
-		if err == nil {
+		if b.err != nil {
+			return trouble(b.err)
+		}
+		if fresh || !l.stale(b, changed) {
 			err = l.store(ctx, b)
-		} else {
-			for i := range changed {
-				changed[i] = true // nothing was decided: all is read anew
+			if !errors.Is(err, storage.ErrConflict) {
+				return err
 			}
+			l.contended = true
 		}
-		if errors.Is(err, storage.ErrConflict) {
-			l.book = nil // another process has written: all is decided anew
-			continue
+		if _, err := b.reread(ctx, slices.Collect(maps.Keys(b.used))); err != nil {
+			return trouble(err)
 		}
-		if err != nil {
-			l.book = nil
-		}
-		var failed []*operation
-		for i, op := range batch {
-			if err != nil && changed[i] {
-				failed = append(failed, op)
-				continue
-			}
-			op.done <- results[i]
-		}
-		return failed, err
 	}
+}
+
+// stale reports whether something was decided, and is not written, on what was read long
+// ago: a write would find out what another process has changed since.
+func (l *Ledger) stale(b *book, changed []bool) bool {
+	return !l.cfg.Exclusive && slices.Contains(changed, false) && slices.Contains(slices.Collect(maps.Values(b.used)), true)
+}
+
+// beforehand reads again what every process writes, while others do: what is decided on old
+// records is decided twice.
+func (l *Ledger) beforehand(ctx context.Context) (err error) {
+	if l.contended && l.book != nil {
+		l.contended, err = l.book.reread(ctx, l.book.common())
+	}
+	return err
 }
 
 func (l *Ledger) store(ctx context.Context, b *book) error {
 	ops, err := b.changes()
 	if err != nil || len(ops) == 0 {
 		return err
+	}
+	if !l.cfg.Exclusive {
+		ops = append(ops, b.checks()...)
 	}
 	rev, err := l.cfg.Store.Write(ctx, ops...)
 	if err != nil {
@@ -266,28 +311,32 @@ func (l *Ledger) store(ctx context.Context, b *book) error {
 }
 
 // open returns the accounts of today. A day does not begin twice: if the clock or the time
-// zone goes back, the newer day goes on.
+// zone goes back, or that of another process is ahead, the newer day goes on.
 func (l *Ledger) open(ctx context.Context, now time.Time) (*book, error) {
 	today := now.In(l.cfg.Location()).Format(time.DateOnly)
 	if l.book == nil || len(l.book.records) > maxRecords {
-		entry, err := l.cfg.Store.Get(ctx, newestKey)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return nil, fmt.Errorf("read the day: %w", err)
+		b := &book{store: l.cfg.Store, records: map[string]*record{}}
+		if err := b.readDay(ctx); err != nil {
+			return nil, err
 		}
-		l.book = &book{store: l.cfg.Store, day: string(entry.Value), records: map[string]*record{}}
 		if l.cfg.Exclusive {
-			l.book.own = l.self // those of a process that is no more count for nothing
+			b.own = l.self // those of a process that is no more count for nothing
 		}
+		l.book = b
 	}
-	if l.book.day >= today {
-		return l.book, nil
-	}
-	if _, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), storage.Any); err != nil {
-		return nil, fmt.Errorf("begin %s: %w", today, err)
-	}
-	l.book.day = today
-	if err := l.forget(ctx, now); err != nil {
-		l.log.Warn("accounts that are too old cannot be removed", "err", err)
+	for l.book.day < today {
+		rev, err := l.cfg.Store.Put(ctx, newestKey, []byte(today), l.book.begun)
+		if errors.Is(err, storage.ErrConflict) {
+			err = l.book.readDay(ctx) // another process has begun it
+		} else if err == nil {
+			l.book.day, l.book.begun = today, rev
+			if err := l.forget(ctx, now); err != nil {
+				l.log.Warn("accounts that are too old cannot be removed", "err", err)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("begin %s: %w", today, err)
+		}
 	}
 	return l.book, nil
 }

@@ -29,7 +29,8 @@ type formerEvent struct {
 }
 
 // Migrate turns the journal of format 1 into the records of format 2. Reservations are
-// not taken along: the program that made them has ended. It may be called again.
+// not taken along: the program that made them has ended. It may be called again, and writes
+// with Any: nobody else has the store while its format changes.
 func Migrate(ctx context.Context, store storage.Store) error {
 	const logs, days, today = "budget/", "budget/day/", "budget/today"
 	newest, err := store.Get(ctx, today)
@@ -93,7 +94,7 @@ func formerState(ctx context.Context, store storage.Log, log string) (formerDay,
 
 // keep writes a day as records, in place of what an earlier try has written.
 func (d formerDay) keep(ctx context.Context, store storage.Store, day string, events []formerEvent) error {
-	b := &book{store: nothing{}, day: day, records: d.records(day)}
+	b := &book{store: nothing{}, day: day, records: d.records(day), used: map[string]bool{}}
 	for _, e := range events {
 		if e.Sum != nil && e.Payer != nil {
 			b.charge(ctx, *e.Payer, *e.Sum)

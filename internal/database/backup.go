@@ -20,31 +20,42 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// errShared is returned for what a server cannot do yet.
-var errShared = errors.New("the database is on a server: use the server's own backups")
-
-// Backup writes the database of a data directory to a file, whole and checked.
+// Backup writes a database to a file, whole and checked. It is as it was at one moment,
+// whatever bots write meanwhile.
 func Backup(ctx context.Context, at Place, file string, force bool) (size int64, err error) {
-	if at.Address.Shared() {
-		return 0, errShared
-	}
-	dir := at.Dir
-	database := filepath.Join(dir, Name)
-	if _, err := os.Stat(database); err != nil {
-		return 0, fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", dir)
+	database := filepath.Join(at.Dir, Name)
+	if _, err := os.Stat(database); err != nil && !at.Address.Shared() {
+		return 0, noDatabase(at)
 	}
 	if err := mayWrite(file, database, force); err != nil {
 		return 0, err
 	}
-	copied, size, err := spool(filepath.Dir(file), ".oneclaw-backup-*", func(w io.Writer) error { return copyDatabase(ctx, dir, w) })
+	write := backupFile
+	if at.Address.Shared() {
+		write = backupShared
+	}
+	copied, size, err := write(ctx, at, filepath.Dir(file))
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	defer func() { _ = os.Remove(copied) }()
-	if err := bolt.Verify(ctx, copied); err != nil {
-		return 0, fmt.Errorf("the copy is not good, so it was not kept: %w", err)
-	}
 	return size, place(copied, file, force)
+}
+
+func noDatabase(at Place) error {
+	return fmt.Errorf("there is no database in %s: set ONECLAW_DATA_DIR to the bot's data directory", at.Dir)
+}
+
+// backupFile writes the database of a data directory to a new file in a folder.
+func backupFile(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
+	name, size, err = spool(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
+	if err != nil {
+		return "", 0, err
+	}
+	if err := bolt.Verify(ctx, name); err != nil {
+		return "", 0, errors.Join(fmt.Errorf("the copy is not good, so it was not kept: %w", err), os.Remove(name))
+	}
+	return name, size, nil
 }
 
 // spool writes a file of its own to a folder; it leaves none behind where that fails.
@@ -117,11 +128,9 @@ func place(from, to string, force bool) error {
 }
 
 // Restore puts a backup in the place of the database in one step, and returns where that
-// is kept. A backup in a format above known is refused.
+// is kept, which is a file for a database on a server, too. A backup in a format above known
+// is refused.
 func Restore(ctx context.Context, at Place, file string, known int) (kept string, err error) {
-	if at.Address.Shared() {
-		return "", errShared
-	}
 	dir := at.Dir
 	database := filepath.Join(dir, Name)
 	if err := mayRead(file, database); err != nil {
@@ -135,6 +144,9 @@ func Restore(ctx context.Context, at Place, file string, known int) (kept string
 		return "", err
 	}
 	defer func() { _ = os.Remove(copied) }()
+	if at.Address.Shared() {
+		return restoreShared(ctx, at, copied)
+	}
 	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return "", place(copied, database, false)
 	}
@@ -266,7 +278,7 @@ func (s *Store) Backups(log *slog.Logger) http.Handler {
 func (s *Store) backup(ctx context.Context, w io.Writer) error {
 	file, ok := s.Store.(*bolt.Store)
 	if !ok {
-		return errShared
+		return errors.ErrUnsupported // it is asked of the server
 	}
 	return file.Backup(ctx, w)
 }

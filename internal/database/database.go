@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 )
@@ -23,6 +24,7 @@ const Name = "oneclaw.db"
 // Names of copies in the data directory that are not whole yet.
 const (
 	spoolPattern   = ".backup-*"
+	backupPattern  = ".oneclaw-backup-*" // beside the backup
 	restorePattern = ".restore-*"
 )
 
@@ -57,6 +59,16 @@ type Place struct {
 	Address Address
 	// Password, or the content of PasswordFile, is that for a server.
 	Password, PasswordFile string
+	// Secret is the key that encrypts tokens at rest; empty for that of the data directory.
+	Secret string
+}
+
+// String names the place without a password.
+func (p Place) String() string {
+	if p.Address.Shared() {
+		return p.Address.String()
+	}
+	return p.Dir
 }
 
 // Config says which database is opened.
@@ -95,7 +107,9 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, damaged(err)
 	}
 	sweep(cfg.Dir)
-	err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
+	if err = transfer.Check(ctx, store); err == nil {
+		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return keepFormat(ctx, store) }, log)
+	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -179,10 +193,13 @@ func Verify(ctx context.Context, at Place) error {
 	return damaged(bolt.Verify(ctx, path))
 }
 
-// Look reads a database as it is; where a data directory has none it does nothing.
+// Look reads a database as it is; where there is none it does nothing.
 func Look(ctx context.Context, at Place, read func(*Store) error) (err error) {
 	if at.Address.Shared() {
-		store, err := at.connect(ctx, nil)
+		store, err := at.connect(ctx, true, nil)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,15 @@ import (
 // and what keeps it from growing for ever:
 //
 //	format        this record; one
+//	doctor/       what doctor writes to see how long that takes; deleted at once
+//	secret        a fingerprint of the key that encrypts, on a server; one
+//	replicas/     who serves a database on a server, and what each holds; one for each
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, looked through each hour
 //	card/         cards with buttons; they expire, and go a week after they were closed
 //	access/       who was let in, one for each; a refusal goes when its time is over
+//	stranger/     who was told that the bot does not know them, where replicas share the
+//	              store; a day, and at most 200 new ones an hour
 //	aside/        what could not be carried to its end; 30 days, looked through each hour
 //	moved/        under which id a chat goes on; one for each that moved
 //	session/      the present conversation; one for each chat
@@ -27,6 +32,11 @@ import (
 //	schedule/     tasks, bounded for each owner, with a bounded history; two entries of
 //	              the index for each
 //	settings/     what administrators and chats chose; each kind is bounded
+//	telegram/     which albums were last for the bot; one
+//	slack/        up to when messages have arrived; what is still to be looked at, at most
+//	              200 threads for each process; where commands take answers, one list for
+//	              each channel, which goes after half an hour; with several processes the
+//	              threads with the bot, for a day
 //	google/       an account, what it may do, and a sign-in; one each for a user
 //	files/        what the folder of an owner holds, where replicas share the store; one for
 //	              each, of at most 8 MiB

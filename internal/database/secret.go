@@ -1,7 +1,10 @@
 package database
 
 import (
+	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,25 +12,71 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"oneclaw/storage"
 )
 
 // SecretName is the file in the data directory with the key that encrypts tokens.
 const SecretName = "secret.key"
 
-// SecretKey returns the key that encrypts tokens at rest: the setting, or the file in
-// the data directory, which is made at the first start.
-func (p Place) SecretKey(setting string) ([]byte, error) {
-	if setting != "" {
-		if len(setting) < 16 {
-			return nil, errors.New("setting secret_key (ONECLAW_SECRET_KEY): want at least 16 characters")
+// CheckSecret refuses settings of the secret key that cannot be used.
+func (p Place) CheckSecret() error {
+	switch {
+	case p.Secret == "" && p.Address.Shared():
+		return errors.New("setting secret_key (ONECLAW_SECRET_KEY): a database on a server needs it, the same for all bots that share it: " +
+			"what secret.key in the former data directory holds if the database was moved, else 16 random characters or more, such as 'openssl rand -hex 32' prints")
+	case p.Secret != "" && len(p.Secret) < 16:
+		return errors.New("setting secret_key (ONECLAW_SECRET_KEY): want at least 16 characters")
+	}
+	return nil
+}
+
+// SecretKey returns the key that encrypts tokens at rest: the setting, or the file in the data
+// directory, which is made at the first start. On a server, which many share, it has to be the
+// one with which the database was begun.
+func (p Place) SecretKey(ctx context.Context, kv storage.KV) ([]byte, error) {
+	if err := p.CheckSecret(); err != nil {
+		return nil, err
+	}
+	if !p.Address.Shared() {
+		key, err := p.localKey()
+		if errors.Is(err, fs.ErrNotExist) {
+			return newSecretKey(filepath.Join(p.Dir, SecretName))
 		}
-		return []byte(setting), nil
+		return key, err
+	}
+	return []byte(p.Secret), sameKey(ctx, kv, []byte(p.Secret))
+}
+
+// secretRecord is where a database on a server keeps the fingerprint of the key.
+const secretRecord = "secret"
+
+// sameKey compares a key with the one with which a database was begun, or notes it as that.
+func sameKey(ctx context.Context, kv storage.KV, key []byte) error {
+	hash := hmac.New(sha256.New, key)
+	_, _ = hash.Write([]byte("oneclaw: fingerprint of the secret key")) // never fails
+	fingerprint := hex.AppendEncode(nil, hash.Sum(nil)[:8])
+	_, err := kv.Put(ctx, secretRecord, fingerprint, storage.Absent)
+	if !errors.Is(err, storage.ErrConflict) {
+		return err
+	}
+	entry, err := kv.Get(ctx, secretRecord)
+	if err != nil {
+		return fmt.Errorf("compare the secret key: %w", err)
+	}
+	if !hmac.Equal(entry.Value, fingerprint) {
+		return errors.New("setting secret_key (ONECLAW_SECRET_KEY): it is not the key with which this database was begun, and without that the stored keys and accounts cannot be read: set the same for all bots")
+	}
+	return nil
+}
+
+// localKey is the setting, or what the file in the data directory holds.
+func (p Place) localKey() ([]byte, error) {
+	if p.Secret != "" {
+		return []byte(p.Secret), nil
 	}
 	path := filepath.Join(p.Dir, SecretName)
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return newSecretKey(path)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read the secret key: %w", err)
 	}

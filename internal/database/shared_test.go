@@ -5,11 +5,15 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
+	"oneclaw/internal/replicas"
+	"oneclaw/internal/transfer"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres/pgtest"
@@ -31,11 +35,12 @@ func onServer(t *testing.T) Place {
 func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 	at := onServer(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	err := Look(t.Context(), at, func(s *Store) error {
-		_, err := s.Put(t.Context(), "k", []byte("kept"), storage.Absent)
-		return err
-	})
+	old, err := at.connect(t.Context(), false, log)
 	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = old.Put(t.Context(), "k", []byte("kept"), storage.Absent)
+	if err = errors.Join(err, old.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var runs atomic.Int32
@@ -88,5 +93,103 @@ func TestAddressesAreShownWithoutTheirPassword(t *testing.T) {
 		if wrong.Check() == nil {
 			t.Errorf("%s is taken", string(wrong))
 		}
+	}
+}
+
+// TestABotThatRunsKeepsItsDatabase has a replica serve a database, which is backed up
+// meanwhile and neither moved nor replaced.
+func TestABotThatRunsKeepsItsDatabase(t *testing.T) {
+	ctx, at := t.Context(), onServer(t)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	store, err := Open(ctx, Config{Place: at, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if _, err := store.Put(ctx, "k", []byte("kept"), storage.Absent); err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(ctx)
+	joined, taken := make(chan error, 1), make(chan struct{})
+	replica := replicas.New(replicas.Config{
+		Store: store, Leases: []string{"l"}, Host: "box-1", Lost: func(string) {},
+		Taken: func(context.Context, []string) error { close(taken); return nil },
+	})
+	go func() { joined <- replica.Run(serving) }()
+	<-taken
+	file := filepath.Join(t.TempDir(), "backup")
+	if _, err := Backup(ctx, at, file, false); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := Place{Dir: t.TempDir(), Address: Bolt}
+	_, moved := Move(ctx, at, elsewhere, nil)
+	_, restored := Restore(ctx, at, file, 0)
+	for _, err := range []error{moved, restored, store.CheckUnserved(ctx)} {
+		if err == nil || !strings.Contains(err.Error(), "bots run with this database (box-1): stop them first") {
+			t.Errorf("beside a bot: %v", err)
+		}
+	}
+	stop()
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Move(ctx, at, elsewhere, nil); err != nil {
+		t.Error(err)
+	}
+	if kept, err := Restore(ctx, at, file, 0); err != nil || kept == "" {
+		t.Errorf("kept %q: %v", kept, err)
+	}
+	for _, name := range []string{file, filepath.Join(elsewhere.Dir, Name)} {
+		copied, err := bolt.Open(bolt.Config{Path: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for entry, err := range copied.List(ctx, storage.Range{}) {
+			if err != nil || entry.Key != "k" && entry.Key != formatKey {
+				t.Errorf("%s has %s, %v", name, entry.Key, err)
+			}
+		}
+		if err := copied.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestARestoreThatBrokeOffServesNobody leaves a database as a restore does that was killed.
+func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
+	ctx, at := t.Context(), onServer(t)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	open := func() (*Store, error) { return Open(ctx, Config{Place: at, Logger: log}) }
+	store, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "backup")
+	_, err = store.Append(ctx, "log", 0, storage.Record{Data: []byte("whole")})
+	if err == nil {
+		_, err = Backup(ctx, at, file, false)
+	}
+	if err == nil {
+		err = transfer.Clear(ctx, store)
+	}
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(); !errors.Is(err, transfer.ErrUnfinished) {
+		t.Errorf("half a database was opened: %v", err)
+	}
+	if kept, err := Restore(ctx, at, file, 0); err != nil || kept != "" {
+		t.Fatalf("kept %q: %v", kept, err)
+	}
+	if store, err = open(); err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range store.Records(ctx, "log", storage.Query{}) {
+		if err != nil || string(r.Data) != "whole" {
+			t.Errorf("%q, %v", r.Data, err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -170,7 +169,7 @@ func modelOutcome(ctx context.Context, err error) string {
 }
 
 // Watch adds what is looked up when somebody asks.
-func (m *Metrics) Watch(b Worker, database string, now func() time.Time) {
+func (m *Metrics) Watch(b Worker, size func(context.Context) (int64, error), now func() time.Time) {
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
 		m.registry.MustRegister(prometheus.NewGaugeFunc(opts, value))
@@ -191,12 +190,51 @@ func (m *Metrics) Watch(b Worker, database string, now func() time.Time) {
 			return 1
 		})
 	}
-	gauge("database_size_bytes", "Size of the database file.", nil, func() float64 {
-		if info, err := os.Stat(database); err == nil {
-			return float64(info.Size())
+	gauge("database_size_bytes", "Size of the database: of its file, or of its tables on a server.", nil, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), sizePatience)
+		defer cancel()
+		n, err := size(ctx)
+		if err != nil {
+			return 0
 		}
-		return 0
+		return float64(n)
 	})
+}
+
+// sizePatience is how long the size of a database may take.
+const sizePatience = 2 * time.Second
+
+// Replica is this process among those that share a store, as far as it is looked at.
+type Replica interface {
+	// Replica is the id under which it has joined, empty before, and how many leases it holds.
+	Replica() (id string, leases int)
+}
+
+// WatchReplica adds who this process is among others.
+func (m *Metrics) WatchReplica(r Replica, host string) {
+	m.registry.MustRegister(replica{
+		Replica: r, host: host,
+		info:   prometheus.NewDesc("oneclaw_replica_info", "Always 1; the labels say under which id this process has joined the others, and where it runs.", []string{"id", "host"}, nil),
+		leases: prometheus.NewDesc("oneclaw_leases_held", "Shares of the chats and other leases that this process holds.", nil, nil),
+	})
+}
+
+// replica implements prometheus.Collector: the id changes when others took it for dead.
+type replica struct {
+	Replica
+
+	host         string
+	info, leases *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (r replica) Describe(to chan<- *prometheus.Desc) { to <- r.info; to <- r.leases }
+
+// Collect implements prometheus.Collector.
+func (r replica) Collect(to chan<- prometheus.Metric) {
+	id, leases := r.Replica.Replica()
+	to <- prometheus.MustNewConstMetric(r.leases, prometheus.GaugeValue, float64(leases))
+	to <- prometheus.MustNewConstMetric(r.info, prometheus.GaugeValue, 1, id, r.host)
 }
 
 // WatchProcess adds what the process uses: goroutines, memory, descriptors.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
@@ -37,6 +38,8 @@ func (office) Ready() map[string]error {
 	return map[string]error{"telegram": nil, "slack": errors.New("no socket")}
 }
 
+func (office) Replica() (string, int) { return "R1", 22 }
+
 // shownBy returns what a page of metrics says.
 func shownBy(t *testing.T, m *Metrics) string {
 	t.Helper()
@@ -66,11 +69,8 @@ func everything(t *testing.T) *Metrics {
 	m.Observe(tools, agent.Event{Reply: &agent.ReplyEvent{Err: fmt.Errorf("ask: %w", &agent.ModelError{Kind: agent.KindBudget, Err: errors.New("spent")})}})
 	m.Observe(tools, agent.Event{Ended: &agent.ToolEvent{Tool: "read_file", Status: agent.StatusOK}})
 	m.count(t.Context(), "preset/m-1", time.Second, agent.Usage{Input: 10, Cached: 4, Output: 2}, nil)
-	file := filepath.Join(t.TempDir(), "db")
-	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m.Watch(office{}, file, time.Now)
+	m.Watch(office{}, func(context.Context) (int64, error) { return 4096, nil }, time.Now)
+	m.WatchReplica(office{}, "box-1")
 	return m
 }
 
@@ -89,6 +89,7 @@ func TestM18MetricsHaveTheirNamesAndHelp(t *testing.T) {
 	wantIn(t, page, `oneclaw_answers_total{outcome="failed",platform="telegram"} 1`, `oneclaw_send_problems_total{outcome="delayed",platform="telegram"} 1`,
 		`oneclaw_approvals_decided_total{decision="expired",platform="telegram"} 1`, `oneclaw_budget_refusals_total 1`, `oneclaw_platform_ready{platform="slack"} 0`,
 		`oneclaw_platform_ready{platform="telegram"} 1`, `oneclaw_jobs_open 3`, `oneclaw_jobs_waiting 2`, `oneclaw_database_size_bytes 4096`,
+		`oneclaw_replica_info{host="box-1",id="R1"} 1`, `oneclaw_leases_held 22`,
 		`oneclaw_model_tokens_total{kind="cached",model="preset/m-1"} 4`, `oneclaw_oldest_job_age_seconds 36`)
 }
 

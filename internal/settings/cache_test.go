@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -280,5 +281,32 @@ func TestSecretsAreNotCached(t *testing.T) {
 	}
 	if p, err := f.Providers.Get(ctx, p.ID); err != nil || p.HasKey {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// Two processes that change different things of one provider at the same time both do.
+func TestChangesOfThePresetInTwoProcessesBothCount(t *testing.T) {
+	kv := openKV(t)
+	here, _ := open(t, kv)
+	other, _ := open(t, kv)
+	for range 20 {
+		on, off, name := true, false, "Ours"
+		for _, s := range []*settings.Settings{here, other} {
+			if _, _, err := s.Providers.Change(t.Context(), settings.PresetID, settings.ProviderChange{Active: &on, Name: new("Before")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wait sync.WaitGroup
+		for s, c := range map[*settings.Settings]settings.ProviderChange{here: {Active: &off}, other: {Name: &name}} {
+			wait.Go(func() {
+				if _, _, err := s.Providers.Change(t.Context(), settings.PresetID, c); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if p, err := here.Providers.Get(t.Context(), settings.PresetID); err != nil || p.Active || p.Name != name {
+			t.Fatalf("%+v, %v", p, err)
+		}
 	}
 }

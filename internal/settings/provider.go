@@ -79,12 +79,14 @@ func (r *records) preset() Provider {
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
 	p := s.preset()
 	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
-	if err != nil || !exists {
-		return p, err
+	if exists {
+		p.keep(r)
 	}
-	p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active
-	return p, nil
+	return p, err
 }
+
+// keep takes over what is kept of the program's own provider.
+func (p *Provider) keep(r Provider) { p.Name, p.Active = cmp.Or(r.Name, p.Name), r.Active }
 
 func noProvider(id string) error {
 	return refuse(NotFound, "There is no provider '%s'. list_providers shows those there are.", shorten(id))
@@ -209,19 +211,25 @@ func (p *Provider) apply(c ProviderChange) {
 }
 
 func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
-	if before, err = s.readPreset(ctx); err != nil {
-		return before, before, err
-	}
-	after = before
-	after.apply(c)
-	if err := after.check(); err != nil {
-		return before, before, err
-	}
-	if after.BaseURL != cleanURL(before.BaseURL) {
-		return before, before, refuse(Protected, "The base URL of this provider is set where the program is started and cannot be changed here.")
-	}
-	after.BaseURL = before.BaseURL
-	return before, after, s.put(ctx, providerPrefix+PresetID, Provider{Name: after.Name, Active: after.Active}, storage.Any)
+	err = change(ctx, s.records, providerPrefix+PresetID, func(kept *Provider, exists bool) error {
+		if before = s.preset(); exists {
+			before.keep(*kept)
+		}
+		after = before
+		after.apply(c)
+		if err := after.check(); err != nil {
+			after = before
+			return err
+		}
+		if after.BaseURL != cleanURL(before.BaseURL) {
+			after = before
+			return refuse(Protected, "The base URL of this provider is set where the program is started and cannot be changed here.")
+		}
+		after.BaseURL = before.BaseURL
+		*kept = Provider{Name: after.Name, Active: after.Active}
+		return nil
+	})
+	return before, after, err
 }
 
 // Delete deletes a provider with its key and its models.

@@ -144,6 +144,7 @@ func (r *records) write(ctx context.Context, key string, data []byte, revision s
 	return nil
 }
 
+// remove deletes a value, whatever it is by now: nothing depends on what it was.
 func (r *records) remove(ctx context.Context, key string) error {
 	defer r.cache.forget(key)
 	if err := r.kv.Delete(ctx, key, storage.Any); err != nil {

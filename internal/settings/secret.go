@@ -103,6 +103,7 @@ func (v *Vault) SetKey(ctx context.Context, provider, key string) error {
 		return err
 	}
 	v.reveal(key)
+	// Any: the key that was entered last counts.
 	return v.write(ctx, keyPrefix+p.ID, v.seal.Seal(place, []byte(key)), storage.Any)
 }
 
@@ -153,6 +154,8 @@ func (v Variables) Set(ctx context.Context, name, value string) error {
 		return refuse(Full, "There are %d variables, no more are possible. Delete one first.", len(names))
 	}
 	v.reveal(value)
+	// Any: the value that was set last counts. Two that set the last free variable at the same
+	// moment exceed the number by one.
 	return v.write(ctx, variablePrefix+name, v.seal.Seal(variablePrefix+name, []byte(value)), storage.Any)
 }
 

@@ -36,5 +36,6 @@ func (s Switches) turn(ctx context.Context, below, name string, on bool) error {
 	if on {
 		return s.remove(ctx, below+name)
 	}
+	// Any: who switches it off at the same moment writes the same.
 	return s.put(ctx, below+name, true, storage.Any)
 }

@@ -122,6 +122,7 @@ func (s Values) Set(ctx context.Context, name, value string) error {
 	if err := s.exists(ctx, name, value); err != nil {
 		return err
 	}
+	// Any: what was set last counts, whatever was there.
 	return s.put(ctx, valuePrefix+name, value, storage.Any)
 }
 

@@ -28,8 +28,34 @@ var ErrNotEmpty = errors.New("transfer: the target is not empty")
 // ErrUnfinished is returned by [Check].
 var ErrUnfinished = errors.New("transfer: a move into this store has not been finished: run it again")
 
+// Source is what a store is read by: a store, or what it held at one moment.
+type Source interface {
+	// Get is that of storage.KV.
+	Get(ctx context.Context, key string) (storage.Entry, error)
+	// List is that of storage.KV.
+	List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error]
+	// Records is that of storage.Log.
+	Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error]
+	// Logs is that of storage.Log.
+	Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error]
+	// Newest returns a revision that no version of a key is above.
+	Newest(ctx context.Context) (storage.Revision, error)
+}
+
+// Target is a store that can be filled.
+type Target interface {
+	storage.Store
+
+	// Newest is that of [Source].
+	Newest(ctx context.Context) (storage.Revision, error)
+	// Raise has later writes get revisions above one.
+	Raise(ctx context.Context, rev storage.Revision) error
+}
+
 // Check returns [ErrUnfinished] for a store that a move has left half filled.
-func Check(ctx context.Context, store storage.KV) error {
+func Check(ctx context.Context, store interface {
+	Get(ctx context.Context, key string) (storage.Entry, error)
+}) error {
 	_, err := store.Get(ctx, Marker)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -50,8 +76,9 @@ type Count struct {
 // Move writes all that a store holds into one that is empty, and then compares the two. Where
 // a former move broke off, it goes on from there. progress, if not nil, is told after each
 // write. Nobody else may write to either store meanwhile: a difference is an error, and the
-// target stays marked as unfinished.
-func Move(ctx context.Context, from, to storage.Store, progress func(Count)) (Count, error) {
+// target stays marked as unfinished. Its revisions go on above those of the other, for whoever
+// numbers things by them.
+func Move(ctx context.Context, from Source, to Target, progress func(Count)) (Count, error) {
 	if err := Check(ctx, from); err != nil {
 		return Count{}, fmt.Errorf("the store to move: %w", err)
 	}
@@ -69,14 +96,41 @@ func Move(ctx context.Context, from, to storage.Store, progress func(Count)) (Co
 	if err != nil {
 		return total, err
 	}
+	if err := raise(ctx, from, to); err != nil {
+		return total, err
+	}
 	if err := to.Delete(ctx, Marker, storage.Any); err != nil {
 		return total, fmt.Errorf("finish the move: %w", err)
 	}
 	return total, nil
 }
 
+func raise(ctx context.Context, from Source, to Target) error {
+	newest, err := from.Newest(ctx)
+	if err == nil {
+		err = to.Raise(ctx, newest)
+	}
+	return err
+}
+
+// Clear empties a store for a move into it, which finishes what this begins.
+func Clear(ctx context.Context, store storage.Store) error {
+	if _, err := store.Put(ctx, Marker, nil, storage.Any); err != nil {
+		return fmt.Errorf("mark the target: %w", err)
+	}
+	for name, err := range store.Logs(ctx, storage.Range{}) {
+		if err == nil {
+			err = store.Drop(ctx, name)
+		}
+		if err != nil {
+			return fmt.Errorf("drop a conversation: %w", err)
+		}
+	}
+	return nil
+}
+
 // claim marks a store as being filled. One that was marked before is taken as it is.
-func claim(ctx context.Context, to storage.Store) error {
+func claim(ctx context.Context, to Target) error {
 	err := Check(ctx, to)
 	if err == nil {
 		for _, err := range to.List(ctx, storage.Range{Limit: 1}) {
@@ -102,7 +156,7 @@ func cause(doing string, err, otherwise error) error {
 
 // writer fills the target.
 type writer struct {
-	to       storage.Store
+	to       Target
 	progress func(Count)
 	done     Count
 	ops      []storage.Op
@@ -140,7 +194,7 @@ func (w *writer) tell() {
 	}
 }
 
-func (w *writer) logs(ctx context.Context, from storage.Store) error {
+func (w *writer) logs(ctx context.Context, from Source) error {
 	for name, err := range from.Logs(ctx, storage.Range{}) {
 		if err != nil {
 			return fmt.Errorf("list the conversations: %w", err)
@@ -154,7 +208,7 @@ func (w *writer) logs(ctx context.Context, from storage.Store) error {
 }
 
 // log appends what the target does not have of a log.
-func (w *writer) log(ctx context.Context, from storage.Store, name string) error {
+func (w *writer) log(ctx context.Context, from Source, name string) error {
 	var end storage.Position
 	for r, err := range w.to.Records(ctx, name, storage.Query{Backward: true, Limit: 1}) {
 		if err != nil {
@@ -193,7 +247,7 @@ func (w *writer) log(ctx context.Context, from storage.Store, name string) error
 
 // keys puts what is missing or different in the target, and deletes what a former move
 // put there and the source does not have any more.
-func (w *writer) keys(ctx context.Context, from storage.Store) error {
+func (w *writer) keys(ctx context.Context, from Source) error {
 	for pair, err := range pairs(ctx, from, w.to) {
 		if err != nil {
 			return err
@@ -215,7 +269,7 @@ func (w *writer) keys(ctx context.Context, from storage.Store) error {
 type pair struct{ in, out *storage.Entry }
 
 // pairs walks through the keys of two stores side by side, without the marker.
-func pairs(ctx context.Context, from, to storage.KV) iter.Seq2[pair, error] {
+func pairs(ctx context.Context, from, to Source) iter.Seq2[pair, error] {
 	return func(yield func(pair, error) bool) {
 		nextIn, stopIn := iter.Pull2(from.List(ctx, storage.Range{}))
 		defer stopIn()
@@ -255,7 +309,7 @@ func pairs(ctx context.Context, from, to storage.KV) iter.Seq2[pair, error] {
 
 // Compare returns an error that names the first key or record which is not the same in
 // both stores, and what they hold if all is.
-func Compare(ctx context.Context, a, b storage.Store) (Count, error) {
+func Compare(ctx context.Context, a, b Source) (Count, error) {
 	var n Count
 	for p, err := range pairs(ctx, a, b) {
 		switch {
@@ -287,7 +341,7 @@ func Compare(ctx context.Context, a, b storage.Store) (Count, error) {
 }
 
 // sameNames finds logs that one of two stores has alone.
-func sameNames(ctx context.Context, a, b storage.Log) error {
+func sameNames(ctx context.Context, a, b Source) error {
 	next, stop := iter.Pull2(b.Logs(ctx, storage.Range{}))
 	defer stop()
 	for name, err := range a.Logs(ctx, storage.Range{}) {
@@ -305,7 +359,7 @@ func sameNames(ctx context.Context, a, b storage.Log) error {
 	return nil
 }
 
-func compareLog(ctx context.Context, a, b storage.Log, name string, n *Count) error {
+func compareLog(ctx context.Context, a, b Source, name string, n *Count) error {
 	next, stop := iter.Pull2(b.Records(ctx, name, storage.Query{}))
 	defer stop()
 	for r, err := range a.Records(ctx, name, storage.Query{}) {

@@ -52,7 +52,7 @@ func fill(t must, s storage.Store, keys map[string]string, logs map[string][]str
 
 // breaking is a store whose n-th write and all after it fail.
 type breaking struct {
-	storage.Store
+	transfer.Target
 	left int
 }
 
@@ -62,14 +62,14 @@ func (b *breaking) Write(ctx context.Context, ops ...storage.Op) (storage.Revisi
 	if b.left--; b.left < 0 {
 		return 0, errBroken
 	}
-	return b.Store.Write(ctx, ops...)
+	return b.Target.Write(ctx, ops...)
 }
 
 func (b *breaking) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
 	if b.left--; b.left < 0 {
 		return 0, errBroken
 	}
-	return b.Store.Append(ctx, log, after, records...)
+	return b.Target.Append(ctx, log, after, records...)
 }
 
 // Whatever a store holds and wherever moves break off: at the end the target holds the same,
@@ -140,7 +140,7 @@ func TestMoveBoundsItsWrites(t *testing.T) {
 
 // watched notes the size of the largest write.
 type watched struct {
-	storage.Store
+	transfer.Target
 	largest *int
 }
 
@@ -150,7 +150,7 @@ func (w *watched) Write(ctx context.Context, ops ...storage.Op) (storage.Revisio
 		n += len(op.Value)
 	}
 	*w.largest = max(*w.largest, n)
-	return w.Store.Write(ctx, ops...)
+	return w.Target.Write(ctx, ops...)
 }
 
 func (w *watched) Append(ctx context.Context, log string, after storage.Position, records ...storage.Record) (storage.Position, error) {
@@ -159,7 +159,25 @@ func (w *watched) Append(ctx context.Context, log string, after storage.Position
 		n += len(r.Data)
 	}
 	*w.largest = max(*w.largest, n)
-	return w.Store.Append(ctx, log, after, records...)
+	return w.Target.Append(ctx, log, after, records...)
+}
+
+// A store goes on above the revisions of the one it was filled from, also those of keys that
+// were deleted.
+func TestMoveRaisesRevisions(t *testing.T) {
+	from, to := open(t, t.TempDir(), "from"), open(t, t.TempDir(), "to")
+	for range 9 {
+		fill(t, from, map[string]string{"gone": "x"}, nil)
+	}
+	if err := from.Delete(t.Context(), "gone", storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := transfer.Move(t.Context(), from, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	if rev, err := to.Put(t.Context(), "k", nil, storage.Absent); err != nil || rev <= 10 {
+		t.Errorf("revision %d (%v), want more than 10", rev, err)
+	}
 }
 
 // Compare finds each kind of difference.

@@ -32,6 +32,34 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
+// Newest returns a revision that nothing in the store is above.
+func (s *Store) Newest(ctx context.Context) (rev storage.Revision, err error) {
+	if err = s.enter(ctx); err == nil {
+		defer s.leave()
+		err = s.db.View(func(tx *bbolt.Tx) error {
+			rev = storage.Revision(tx.Bucket(bucketKV).Sequence())
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bolt: read the newest revision: %w", err)
+	}
+	return rev, nil
+}
+
+// Raise has all later writes get revisions above rev.
+func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
+	err := s.submit(ctx, 0, func(b *batch) error {
+		kv := b.tx.Bucket(bucketKV)
+		b.dirty = true
+		return kv.SetSequence(max(kv.Sequence(), uint64(rev)))
+	})
+	if err != nil {
+		return fmt.Errorf("bolt: raise the revisions: %w", err)
+	}
+	return nil
+}
+
 // cancelWriter ends a copy when its context ends. It lives no longer than the
 // call whose context it keeps, because io.Writer has no room for one.
 type cancelWriter struct {

@@ -52,7 +52,7 @@ type Config struct {
 	// damage. What it did not come to is found when it is read. 0 means none.
 	CheckTime time.Duration
 	// NoSync leaves out the wait for the disk. A crash of the machine may then
-	// destroy the file: for tests only.
+	// destroy the file: for tests, and for one that is synced as a whole afterwards.
 	NoSync bool
 	// counted has the free pages be counted.
 	counted bool

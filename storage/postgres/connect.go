@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ import (
 // when it has grown.
 var sessionSettings = map[string]string{"enable_seqscan": "off", "jit": "off"}
 
-func poolConfig(cfg Config) (*pgxpool.Config, error) {
+func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	if cfg.URL == "" {
 		return nil, errors.New("no URL")
 	}
@@ -28,8 +29,13 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, badURL(err)
 	}
-	pc.MaxConns = int32(cmp.Or(cfg.MaxConns, DefaultMaxConns))
+	if cfg.MaxConns > 0 || !strings.Contains(cfg.URL, "pool_max_conns=") {
+		pc.MaxConns = int32(cmp.Or(cfg.MaxConns, DefaultMaxConns))
+	}
 	cc := pc.ConnConfig
+	if cfg.Pooler, err = pooled(cc, cfg.Pooler); err != nil {
+		return nil, err
+	}
 	if cc.RuntimeParams["application_name"] == "" {
 		cc.RuntimeParams["application_name"] = "oneclaw"
 	}
@@ -51,6 +57,21 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		}
 	}
 	return pc, nil
+}
+
+// pooled reports whether a pooler is configured or named in the URL, and takes it out of what
+// is sent to the server.
+func pooled(cc *pgx.ConnConfig, configured bool) (bool, error) {
+	value, named := cc.RuntimeParams["pooler"]
+	delete(cc.RuntimeParams, "pooler")
+	if !named {
+		return configured, nil
+	}
+	pooler, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, errors.New("the URL cannot be read: pooler is true or false")
+	}
+	return pooler, nil
 }
 
 // badURL says what is wrong with a URL without repeating any of it: it may hold a password.

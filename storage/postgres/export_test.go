@@ -27,3 +27,6 @@ func (s *Store) Look(ctx context.Context) error { return s.look(ctx, nil) }
 func CheckServer(number int, version, name string) error {
 	return facts{number: number, version: version, name: name, isolation: "read committed", commit: "on"}.check()
 }
+
+// MaxConns is how many connections are open at most.
+func (s *Store) MaxConns() int { return int(s.pool.Config().MaxConns) }

@@ -16,14 +16,27 @@ import (
 
 // Errors of the KV do not repeat the key: some keys are secrets of the caller.
 
+// querier is the connections of a store, or the transaction of a snapshot.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// reader reads keys and logs.
+type reader struct {
+	db querier
+	// request runs what asks the server for something.
+	request func(ctx context.Context, ask func(context.Context) error) error
+}
+
 // Get implements storage.KV.
-func (s *Store) Get(ctx context.Context, key string) (storage.Entry, error) {
+func (s reader) Get(ctx context.Context, key string) (storage.Entry, error) {
 	e := storage.Entry{Key: key}
 	err := storage.CheckName("key", key)
 	if err == nil {
-		err = s.read(ctx, func(ctx context.Context) error {
+		err = s.request(ctx, func(ctx context.Context) error {
 			var rev int64
-			err := s.pool.QueryRow(ctx, "SELECT value, revision FROM oneclaw_kv WHERE key = $1::bytea AND value IS NOT NULL", []byte(key)).Scan(&e.Value, &rev)
+			err := s.db.QueryRow(ctx, "SELECT value, revision FROM oneclaw_kv WHERE key = $1::bytea AND value IS NOT NULL", []byte(key)).Scan(&e.Value, &rev)
 			e.Revision = storage.Revision(rev)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return storage.ErrNotFound
@@ -66,9 +79,9 @@ const (
 )
 
 // List implements storage.KV. The entries are read in pages; each is of one moment.
-func (s *Store) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
+func (s reader) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
 	page := func(ctx context.Context, r storage.Range) (entries []storage.Entry, done bool, err error) {
-		rows, _ := s.pool.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
+		rows, _ := s.db.Query(ctx, listQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit, pageBytes)
 		size := 0
 		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e storage.Entry, err error) {
 			var key []byte
@@ -84,9 +97,9 @@ func (s *Store) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Ent
 }
 
 // Logs implements storage.Log. The names are read in pages, as those of List are.
-func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
+func (s reader) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, error] {
 	page := func(ctx context.Context, r storage.Range) (names []string, done bool, err error) {
-		rows, _ := s.pool.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit)
+		rows, _ := s.db.Query(ctx, logsQuery, []byte(r.After), []byte(r.Prefix), behind(r.Prefix), r.Limit)
 		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 			var name []byte
 			err := row.Scan(&name)
@@ -99,7 +112,7 @@ func (s *Store) Logs(ctx context.Context, r storage.Range) iter.Seq2[string, err
 
 // list yields the items of a range page by page. A page gets what is left of the range and
 // reports whether it is the last.
-func list[T any](ctx context.Context, s *Store, r storage.Range, what string, page func(context.Context, storage.Range) ([]T, bool, error), name func(T) string) iter.Seq2[T, error] {
+func list[T any](ctx context.Context, s reader, r storage.Range, what string, page func(context.Context, storage.Range) ([]T, bool, error), name func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
 		left := cmp.Or(r.Limit, math.MaxInt)
@@ -108,7 +121,7 @@ func list[T any](ctx context.Context, s *Store, r storage.Range, what string, pa
 		for done := false; err == nil && !done; {
 			var items []T
 			rest.Limit = min(left, pageItems)
-			err = s.read(ctx, func(ctx context.Context) (err error) {
+			err = s.request(ctx, func(ctx context.Context) (err error) {
 				items, done, err = page(ctx, rest)
 				return err
 			})

@@ -35,7 +35,7 @@ func (s *Store) Drop(ctx context.Context, log string) error {
 // Records implements storage.Log. The log is read in pages; the position of the last record
 // when the iteration began bounds it. A Drop between two pages ends it with
 // storage.ErrNotFound, whatever has been appended under the name since.
-func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+func (s reader) Records(ctx context.Context, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		if err := errors.Join(storage.CheckName("log name", log), storage.CheckLimit(q.Limit)); err != nil {
 			yield(storage.Record{}, fmt.Errorf("postgres: read records: %w", err))
@@ -45,8 +45,8 @@ func (s *Store) Records(ctx context.Context, log string, q storage.Query) iter.S
 		var err error
 		for err == nil && !sc.done {
 			var page []storage.Record
-			err = s.read(ctx, func(ctx context.Context) (err error) {
-				page, err = sc.page(ctx, s)
+			err = s.request(ctx, func(ctx context.Context) (err error) {
+				page, err = sc.page(ctx, s.db)
 				return err
 			})
 			if err == nil {
@@ -110,13 +110,13 @@ func recordsQuery(q storage.Query) string {
 }
 
 // page reads on from where the last page ended.
-func (sc *scan) page(ctx context.Context, s *Store) ([]storage.Record, error) {
+func (sc *scan) page(ctx context.Context, db querier) ([]storage.Record, error) {
 	limit := min(sc.left, pageItems)
 	args := []any{sc.log, sc.lo, sc.hi, limit, pageBytes}
 	if sc.q.Label != "" {
 		args = append(args, []byte(sc.q.Label))
 	}
-	rows, _ := s.pool.Query(ctx, sc.query, args...)
+	rows, _ := db.Query(ctx, sc.query, args...)
 	var records []storage.Record
 	var id, last, size int64
 	var position *int64

@@ -39,13 +39,17 @@ const (
 type Config struct {
 	// URL names the database as postgres://user@host:port/database?sslmode=verify-full
 	// does. What it leaves out comes from the usual variables (PGHOST, PGSSLROOTCERT, …). The
-	// tables are made in the first schema of search_path.
+	// tables are made in the first schema of search_path. Its parameters pooler=true and
+	// pool_max_conns=N stand for Pooler and MaxConns.
 	URL string
 	// Password, if not empty, is taken instead of that in the URL.
 	Password string
 	// PasswordFile, if not empty, names a file with the password, which is read for each
 	// new connection.
 	PasswordFile string
+	// Existing has Open change nothing, and refuse a database without tables with
+	// storage.ErrNotFound.
+	Existing bool
 	// MaxConns bounds the connections; 0 means DefaultMaxConns.
 	MaxConns int
 	// Timeout bounds each request; 0 means DefaultTimeout.
@@ -65,6 +69,8 @@ type Config struct {
 
 // Store is an open database. Close ends its goroutines.
 type Store struct {
+	reader
+
 	pool    *pgxpool.Pool
 	timeout time.Duration
 	log     *slog.Logger
@@ -98,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func open(ctx context.Context, cfg Config) (*Store, error) {
-	pc, err := poolConfig(cfg)
+	pc, err := poolConfig(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +121,9 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 		told:    make(chan struct{}, 1),
 		hub:     newHub(),
 	}
+	s.reader = reader{db: pool, request: s.read}
 	s.close = sync.OnceFunc(s.shutdown)
-	if err := s.ask(ctx, s.prepare); err != nil {
+	if err := s.ask(ctx, func(ctx context.Context) error { return s.prepare(ctx, cfg.Existing) }); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"oneclaw/storage"
 )
 
 // layout is the version of the tables that this package reads and writes, minServer the
@@ -27,35 +30,17 @@ var upgrades = [layout]string{schema}
 // the same time do so one after another.
 const schemaLock = 0x6f6e65636c6177 // "oneclaw"
 
-// aloneLock is held by [Store.Alone].
-const aloneLock = schemaLock + 1
-
-// Alone runs do while no other process, on whichever machine, does so on this database. It
-// waits for its turn. Where the connection is lost meanwhile another one may begin, so what
-// do writes has to expect revisions.
-func (s *Store) Alone(ctx context.Context, do func(context.Context) error) error {
-	if err := s.enter(ctx); err != nil {
-		return fmt.Errorf("postgres: wait to be alone: %w", err)
-	}
-	defer s.leave()
-	tx, err := s.pool.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("postgres: wait to be alone: %w", explain(err))
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it has written nothing
-	if _, err = tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err == nil {
-		_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", int64(aloneLock))
-	}
-	if err != nil {
-		return fmt.Errorf("postgres: wait to be alone: %w", explain(err))
-	}
-	return do(ctx)
-}
-
-// prepare looks at the server and makes or upgrades the tables.
-func (s *Store) prepare(ctx context.Context) error {
+// prepare looks at the server, and makes or upgrades the tables unless they have to exist.
+func (s *Store) prepare(ctx context.Context, existing bool) error {
 	if err := s.inspect(ctx); err != nil {
 		return err
+	}
+	if existing {
+		version, err := tableVersion(ctx, s.pool)
+		if err == nil && version == 0 {
+			err = fmt.Errorf("%w: there are no tables of oneclaw", storage.ErrNotFound)
+		}
+		return cmp.Or(err, checkLayout(version))
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", int64(schemaLock)); err != nil {
@@ -113,20 +98,9 @@ func (f facts) check() error {
 
 // upgrade brings the tables to the layout of this package.
 func upgrade(ctx context.Context, tx pgx.Tx) error {
-	version := 0
-	var exists bool
-	err := tx.QueryRow(ctx, "SELECT to_regclass('oneclaw_meta') IS NOT NULL").Scan(&exists)
-	if err == nil && exists {
-		err = tx.QueryRow(ctx, "SELECT version FROM oneclaw_meta WHERE one").Scan(&version)
-	}
-	if err != nil {
+	version, err := tableVersion(ctx, tx)
+	if err = cmp.Or(err, checkLayout(version)); err != nil || version == layout {
 		return err
-	}
-	if version > layout {
-		return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", version, layout)
-	}
-	if version == layout {
-		return nil
 	}
 	for ; version < layout; version++ {
 		if _, err := tx.Conn().PgConn().Exec(ctx, upgrades[version]).ReadAll(); err != nil {
@@ -135,6 +109,23 @@ func upgrade(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err = tx.Exec(ctx, "UPDATE oneclaw_meta SET version = $1::int WHERE one", layout)
 	return err
+}
+
+// tableVersion is the layout of the tables, 0 where there are none.
+func tableVersion(ctx context.Context, db querier) (version int, err error) {
+	var exists bool
+	err = db.QueryRow(ctx, "SELECT to_regclass('oneclaw_meta') IS NOT NULL").Scan(&exists)
+	if err == nil && exists {
+		err = db.QueryRow(ctx, "SELECT version FROM oneclaw_meta WHERE one").Scan(&version)
+	}
+	return version, err
+}
+
+func checkLayout(version int) error {
+	if version > layout {
+		return fmt.Errorf("made by a newer version of the program (layout %d, this one knows %d): update the program", version, layout)
+	}
+	return nil
 }
 
 // adopt mends what a dump brought along that was restored on another server: numbers of

@@ -64,13 +64,13 @@ func (g *Google) get(ctx context.Context, key string, value any) (storage.Revisi
 	return entry.Revision, err
 }
 
-// put encrypts a value and writes it.
-func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) error {
+// put encrypts a value and writes it over a revision.
+func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
 	data, err := json.Marshal(value)
-	if err == nil {
-		_, err = g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return g.cfg.KV.Put(ctx, key, g.seal.Seal(key, data), rev)
 }
 
 // load reads the account of a user.
@@ -79,7 +79,7 @@ func (g *Google) load(ctx context.Context, user string) (a account, rev storage.
 	return a, rev, err
 }
 
-func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) error {
+func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) (storage.Revision, error) {
 	return g.put(ctx, accountPrefix+user, a, rev)
 }
 
@@ -158,20 +158,23 @@ func (g *Google) token(ctx context.Context, user, rejected string) (string, erro
 	fresh, err := g.refresh(ctx, a)
 	if errors.Is(err, errLost) {
 		a.Lost, a.Access, a.Refresh = true, "", ""
-		if err := g.store(ctx, user, a, rev); err != nil {
-			g.cfg.Logger.Warn("lost google account not stored", "user", user, "err", err)
-		}
-		return "", consentLost()
-	}
-	if err != nil {
+		fresh = a
+	} else if err != nil {
 		return "", err
 	}
-	if err := g.store(ctx, user, fresh, rev); err != nil {
-		// Another process refreshed or the user disconnected meanwhile.
+	if _, stored := g.store(ctx, user, fresh, rev); stored != nil {
+		// Another process refreshed, or the user connected or disconnected meanwhile: what
+		// Google said of the former token counts for nothing then.
 		if now, _, err := g.load(ctx, user); err == nil && now.valid(g.cfg.Now(), rejected) {
 			return now.Access, nil
 		}
-		return "", service.Wrap("store the Google account", err)
+		if err == nil {
+			return "", service.Wrap("store the Google account", stored)
+		}
+		g.cfg.Logger.Warn("lost google account not stored", "user", user, "err", stored)
+	}
+	if err != nil {
+		return "", consentLost()
 	}
 	return fresh.Access, nil
 }

@@ -188,15 +188,19 @@ func (g *Google) finish(ctx context.Context, user string, p pending, code string
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		a.Scopes = strings.Fields(granted)
 	}
-	if err := g.store(ctx, user, a, storage.Any); err != nil {
+	// Any: the consent that was given last replaces whatever there is.
+	rev, err := g.store(ctx, user, a, storage.Any)
+	if err != nil {
 		return account{}, fmt.Errorf("store the Google account: %w", err)
 	}
-	// From here on it is connected; the address is only for the eye.
+	// From here on it is connected; the address is only for the eye. Where the account was
+	// refreshed or disconnected meanwhile, that stays.
 	if a.Email = g.address(ctx, a.Access); a.Email != "" {
-		if err := g.store(ctx, user, a, storage.Any); err != nil {
+		if _, err := g.store(ctx, user, a, rev); err != nil {
 			g.cfg.Logger.Warn("address of google account not stored", "user", user, "err", err)
 		}
 	}
+	// Any: what a tool has noted at this moment it notes again at its next call.
 	if err := g.cfg.KV.Delete(ctx, wantedPrefix+user, storage.Any); err != nil {
 		g.cfg.Logger.Warn("needs of google tools not forgotten", "user", user, "err", err)
 	}
@@ -240,6 +244,7 @@ func (g *Google) Disconnect(ctx context.Context, user string) (string, error) {
 		return "No Google account of yours is connected.", nil
 	}
 	withdrawn := err == nil && g.withdraw(ctx, a)
+	// Any: nothing is to stay, whatever a process has just written.
 	for _, key := range []string{accountPrefix + user, wantedPrefix + user, pendingPrefix + user} {
 		if err := g.cfg.KV.Delete(ctx, key, storage.Any); err != nil {
 			return "", fmt.Errorf("forget the Google account: %w", err)

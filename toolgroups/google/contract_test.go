@@ -214,7 +214,7 @@ func grantSharing(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	a.Scopes = append(a.Scopes, scopeSharing)
-	if err := r.g.store(t.Context(), ada, a, rev); err != nil {
+	if _, err := r.g.store(t.Context(), ada, a, rev); err != nil {
 		t.Fatal(err)
 	}
 	r.em.Grant(adaMail, scopeSharing)

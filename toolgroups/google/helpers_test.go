@@ -90,7 +90,7 @@ func everyScope() []string {
 
 func (d *desk) connect(t *testing.T, user string, a account) {
 	t.Helper()
-	if err := d.g.store(t.Context(), user, a, storage.Any); err != nil {
+	if _, err := d.g.store(t.Context(), user, a, storage.Any); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -57,7 +57,8 @@ type pending struct {
 func (g *Google) begin(ctx context.Context, user string, p pending) (pending, error) {
 	p.State = base64.RawURLEncoding.EncodeToString(g.seal.Seal(statePlace, []byte(user+"\x00"+rand.Text())))
 	p.Verifier, p.Expires = oauth2.GenerateVerifier(), g.cfg.Now().Add(pendingTime)
-	if err := g.put(ctx, pendingPrefix+user, p, storage.Any); err != nil {
+	// Any: the newest link replaces the one before it.
+	if _, err := g.put(ctx, pendingPrefix+user, p, storage.Any); err != nil {
 		return pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
 	return p, nil
@@ -181,7 +182,7 @@ func (g *Google) arrive(ctx context.Context, user, state, code string) (pending,
 	}
 	random := rand.Text()
 	p.Code, p.Proof, p.Expires = code, random[:4]+"-"+random[4:8], g.cfg.Now().Add(pendingTime)
-	err = g.put(ctx, pendingPrefix+user, p, rev)
+	_, err = g.put(ctx, pendingPrefix+user, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		return p, errLink
 	}
@@ -210,7 +211,7 @@ func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error
 		if p.Wrong++; p.Wrong >= maxWrong {
 			return told(cmp.Or[error](g.end(ctx, req.User, rev), errVoid))
 		}
-		err = g.put(ctx, pendingPrefix+req.User, p, rev)
+		_, err = g.put(ctx, pendingPrefix+req.User, p, rev)
 		if err == nil {
 			return sentence(errWrong), nil
 		}

@@ -109,30 +109,34 @@ func (m *Memory) Save(ctx context.Context, owner, section, text string) (before,
 }
 
 // Move gives the notes of one owner to another, beside those it has: a chat that is
-// continued under another id keeps its memory.
+// continued under another id keeps its memory. What is saved meanwhile goes along.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
 	}
-	source, _, err := m.read(ctx, from)
-	if err != nil || len(source.Notes) == 0 {
-		return err
-	}
-	err = m.change(ctx, to, func(doc *document) error {
-		for _, n := range source.Notes {
-			if !slices.ContainsFunc(doc.Notes, func(o Note) bool { return o.Text == n.Text }) {
-				doc.Notes = append(doc.Notes, n)
-			}
+	for {
+		source, _, err := m.read(ctx, from)
+		if err != nil || len(source.Notes) == 0 {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		in := func(notes []Note) func(Note) bool {
+			return func(n Note) bool { return slices.ContainsFunc(notes, func(o Note) bool { return o.Text == n.Text }) }
+		}
+		err = m.change(ctx, to, func(doc *document) error {
+			doc.Notes = append(doc.Notes, slices.DeleteFunc(slices.Clone(source.Notes), in(doc.Notes))...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		err = m.change(ctx, from, func(doc *document) error {
+			doc.Notes = slices.DeleteFunc(doc.Notes, in(source.Notes))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return m.change(ctx, from, func(doc *document) error {
-		doc.Notes = nil
-		return nil
-	})
 }
 
 func check(notes []Note) error {

@@ -310,3 +310,36 @@ func TestSchemaIsTerse(t *testing.T) {
 		t.Errorf("the schema costs %d tokens (%v)", n, err)
 	}
 }
+
+// racing is a store in which another process acts before this one writes.
+type racing struct {
+	storage.Store
+	before func()
+}
+
+func (r *racing) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if act := r.before; act != nil {
+		r.before = nil
+		act()
+	}
+	return r.Store.Put(ctx, key, value, rev)
+}
+
+// What another process saves while a chat moves goes along.
+func TestMoveTakesAlongWhatIsSavedMeanwhile(t *testing.T) {
+	store := openStore(t)
+	other := newBench(t, store)
+	other.save(t, "telegram:-5", "notes", "the first note of the old group")
+	kv := &racing{Store: store}
+	b := newBench(t, kv)
+	kv.before = func() {
+		other.save(t, "telegram:-5", "notes", "a second one of the old group")
+		kv.before = func() { other.save(t, "telegram:-5", "notes", "and a third, which is late") }
+	}
+	if err := b.Move(t.Context(), "telegram:-5", "telegram:-100"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.markdown(t, "telegram:-100"); strings.Count(got, "\n- ") != 3 {
+		t.Errorf("memory is\n%s", got)
+	}
+}

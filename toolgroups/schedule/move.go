@@ -3,13 +3,16 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"oneclaw/storage"
 )
 
 // Move gives the tasks of one owner to another, whose chat is to: a chat that goes on
-// under another id keeps its tasks. Each is written under its new owner before it is
-// taken from the old one, so that breaking off loses none; doing it again does the rest.
+// under another id keeps its tasks. Each moves in one step, and again where somebody else
+// changed it meanwhile, so that none is lost or runs at both ends; breaking off leaves the
+// rest to the next time.
 func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 	if from == owner {
 		return nil
@@ -19,21 +22,43 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 		return err
 	}
 	for _, t := range tasks {
-		due := t.Due
-		t.Owner, t.Chat = owner, to
-		if t.Claimed != nil {
-			t.Claimed.Owner, t.Claimed.Chat = owner, to
-		}
-		if err := s.index(ctx, t); err != nil {
-			return err
-		}
-		// What the new owner has already counts.
-		if err := s.write(ctx, t, storage.Absent, due); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-		if err := s.delete(ctx, Task{ID: t.ID, Owner: from, Due: due}, storage.Any); err != nil {
+		if err := s.moveTask(ctx, t.ID, from, owner, to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) error {
+	for range maxConflicts {
+		t, rev, err := s.read(ctx, from, id)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ops := deletes(t, rev)
+		// Where the new owner has it, a former build broke off, and what they have counts.
+		if _, _, err = s.read(ctx, owner, id); errors.Is(err, storage.ErrNotFound) {
+			t.Owner, t.Chat = owner, to
+			if t.Claimed != nil {
+				t.Claimed.Owner, t.Claimed.Chat = owner, to
+			}
+			if t.Claimed != nil && !t.Claimed.Index.Equal(t.Due) {
+				ops = append(ops, storage.Put(dueKey(t.Claimed.Index, owner, id), nil, storage.Any))
+			}
+			puts, err := s.puts(t, storage.Absent, time.Time{})
+			if err != nil {
+				return err
+			}
+			ops = append(ops, puts...)
+		} else if err != nil {
+			return err
+		}
+		if err := s.commit(ctx, id, ops); !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("move task %s: others change it all the time", id)
 }

@@ -263,6 +263,14 @@ func (m *mortal) Delete(ctx context.Context, key string, rev storage.Revision) e
 	return m.around(func() error { return m.Store.Delete(ctx, key, rev) })
 }
 
+func (m *mortal) Write(ctx context.Context, ops ...storage.Op) (got storage.Revision, err error) {
+	err = m.around(func() error {
+		got, err = m.Store.Write(ctx, ops...)
+		return err
+	})
+	return got, err
+}
+
 // TestACrashAtAnyStepNeitherLosesNorDoublesARun kills the process at every single step
 // of a life in which a task is due, is claimed, submitted and released.
 func TestACrashAtAnyStepNeitherLosesNorDoublesARun(t *testing.T) {

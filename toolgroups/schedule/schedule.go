@@ -18,7 +18,7 @@ var manifests embed.FS
 // Config is what a [Schedule] is made of.
 type Config struct {
 	// Store keeps the tasks.
-	Store storage.KV
+	Store storage.Store
 	// Submit hands a run over to be answered in its chat. It returns nil once the run
 	// is on disk; a key that it knows already changes nothing. What becomes of the run
 	// is told to [Schedule.Settled]. An error that wraps [ErrRefused] ends the run, any

@@ -147,8 +147,7 @@ var (
 )
 
 // change reads a task, has f change it and writes it, again where somebody else was
-// faster. The index has the new time before the task does, and the old one until after:
-// a crash leaves an entry too many, never one too few.
+// faster.
 func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
 	for range maxConflicts {
 		t, rev, err := s.read(ctx, owner, id)
@@ -160,7 +159,7 @@ func (s *Schedule) change(ctx context.Context, owner, id string, f func(t *Task)
 		case err == nil:
 			err = s.write(ctx, t, rev, before)
 		case errors.Is(err, errRemoved):
-			err = s.delete(ctx, t, rev)
+			err = s.commit(ctx, id, deletes(t, rev))
 		case errors.Is(err, errUnchanged):
 			return t, nil
 		}
@@ -183,44 +182,51 @@ func (s *Schedule) read(ctx context.Context, owner, id string) (Task, storage.Re
 	return t, entry.Revision, nil
 }
 
-// write stores a task that was due at before.
+// write stores a task that was due at before, with what the index has of it.
 func (s *Schedule) write(ctx context.Context, t Task, rev storage.Revision, before time.Time) error {
+	ops, err := s.puts(t, rev, before)
+	if err != nil {
+		return err
+	}
+	return s.commit(ctx, t.ID, ops)
+}
+
+// puts are the operations of write. The index changes in one step with the task, so Any is
+// right for it: of several processes the one that wrote the task last has written both.
+func (s *Schedule) puts(t Task, rev storage.Revision, before time.Time) ([]storage.Op, error) {
 	t.trim(s.cfg.Now())
 	data, err := json.Marshal(t)
 	if err != nil {
-		return fmt.Errorf("encode task %s: %w", t.ID, err)
+		return nil, fmt.Errorf("encode task %s: %w", t.ID, err)
 	}
-	if !t.Due.IsZero() && !t.Due.Equal(before) {
-		if _, err := s.cfg.Store.Put(ctx, dueKey(t.Due, t.Owner, t.ID), nil, storage.Any); err != nil {
-			return fmt.Errorf("store when task %s is due: %w", t.ID, err)
-		}
+	ops := []storage.Op{storage.Put(taskKey(t.Owner, t.ID), data, rev)}
+	now, old := dueKey(t.Due, t.Owner, t.ID), dueKey(before, t.Owner, t.ID)
+	if now == old {
+		return ops, nil
 	}
-	if _, err := s.cfg.Store.Put(ctx, taskKey(t.Owner, t.ID), data, rev); err != nil {
-		return fmt.Errorf("store task %s: %w", t.ID, err)
+	if !t.Due.IsZero() {
+		ops = append(ops, storage.Put(now, nil, storage.Any))
 	}
-	if !t.Due.Equal(before) && (t.Claimed == nil || !t.Claimed.Index.Equal(before)) {
-		s.unlist(ctx, before, t.Owner, t.ID)
+	if !before.IsZero() && (t.Claimed == nil || !t.Claimed.Index.Equal(before)) {
+		ops = append(ops, storage.Delete(old, storage.Any))
 	}
-	return nil
+	return ops, nil
 }
 
-// delete removes a task with what the index has of it.
-func (s *Schedule) delete(ctx context.Context, t Task, rev storage.Revision) error {
-	if err := s.cfg.Store.Delete(ctx, taskKey(t.Owner, t.ID), rev); err != nil {
-		return fmt.Errorf("delete task %s: %w", t.ID, err)
+// deletes are the operations that remove a task with what the index has of it.
+func deletes(t Task, rev storage.Revision) []storage.Op {
+	ops := []storage.Op{storage.Delete(taskKey(t.Owner, t.ID), rev)}
+	if !t.Due.IsZero() {
+		ops = append(ops, storage.Delete(dueKey(t.Due, t.Owner, t.ID), storage.Any))
 	}
-	s.unlist(ctx, t.Due, t.Owner, t.ID)
-	return nil
+	return ops
 }
 
-// unlist takes a time from the index. What stays is found stale when it comes.
-func (s *Schedule) unlist(ctx context.Context, due time.Time, owner, id string) {
-	if due.IsZero() {
-		return
+func (s *Schedule) commit(ctx context.Context, id string, ops []storage.Op) error {
+	if _, err := s.cfg.Store.Write(ctx, ops...); err != nil {
+		return fmt.Errorf("store task %s: %w", id, err)
 	}
-	if err := s.cfg.Store.Delete(ctx, dueKey(due, owner, id), storage.Any); err != nil {
-		s.cfg.Logger.Warn("old time of a task stays in the index", "task", id, "err", err)
-	}
+	return nil
 }
 
 // tasks yields the tasks whose keys begin with prefix.

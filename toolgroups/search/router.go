@@ -26,13 +26,17 @@ const (
 	RoutingSearch Routing = "search"
 	// RoutingAll offers everything.
 	RoutingAll Routing = "all"
+	// RoutingNative defers all grouped tools for the search of the model's provider;
+	// loading a group shows the model all of it. Where the provider has none it is
+	// [RoutingSearch].
+	RoutingNative Routing = "native"
 	// RoutingAuto decides at the first request of a session: see [Router].
 	RoutingAuto Routing = "auto"
 )
 
 // Routings returns all ways of routing, the default first.
 func Routings() []Routing {
-	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingAuto}
+	return []Routing{RoutingGroups, RoutingBridge, RoutingSearch, RoutingAll, RoutingNative, RoutingAuto}
 }
 
 // RouterConfig is what a [Router] is made of.
@@ -128,7 +132,15 @@ func (r *Router) Route(f toolgroups.Facts) toolgroups.Route {
 func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	var b *Bridge
 	var tools []toolgroups.Tool
+	if mode == RoutingNative && !f.Native {
+		mode = RoutingSearch
+		if r.cfg.Config.Enabled == ModeOff {
+			mode = RoutingGroups
+		}
+	}
 	switch mode {
+	case RoutingNative:
+		tools = native(f)
 	case RoutingBridge:
 		b, tools = r.bridged(f)
 	case RoutingSearch:
@@ -152,6 +164,21 @@ func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgro
 		return nil, tools
 	}
 	return r.callOnly(f, tools, groups)
+}
+
+// maxDeferred is how many tools a provider's search takes: Anthropic's documentation of its
+// tool search, 2026-11.
+const maxDeferred = 10_000
+
+// native offers the core, and defers whatever the sender may use of the groups.
+func native(f toolgroups.Facts) []toolgroups.Tool {
+	tools := f.Registry.Offer(nil)
+	all := Deferrable(f.Registry, f.Scope.Role)
+	for _, e := range all[:min(len(all), maxDeferred)] {
+		e.Tool.Deferred = true
+		tools = append(tools, e.Tool)
+	}
+	return tools
 }
 
 // bridged offers the core and [ToolCall], whatever is loaded.

@@ -164,8 +164,13 @@ func (st State) Callbacks() []Callback {
 	return list
 }
 
-// Confirmed says whether the offset has moved past an update.
-func (st State) Confirmed(update int64) bool { return update > 0 && update <= st.s.confirmed }
+// Confirmed says whether the offset has moved past an update, or a webhook has taken it.
+func (st State) Confirmed(update int64) bool {
+	return update > 0 && update <= st.s.confirmed || st.s.delivered[update]
+}
+
+// Webhook is the address that is posted the updates, and what its last error was.
+func (st State) Webhook() (address, lastError string) { return st.s.webhook.URL, st.s.webhook.Error }
 
 // Pending counts the updates that are not confirmed.
 func (st State) Pending() int { return len(st.s.updates) }

@@ -24,6 +24,8 @@ const (
 	DefaultMaxMessages = 5000
 	DefaultMaxUpdates  = 100_000
 	DefaultMaxFiles    = 256 << 20
+	// DefaultWebhookRetry is from WebhookActor.cpp.
+	DefaultWebhookRetry = time.Second
 )
 
 // Limits of the hosted service (core.telegram.org/bots/api).
@@ -60,6 +62,13 @@ type Config struct {
 	Limits *Limits
 	// TLS is what the server is served with; see [wire.Certificate]. Nil means plain HTTP.
 	TLS *tls.Config
+	// Webhooks carries updates to a webhook, on whatever port and host that is: tests have
+	// it on this machine. Nil means that webhooks are set, to the ports and addresses that
+	// the service takes, and nothing is delivered.
+	Webhooks *http.Client
+	// WebhookRetry is the first pause before an update is posted again; each further one is
+	// double. 0 means [DefaultWebhookRetry].
+	WebhookRetry time.Duration
 	// Control serves the control side over HTTP under /emulator/. It asks for no
 	// token, so it is off unless set.
 	Control bool
@@ -93,6 +102,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
 	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
 	cfg.Name = cmp.Or(cfg.Name, DefaultName)
+	cfg.WebhookRetry = cmp.Or(cfg.WebhookRetry, DefaultWebhookRetry)
 	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
 	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
 	cfg.MaxFiles = cmp.Or(cfg.MaxFiles, DefaultMaxFiles)

@@ -3,8 +3,6 @@ package telegram
 import (
 	"context"
 	"encoding/json"
-	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -31,18 +29,21 @@ type queue struct {
 	poll      *poll
 	polls     int
 	lost      int
-	webhook   webhook
+	webhook   *webhook
+	delivered map[int64]bool // to a webhook
 }
 
 func newQueue() queue {
 	// The service starts at a number of its own, too.
-	return queue{last: 500_000_000, confirmed: 500_000_000}
+	return queue{last: 500_000_000, confirmed: 500_000_000, webhook: &webhook{}, delivered: map[int64]bool{}}
 }
 
 type update struct {
 	id    int64
 	body  json.RawMessage
 	album string
+	chat  int64
+	lane  string // updates of one lane reach a webhook in their order
 }
 
 // poll is a getUpdates that waits. Whoever takes it away says why in conflict and
@@ -58,13 +59,6 @@ func (p *poll) ring() {
 		p.woken = true
 		close(p.wake)
 	}
-}
-
-type webhook struct {
-	URL            string   `json:"url"`
-	HasCertificate bool     `json:"has_custom_certificate"`
-	Pending        int      `json:"pending_update_count"`
-	AllowedUpdates []string `json:"allowed_updates,omitempty"`
 }
 
 // push queues an update of a kind and wakes the poller. It returns 0 where the bot
@@ -84,6 +78,7 @@ func (s *Server) push(kind string, v any) int64 {
 	text = append(text, `,"`+kind+`":`...)
 	text = append(append(text, body...), '}')
 	u := update{id: s.last, body: text}
+	u.chat, u.lane = laneOf(s.last, kind, body)
 	if m, ok := v.(*wireMessage); ok {
 		u.album = m.MediaGroupID
 	}
@@ -96,6 +91,7 @@ func (s *Server) push(kind string, v any) int64 {
 		s.poll.ring()
 	}
 	s.emit(Event{Kind: EventUpdate, Update: s.last, Text: kind}, nil, nil)
+	s.post()
 	return s.last
 }
 
@@ -237,54 +233,4 @@ func (s *Server) repeat(result any) {
 	if s.poll != nil && len(bodies) > 0 {
 		s.poll.ring()
 	}
-}
-
-var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
-
-// setWebhook records a webhook. Nothing is delivered to it; it exists so that
-// polling meets the conflict it would meet.
-func setWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	raw := p.Text("url")
-	u, err := url.Parse(raw)
-	secret := p.Text("secret_token")
-	switch {
-	case raw == "":
-		return deleteWebhook(context.Background(), s, p)
-	case err != nil || u.Scheme != "https" || u.Host == "":
-		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook") // Client.cpp
-	case len(secret) > 256:
-		return nil, badRequest("secret token is too long") // Client.cpp
-	case !secretToken.MatchString(secret):
-		return nil, badRequest("secret token contains unallowed characters") // Client.cpp
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.allow(p)
-	s.webhook.URL = raw
-	if s.poll != nil {
-		s.poll.conflict = conflictSet
-		s.poll.ring()
-	}
-	s.hub.Changed()
-	return true, nil
-}
-
-func deleteWebhook(_ context.Context, s *Server, p *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook.URL = ""
-	if p.Bool("drop_pending_updates") {
-		s.confirm(s.last + 1)
-	}
-	s.hub.Changed()
-	return true, nil
-}
-
-func getWebhookInfo(_ context.Context, s *Server, _ *wire.Params) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.webhook
-	w.Pending = len(s.updates)
-	w.AllowedUpdates = s.allowed
-	return w, nil
 }

@@ -1,4 +1,7 @@
-package slack
+// Package shared is what the processes of a Slack bot keep in the store together: up to when
+// messages have arrived, what is still to be looked at, where the bot takes part, and where
+// commands take answers. One process alone keeps the same.
+package shared
 
 import (
 	"net/http"
@@ -6,16 +9,17 @@ import (
 	"time"
 )
 
-// clock tells what time it is at Slack, whatever the clock of this machine says: what is
+// Clock tells what time it is at Slack, whatever the clock of this machine says: what is
 // asked of Slack since some time has to be in Slack's time. It goes by the date of the last
 // answer and by the monotonic clock since then. The zero value knows only this machine's.
-type clock struct {
+type Clock struct {
 	mu    sync.Mutex
 	at    time.Time // the date of the last answer
 	heard time.Time // when it came
 }
 
-func (c *clock) hear(h http.Header) {
+// Hear notes the date of an answer.
+func (c *Clock) Hear(h http.Header) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return
@@ -25,7 +29,8 @@ func (c *clock) hear(h http.Header) {
 	c.at, c.heard = at, time.Now()
 }
 
-func (c *clock) now() time.Time {
+// Now is the time at Slack.
+func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() {

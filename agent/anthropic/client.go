@@ -1,0 +1,241 @@
+// Package anthropic speaks to Claude over Anthropic's own Messages API, which has what the
+// form of OpenAI's requests has no room for: prompts that are cached up to marks, thinking
+// that goes back with its signatures, and tools that the provider finds.
+//
+// What is common to all clients of models (how failures are judged, what is known of a
+// model, what a message of a person looks like) is that of agent/openai.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/internal/retry"
+)
+
+// DefaultBaseURL is where Anthropic takes requests.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// Bounds of one attempt, and pauses between those of one request.
+const (
+	firstTimeout   = 120 * time.Second // for the first byte of a reply
+	stallTimeout   = 60 * time.Second  // for each further piece
+	attemptTimeout = 10 * time.Minute
+	minPause       = 350 * time.Millisecond
+	maxPause       = 20 * time.Second
+)
+
+// Config is what a [Client] is made of.
+type Config struct {
+	// BaseURL is the address in front of /v1/messages; /v1 at its end does not matter.
+	// Empty means [DefaultBaseURL].
+	BaseURL string
+	APIKey  string
+	// Model is the name of the model. It is required.
+	Model string
+	// HTTPClient sends the requests. Nil means a plain http.Client.
+	HTTPClient *http.Client
+	// Retry bounds how a request is repeated.
+	Retry openai.Retry
+	// ContextTokens is the size of the model's context as its name tells; 0 if unknown.
+	ContextTokens int
+	// Set is what the operator says, before all else.
+	Set openai.Settings
+	// Effort is how hard the model is to think where a request does not say; empty leaves
+	// it to the model.
+	Effort string
+	// FirstByte is how long the first byte of a reply may take. 0 means two minutes.
+	FirstByte time.Duration
+	// Known is what is remembered of models, for all clients that share it. Nil means a
+	// memory of its own.
+	Known *Known
+	// Logger is told about repeated requests. Nil discards it.
+	Logger *slog.Logger
+}
+
+// Client is a model behind the Messages API. It may be used concurrently. It starts no
+// goroutines that outlive a call.
+type Client struct {
+	cfg Config
+	api api.Client
+	// origin stands in what is carried back to the server, so that it gets only its own.
+	origin string
+	family family
+}
+
+// New makes a client. It sends nothing.
+func New(cfg Config) (*Client, error) {
+	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
+	base := strings.TrimRight(strings.TrimSpace(cmp.Or(cfg.BaseURL, DefaultBaseURL)), "/")
+	base = strings.TrimSuffix(base, "/v1")
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("anthropic: the base URL must look like https://host")
+	case cfg.Model == "":
+		return nil, errors.New("anthropic: no model is named")
+	case cfg.Retry.MaxWait < 0 || min(cfg.Retry.MaxAttempts, cfg.ContextTokens, cfg.Set.Context) < 0 || cfg.FirstByte < 0:
+		return nil, errors.New("anthropic: a bound is negative")
+	case cfg.Set.Vision != "" && cfg.Set.Vision != "yes" && cfg.Set.Vision != "no":
+		return nil, errors.New("anthropic: vision must be yes or no")
+	}
+	cfg.BaseURL = base
+	cfg.Retry.MaxAttempts = cmp.Or(cfg.Retry.MaxAttempts, openai.DefaultMaxAttempts)
+	cfg.Retry.MaxWait = cmp.Or(cfg.Retry.MaxWait, openai.DefaultMaxWait)
+	cfg.FirstByte = cmp.Or(cfg.FirstByte, firstTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Known == nil {
+		cfg.Known = NewKnown()
+	}
+	plain := http.Client{}
+	if cfg.HTTPClient != nil {
+		plain = *cfg.HTTPClient
+	}
+	plain.CheckRedirect = openai.Follow
+	sum := sha256.Sum256([]byte(base + "\n" + cfg.Model))
+	return &Client{
+		cfg: cfg, origin: hex.EncodeToString(sum[:8]), family: familyOf(cfg.Model),
+		api: api.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(base+"/"), option.WithAPIKey(cfg.APIKey),
+			option.WithHTTPClient(&plain), option.WithMaxRetries(0)),
+	}, nil
+}
+
+// Profile returns what is known of the model.
+func (c *Client) Profile() agent.Profile {
+	return agent.Profile{
+		Name: c.cfg.Model, ContextTokens: c.context(), Effort: c.cfg.Effort,
+		Native: c.family.searches && !c.cfg.Known.quirks(c, "").noSearch,
+	}
+}
+
+// Complete sends one request and returns the whole reply. It repeats what may pass with
+// growing pauses, or those that the server asks for, and asks otherwise what is refused in a
+// way that says how. An error is a *[agent.ModelError], or the cause for which ctx ended.
+func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	q := c.cfg.Known.quirks(c, req.CacheKey)
+	known := q
+	pauses := retry.New(minPause, maxPause)
+	left := c.cfg.Retry.MaxWait
+	for attempt := 1; ; {
+		reply, streamed, fault := c.try(ctx, &req, q, onDelta)
+		if fault == nil {
+			if q != known {
+				c.cfg.Known.learn(c, req.CacheKey, q)
+			}
+			return reply, nil
+		}
+		if ctx.Err() != nil {
+			return agent.Reply{}, fmt.Errorf("anthropic: %w", context.Cause(ctx))
+		}
+		if better := q.learn(fault); better != q {
+			c.cfg.Logger.Info("model request is made otherwise, as the server wants it", "model", c.cfg.Model, "err", fault.failure)
+			q = better
+		} else {
+			pause := pauses.Next(fault.failure.RetryAfter)
+			if !fault.passing || attempt >= c.cfg.Retry.MaxAttempts || pause > left {
+				if fault.failure.Kind == agent.KindOverflow {
+					c.cfg.Known.limit(c, openai.LimitIn(fault.said))
+				}
+				return agent.Reply{}, fault.failure
+			}
+			left -= pause
+			c.cfg.Logger.Warn("model request is repeated", "model", c.cfg.Model, "attempt", attempt, "pause", pause, "err", fault.failure)
+			if err := retry.Wait(ctx, pause); err != nil {
+				return agent.Reply{}, fmt.Errorf("anthropic: %w", err)
+			}
+			attempt++
+		}
+		if streamed && onDelta != nil {
+			onDelta(agent.Delta{Restart: true})
+		}
+	}
+}
+
+// maxPauses is how often a reply is gone on with that the provider paused, because its own
+// tools took many rounds.
+const maxPauses = 5
+
+// try sends the request once. streamed reports whether onDelta was given anything.
+func (c *Client) try(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *fault) {
+	ctx, end := context.WithTimeoutCause(ctx, max(attemptTimeout, c.cfg.FirstByte+stallTimeout), errSlow)
+	defer end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(c.cfg.FirstByte, func() { cancel(errStalled) })
+	defer watch.Stop()
+	show := func(text string) {
+		if text != "" && onDelta != nil {
+			streamed = true
+			onDelta(agent.Delta{Text: text})
+		}
+	}
+	params := c.encode(req, q)
+	var whole collected
+	for range maxPauses {
+		m, err := c.stream(ctx, params, func() { watch.Reset(stallTimeout) }, show)
+		if err != nil {
+			return agent.Reply{}, streamed, c.judge(ctx, err)
+		}
+		whole.add(m)
+		if m.StopReason != api.StopReasonPauseTurn {
+			break
+		}
+		params.Messages = append(params.Messages, m.ToParam())
+	}
+	reply, err := whole.reply(c.origin)
+	if err != nil {
+		return agent.Reply{}, streamed, c.judge(ctx, err)
+	}
+	return reply, streamed, nil
+}
+
+// stream sends a request and puts the events of its answer together.
+func (c *Client) stream(ctx context.Context, params api.MessageNewParams, alive func(), show func(string)) (api.Message, error) {
+	bounded := option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		resp, err := next(r)
+		if err == nil && resp.Body != nil {
+			alive()
+			resp.Body = openai.Bounded(resp.Body, alive)
+		}
+		return resp, err
+	})
+	events := c.api.Messages.NewStreaming(ctx, params, bounded)
+	defer func() { _ = events.Close() }()
+	var m api.Message
+	whole := false
+	for events.Next() {
+		e := events.Current()
+		if err := m.Accumulate(e); err != nil {
+			return m, err
+		}
+		if e.Type == "content_block_delta" && e.Delta.Type == "text_delta" {
+			show(e.Delta.Text)
+		}
+		if e.Type == "content_block_start" && e.ContentBlock.Type == blockText {
+			show(e.ContentBlock.Text)
+		}
+		whole = whole || e.Type == "message_stop"
+	}
+	switch err := events.Err(); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return m, err
+	case !whole || m.StopReason == "":
+		return m, errIncomplete
+	}
+	return m, nil
+}

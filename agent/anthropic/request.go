@@ -1,0 +1,238 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	"oneclaw/toolgroups"
+)
+
+// Bounds of a reply, in tokens: what a request asks for at most, and where nothing is known
+// of the model.
+const (
+	mostOutput    = 32_000
+	unknownOutput = 8_192
+)
+
+// encode makes a request. Tools, prompt and messages depend on nothing but what they are
+// made of, so that each request begins like the one before it.
+func (c *Client) encode(req *agent.Request, q quirks) api.MessageNewParams {
+	facts := c.Facts()
+	p := api.MessageNewParams{Model: c.cfg.Model, MaxTokens: int64(unknownOutput)}
+	if n := facts.Output.Value; n > 0 {
+		p.MaxTokens = int64(min(n, mostOutput))
+	}
+	if n := facts.Context.Value; n > 0 {
+		p.MaxTokens = min(p.MaxTokens, int64(max(n/8, 1024)))
+	}
+	p.Tools = encodeTools(req.Tools)
+	if text := strings.TrimSpace(req.System); text != "" {
+		p.System = []api.TextBlockParam{{Text: req.System}}
+	}
+	e := encoder{client: c, quirks: q, tools: req.Tools, ids: openai.NewCallIDs(), shownAt: -1}
+	if !q.blind && !facts.Sees.No() {
+		e.shownAt, e.shown = openai.Pictures(req, func(file string, err error) {
+			c.cfg.Logger.Warn("picture not shown to the model", "model", c.cfg.Model, "file", file, "err", err)
+		})
+	}
+	p.Messages = e.messages(req.Messages)
+	c.think(&p, req, q, e.unthought)
+	if req.Temperature != nil && c.family.temperature && !q.noTemperature && param.IsOmitted(p.Thinking) {
+		p.Temperature = api.Float(min(*req.Temperature, 1))
+	}
+	mark(&p, req.Tools)
+	return p
+}
+
+// encodeTools makes the tools array. Where tools are deferred, the provider's search comes
+// behind those that are not.
+func encodeTools(tools []toolgroups.Tool) []api.ToolUnionParam {
+	var open, deferred []api.ToolUnionParam
+	for i := range tools {
+		t := api.ToolParam{
+			Name: tools[i].Name, Description: api.String(tools[i].Description),
+			InputSchema: param.Override[api.ToolInputSchemaParam](json.RawMessage(openai.AdaptClaude(tools[i].Schema()))),
+		}
+		if tools[i].Deferred {
+			t.DeferLoading = api.Bool(true)
+			deferred = append(deferred, api.ToolUnionParam{OfTool: &t})
+			continue
+		}
+		open = append(open, api.ToolUnionParam{OfTool: &t})
+	}
+	if len(deferred) > 0 {
+		open = append(open, api.ToolUnionParam{OfToolSearchToolBm25_20251119: &api.ToolSearchToolBm25_20251119Param{
+			Type: api.ToolSearchToolBm25_20251119TypeToolSearchToolBm25_20251119,
+		}})
+	}
+	return append(open, deferred...)
+}
+
+// encoder makes the messages of a request.
+type encoder struct {
+	client *Client
+	quirks quirks
+	tools  []toolgroups.Tool
+	ids    *openai.CallIDs
+	// shown are the pictures of the message at shownAt.
+	shownAt int
+	shown   []openai.Picture
+	// calls are those of the last reply.
+	calls []agent.Call
+	// unthought says that a reply of the present turn calls tools and has no thinking of
+	// this server with it, which rules out thinking by a budget of tokens.
+	unthought bool
+	out       []api.MessageParam
+}
+
+// messages makes messages whose roles alternate, a person's first.
+func (e *encoder) messages(messages []agent.Message) []api.MessageParam {
+	turn := openai.LastUser(messages)
+	for i := range messages {
+		m := &messages[i]
+		switch m.Role {
+		case agent.RoleUser, agent.RoleSummary:
+			e.add(api.MessageParamRoleUser, api.NewTextBlock(openai.UserText(m)))
+			if i == e.shownAt {
+				for _, p := range e.shown {
+					e.add(api.MessageParamRoleUser, api.NewImageBlockBase64(p.Kind, base64.StdEncoding.EncodeToString(p.Data)))
+				}
+			}
+		case agent.RoleAssistant:
+			e.assistant(m, i > turn)
+		case agent.RoleTool:
+			e.result(m)
+		}
+	}
+	return e.out
+}
+
+// leftOut stands for what a conversation began with, where a reply would be its first.
+const leftOut = "[What came before is left out.]"
+
+// add puts a block behind the others.
+func (e *encoder) add(role api.MessageParamRole, block api.ContentBlockParamUnion) {
+	if len(e.out) == 0 && role != api.MessageParamRoleUser {
+		e.out = append(e.out, api.NewUserMessage(api.NewTextBlock(leftOut)))
+	}
+	if n := len(e.out); n > 0 && e.out[n-1].Role == role {
+		e.out[n-1].Content = append(e.out[n-1].Content, block)
+		return
+	}
+	e.out = append(e.out, api.MessageParam{Role: role, Content: []api.ContentBlockParamUnion{block}})
+}
+
+// assistant writes a reply in the order in which it came, with what its server wants back.
+func (e *encoder) assistant(m *agent.Message, inTurn bool) {
+	e.ids.Reply()
+	e.calls = m.Calls
+	said, called, thought := strings.TrimSpace(m.Text) == "", 0, false
+	say := func() {
+		if !said {
+			e.add(api.MessageParamRoleAssistant, api.NewTextBlock(m.Text))
+		}
+		said = true
+	}
+	call := func() {
+		if called < len(m.Calls) {
+			c := &m.Calls[called]
+			called++
+			e.add(api.MessageParamRoleAssistant, api.NewToolUseBlock(e.ids.Call(c.ID), json.RawMessage(openai.Arguments(c.Arguments)), openai.FunctionName(c.Name)))
+		}
+	}
+	carried := unpack(m.Reasoning, e.client.origin)
+	for i, b := range carried {
+		switch {
+		case b.Type == blockText:
+			say()
+		case b.Type == blockToolUse:
+			call()
+		case e.goesBack(carried[i:], inTurn):
+			thought = thought || b.thinks()
+			e.add(api.MessageParamRoleAssistant, param.Override[api.ContentBlockParamUnion](b.Raw))
+		}
+	}
+	say()
+	for called < len(m.Calls) {
+		call()
+	}
+	e.fill(m, thought)
+	e.unthought = e.unthought || inTurn && len(m.Calls) > 0 && !thought
+}
+
+// fill stands in for a reply of which nothing is left.
+func (e *encoder) fill(m *agent.Message, thought bool) {
+	if len(m.Calls) == 0 && !thought && strings.TrimSpace(m.Text) == "" {
+		e.add(api.MessageParamRoleAssistant, api.NewTextBlock(openai.OrEmpty("")))
+	}
+}
+
+// goesBack reports whether the first of the blocks does.
+func (e *encoder) goesBack(blocks []block, inTurn bool) bool {
+	if blocks[0].thinks() {
+		return e.quirks.thinks(inTurn)
+	}
+	return e.known(blocks[:min(2, len(blocks))])
+}
+
+// known reports whether the tools that a search of the provider has found are all offered
+// still: it refuses those that are not, and a search without its result, which is the block
+// behind it.
+func (e *encoder) known(search []block) bool {
+	found := search[0]
+	if found.Type == blockSearch {
+		found = search[len(search)-1]
+	}
+	for _, name := range found.Names {
+		if !e.deferred(func(t *toolgroups.Tool) bool { return t.Name == name }) {
+			return false
+		}
+	}
+	return found.Type == blockFound && e.deferred(func(*toolgroups.Tool) bool { return true })
+}
+
+func (e *encoder) deferred(want func(*toolgroups.Tool) bool) bool {
+	for i := range e.tools {
+		if e.tools[i].Deferred && want(&e.tools[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// result writes what a call came to. That of loading a group shows the model its tools
+// where they are deferred.
+func (e *encoder) result(m *agent.Message) {
+	id, place := e.ids.Result(m.CallID)
+	r := api.ToolResultBlockParam{ToolUseID: id}
+	if m.Status == agent.StatusError {
+		r.IsError = api.Bool(true)
+	} else if place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
+		r.Content = e.references(e.calls[place])
+	}
+	if len(r.Content) == 0 {
+		r.Content = []api.ToolResultBlockParamContentUnion{{OfText: &api.TextBlockParam{Text: openai.OrEmpty(m.Text)}}}
+	}
+	e.add(api.MessageParamRoleUser, api.ContentBlockParamUnion{OfToolResult: &r})
+}
+
+// references name the tools of the group that a call loads. The server puts their
+// definitions in their place, and takes no other text beside them (assumed).
+func (e *encoder) references(call agent.Call) (refs []api.ToolResultBlockParamContentUnion) {
+	group, ok := toolgroups.LoadArgument(json.RawMessage(call.Arguments))
+	if !ok {
+		return nil
+	}
+	for i := range e.tools {
+		if e.tools[i].Deferred && e.tools[i].Group == group {
+			refs = append(refs, api.ToolResultBlockParamContentUnion{OfToolReference: &api.ToolReferenceBlockParam{ToolName: e.tools[i].Name}})
+		}
+	}
+	return refs
+}

@@ -1,0 +1,109 @@
+package openai
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"oneclaw/agent"
+)
+
+// What follows serves clients of other APIs, which are to judge and word things alike.
+
+// Where facts are from.
+const (
+	FromSettings = fromSettings
+	FromRefusal  = fromRefusal
+	FromServer   = fromServer
+	FromTable    = fromTable
+)
+
+// NewCan is a fact about what a model can do.
+func NewCan(value bool, from string) Can { return can(value, from) }
+
+// NewNumber is a fact where n is positive.
+func NewNumber(n float64, from string) Fact[int] { return number(n, from) }
+
+// Or fills what is unknown with what others say.
+func (f Facts) Or(g Facts) Facts { return f.or(g) }
+
+// Classify chooses the kind of a failure, and whether it may pass, by the status and what
+// the server says.
+func Classify(status int, code, text string) (kind agent.Kind, passing bool) {
+	return classify(status, code, text)
+}
+
+// LimitIn is the size of the context that a refusal names; 0 if it names none.
+func LimitIn(text string) int { return limitIn(text) }
+
+// Clean bounds a text from outside and takes the key out of it.
+func Clean(text, key string) string { return clean(text, key) }
+
+// WithoutAddress is the text of an error of the HTTP client without the address.
+func WithoutAddress(err error) string { return withoutAddress(err) }
+
+// RetryAfter is how long a server asks to wait; 0 if it does not say.
+func RetryAfter(h http.Header) time.Duration { return retryAfter(h) }
+
+// Follow is how a client follows redirects: within its server, and not by another method.
+func Follow(req *http.Request, via []*http.Request) error { return follow(req, via) }
+
+// Bounded is a body that ends behind the largest reply. alive is called when something
+// comes.
+func Bounded(body io.ReadCloser, alive func()) io.ReadCloser {
+	return &limited{ReadCloser: body, left: maxReply, alive: alive}
+}
+
+// FunctionName makes a name that the model invented acceptable to servers.
+func FunctionName(name string) string { return functionName(name) }
+
+// Arguments returns them as the model wrote them, or an object that holds them.
+func Arguments(raw string) string { return arguments(raw) }
+
+// OrEmpty stands in for no text, which many servers refuse.
+func OrEmpty(text string) string { return orEmpty(text) }
+
+// CallIDs gives calls the ids under which a server sees them: letters, digits, _ and -,
+// each once in a request.
+type CallIDs struct{ ids callIDs }
+
+// NewCallIDs begins a request.
+func NewCallIDs() *CallIDs { return &CallIDs{callIDs{seen: map[string]struct{}{}}} }
+
+// Reply begins with the calls of another reply.
+func (c *CallIDs) Reply() { c.ids.reply() }
+
+// Call returns the id of the next call.
+func (c *CallIDs) Call(id string) string { return c.ids.call(id) }
+
+// Result returns the id of the call that the next result answers, and its place among the
+// calls of the reply; -1 if it answers none.
+func (c *CallIDs) Result(id string) (wire string, place int) {
+	if c.ids.done == len(c.ids.open) {
+		return id, -1
+	}
+	place = c.ids.done
+	return c.ids.result(id), place
+}
+
+// Picture is one that a model is shown.
+type Picture struct {
+	Kind string
+	Data []byte
+}
+
+// Pictures reads those of the message that is answered, and says which message that is; -1
+// for none. skipped is told what could not be read.
+func Pictures(req *agent.Request, skipped func(file string, err error)) (at int, pictures []Picture) {
+	s := look(req, skipped)
+	for _, p := range s.pictures {
+		pictures = append(pictures, Picture{p.kind, p.data})
+	}
+	return s.at, pictures
+}
+
+// LastUser is the place of the last message of a person; -1 if there is none.
+func LastUser(messages []agent.Message) int { return lastUser(messages) }
+
+// AdaptClaude takes out of a schema what Claude refuses.
+func AdaptClaude(schema []byte) []byte { return adapt(DialectAnthropic, schema) }

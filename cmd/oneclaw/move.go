@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/database"
+	"oneclaw/internal/transfer"
+)
+
+// progressEvery is how often a move says how far it is.
+const progressEvery = 2 * time.Second
+
+func moveCommand(load loader) *cobra.Command {
+	var from, to string
+	command := &cobra.Command{
+		Use:   "move",
+		Short: "Move the database to another engine (stop the bot first)",
+		Long: "Copy all that one database holds into another one, which must be empty, and compare the two record by record. " +
+			"A place is bolt (the file in the data directory) or postgres://user@host/database; what is not named is the one in the settings. " +
+			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
+			"The former database stays as it was.",
+		Args: cobra.NoArgs,
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+			return move(cmd, cfg, database.Address(from), database.Address(to))
+		}),
+	}
+	command.Flags().StringVar(&from, "from", "", "the database to move")
+	command.Flags().StringVar(&to, "to", "", "where to move it")
+	return command
+}
+
+func move(cmd *cobra.Command, cfg Config, from, to database.Address) error {
+	places := []database.Place{cfg.place(), cfg.place()}
+	for i, address := range []database.Address{from, to} {
+		if err := address.Check(); err != nil {
+			return fmt.Errorf("%s: %w", []string{"--from", "--to"}[i], err)
+		}
+		if address != "" {
+			places[i].Address = address
+			cfg.redact.Add(address.Password())
+		}
+	}
+	if places[0].Address == places[1].Address {
+		return errors.New("both ends are the same: name the other one with --from or --to, such as --to postgres://user@host/database")
+	}
+	last := cfg.outside.now()
+	progress := func(so transfer.Count) {
+		if now := cfg.outside.now(); now.Sub(last) >= progressEvery {
+			last = now
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s …\n", counted(so))
+		}
+	}
+	moved, err := database.Move(cmd.Context(), places[0], places[1], progress)
+	if err != nil {
+		return err
+	}
+	also := ""
+	if places[1].Address.Shared() && cfg.SecretKey == "" {
+		also = fmt.Sprintf(", and ONECLAW_SECRET_KEY to what %s holds, if that is there", filepath.Join(cfg.DataDir, database.SecretName))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "Moved and compared: %s.\nNow set ONECLAW_STORE=%s%s. The former database is as it was; delete it when you do not need it.\n",
+		counted(moved), places[1].Address, also)
+	return err
+}
+
+// counted says what was moved.
+func counted(n transfer.Count) string {
+	return fmt.Sprintf("%d entries and %d conversations with %d records, %s", n.Keys, n.Logs, n.Records, bytesInWords(n.Bytes))
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"oneclaw/internal/database"
+	"oneclaw/internal/replicas"
+)
+
+func replicasCommand(load loader) *cobra.Command {
+	asJSON := false
+	command := &cobra.Command{
+		Use:   "replicas",
+		Short: "Show which bots share the database, and what each holds",
+		Long: "Show which bots share the database, since when by their own clocks, and what each holds: shares of the chats, and what only one may do at a time. " +
+			"One that has died is in the list until another has noticed, and a line tells of what nobody holds.",
+		Args: cobra.NoArgs,
+		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+			members, err := listReplicas(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return printReplicas(cmd.OutOrStdout(), members, asJSON)
+		}),
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	return command
+}
+
+func listReplicas(ctx context.Context, cfg Config) (members []replicas.Member, err error) {
+	if !cfg.Store.Shared() {
+		return nil, fmt.Errorf("the database is a file in %s, which one bot serves alone: several share one in PostgreSQL (ONECLAW_STORE)", cfg.DataDir)
+	}
+	err = database.Look(ctx, cfg.place(), func(store *database.Store) error {
+		members, err = replicas.List(ctx, store)
+		return err
+	})
+	return members, err
+}
+
+// printReplicas prints them in a table, or with all they hold as JSON.
+func printReplicas(w io.Writer, members []replicas.Member, asJSON bool) error {
+	if asJSON {
+		type row struct {
+			replicas.Member
+
+			Leases []string `json:"leases"`
+		}
+		rows := []row{}
+		for _, m := range members {
+			rows = append(rows, row{m, append([]string{}, m.Leases...)})
+		}
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(rows)
+	}
+	if len(members) == 0 {
+		_, err := io.WriteString(w, "No bot serves the database.\n")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "HOST\tID\tVERSION\tSINCE\tHOLDS")
+	for _, m := range members {
+		_, _ = fmt.Fprintf(table, "%s\t%.8s\t%s\t%s\t%s\n", m.Host, m.ID, m.Version, m.Since.UTC().Format(time.DateTime), holdings(m))
+	}
+	return table.Flush()
+}
+
+// holdings says in a line what a replica holds: how many of what has numbers.
+func holdings(m replicas.Member) string {
+	var list []string
+	count := map[string]int{}
+	for _, lease := range m.Leases {
+		kind, number, _ := strings.Cut(lease, "/")
+		if strings.Trim(number, "0123456789") != "" || number == "" {
+			list = append(list, lease)
+			continue
+		}
+		count[kind]++
+	}
+	for kind, n := range count {
+		list = append(list, fmt.Sprintf("%d shares of %s", n, kind))
+	}
+	if slices.Sort(list); m.Retires {
+		list = append(list, "and gives it away")
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,116 @@
+package budget_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/internal/budget"
+)
+
+// However many processes make calls at the same time, what is spent exceeds a limit by less
+// than one reservation, and nothing is lost of what was used.
+func TestC20SeveralProcessesOvershootByOneReservation(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	ledgers := []*budget.Ledger{b.Ledger, b.another(), b.another()}
+	day := noon()
+	rapid.Check(t, func(rt *rapid.T) {
+		day = day.AddDate(0, 1, 3)
+		b.clock.set(day)
+		n := rapid.Int64Range(1, 2000)
+		*b.limits = budget.Limits{User: budget.Limit{Tokens: n.Draw(rt, "user")}, Total: budget.Limit{Tokens: n.Draw(rt, "total")}}
+		input := rapid.IntRange(1, 300).Draw(rt, "input")
+		m := &fake{usage: agent.Usage{Input: input}}
+		var mu sync.Mutex
+		var calls int64
+		var wait sync.WaitGroup
+		for w := range rapid.IntRange(3, 7).Draw(rt, "workers") {
+			payer := budget.Payer{User: fmt.Sprintf("x:%d", w%2), Chat: fmt.Sprintf("x:%d", w)}
+			wait.Go(func() {
+				for range 10 {
+					if ask(t, ledgers[w%3], payer, m, request(input)) != nil {
+						return
+					}
+					mu.Lock()
+					calls++
+					mu.Unlock()
+				}
+			})
+		}
+		wait.Wait()
+		for _, l := range ledgers {
+			report(t, l, ann()) // so that all is written
+		}
+		r := report(t, ledgers[0], budget.Payer{User: "x:0", Chat: "x:0"})
+		reserved := int64(input + 100)
+		if got := r.User.Spent.Tokens(); got >= b.limits.User.Tokens+reserved {
+			rt.Fatalf("a user spent %d of %d, a call reserves %d", got, b.limits.User.Tokens, reserved)
+		}
+		if got := r.Total.Spent; got.Tokens() >= b.limits.Total.Tokens+reserved || got.Calls != calls {
+			rt.Fatalf("all spent %d of %d in %d calls, of %d that were made", got.Tokens(), b.limits.Total.Tokens, got.Calls, calls)
+		}
+	})
+}
+
+// What another process has changed counts at once, also where nothing would be written.
+func TestC20ARaiseInOneProcessCountsInTheOthers(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}})
+	other := b.another()
+	m := &fake{usage: agent.Usage{Input: 500}}
+	if err := ask(t, b.Ledger, ann(), m, request(1)); err != nil {
+		t.Fatal(err)
+	}
+	r := refusal(t, ask(t, b.Ledger, ann(), m, request(1)))
+	if _, err := other.Raise(t.Context(), budget.Raise{Account: r.Account, By: r.Step(), Key: "card-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, b.Ledger, ann()).User.Limit.Tokens; got <= 500 {
+		t.Errorf("the limit is %d after the raise", got)
+	}
+	if err := ask(t, b.Ledger, ann(), m, request(1)); err != nil {
+		t.Errorf("after the raise: %v", err)
+	}
+	report(t, b.Ledger, ann()) // so that all is written
+	if got := report(t, other, ann()).User.Spent.Tokens(); got != 1000 {
+		t.Errorf("the other process says that %d were spent", got)
+	}
+}
+
+// A day ends for all processes when it ends for the first: one whose clock is behind spends
+// nothing of a day that is over, and does not bring it back.
+func TestC20ADayEndsForAllProcessesAtOnce(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}})
+	b.clock.set(time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC))
+	ahead := b.cfg
+	ahead.Now = func() time.Time { return b.clock.Now().Add(time.Hour) }
+	first, err := budget.Open(ahead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Close() })
+	m := &fake{usage: agent.Usage{Input: 500}}
+	if err := ask(t, b.Ledger, ann(), m, request(1)); err != nil {
+		t.Fatal(err)
+	}
+	report(t, b.Ledger, ann()) // so that all is written
+	if err := ask(t, first, ann(), m, request(1)); err != nil {
+		t.Fatalf("on the new day: %v", err)
+	}
+	err = ask(t, b.Ledger, ann(), m, request(1))
+	if r := (*budget.Refusal)(nil); !errors.As(err, &r) || !strings.HasPrefix(r.Until.Format(time.DateOnly), "2026-11-22") {
+		t.Errorf("where the day is not over yet: %v", err)
+	}
+	b.clock.set(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	report(t, b.another(), ann())
+	for key, want := range map[string]int64{"2026-11-20/user/telegram:1": 500, "2026-11-21/user/telegram:1": 500} {
+		if got := b.kept(key).Input; got != want {
+			t.Errorf("%s is kept with %d tokens, want %d", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"oneclaw/internal/replicas"
+	"oneclaw/internal/transfer"
+	"oneclaw/storage"
+	"oneclaw/storage/postgres"
+)
+
+// Health is what is found out about the database of a server.
+type Health struct {
+	postgres.Server
+
+	// Format is that of the data, Known the newest that this program knows.
+	Format, Known int
+	// Write is how long a write takes in the middle of a few.
+	Write time.Duration
+	// Ahead is how far the server's clock is ahead of this machine's. Nothing depends on it.
+	Ahead time.Duration
+	// Replicas are those that serve it.
+	Replicas []replicas.Member
+}
+
+// probes is how many writes [Examine] times.
+const probes = 5
+
+// probeKey is written and deleted again.
+const probeKey = "doctor/probe"
+
+// Examine looks at the database of a server, which bots may serve meanwhile. Where there is
+// none yet the error is storage.ErrNotFound.
+func Examine(ctx context.Context, at Place, steps []Migration) (h Health, err error) {
+	store, err := at.connect(ctx, true, nil)
+	if err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := transfer.Check(ctx, store); err != nil {
+		return h, err
+	}
+	asked := time.Now()
+	if h.Server, err = store.Server(ctx); err != nil {
+		return h, err
+	}
+	h.Ahead = h.Time.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond)
+	f, err := readFormat(ctx, store)
+	if h.Format, h.Known = f.Version, len(steps); err == nil {
+		err = checkFormat(f, len(steps))
+	}
+	if err == nil {
+		h.Replicas, err = replicas.List(ctx, store)
+	}
+	if err == nil {
+		h.Write, err = timeWrites(ctx, store)
+	}
+	return h, err
+}
+
+func timeWrites(ctx context.Context, store storage.KV) (time.Duration, error) {
+	var took []time.Duration
+	for range probes {
+		begun := time.Now()
+		if _, err := store.Put(ctx, probeKey, nil, storage.Any); err != nil {
+			return 0, fmt.Errorf("try to write: %w", err)
+		}
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	return took[len(took)/2], store.Delete(ctx, probeKey, storage.Any)
+}
+
+// Size is what the database takes on the disk, in bytes.
+func (s *Store) Size(ctx context.Context) (int64, error) {
+	if s.shared != nil {
+		return s.shared.Size(ctx)
+	}
+	info, err := os.Stat(s.Path())
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

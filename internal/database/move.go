@@ -1,0 +1,85 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"oneclaw/internal/transfer"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+	"oneclaw/storage/postgres"
+)
+
+// Move writes all that a database holds into another one, which is empty or what a move that
+// broke off has left, and compares the two. No bot serves either meanwhile.
+func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (moved transfer.Count, err error) {
+	source, err := openEnd(ctx, from, true)
+	if err != nil {
+		return moved, fmt.Errorf("the database to move: %w", err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := openEnd(ctx, to, false)
+	if err != nil {
+		return moved, fmt.Errorf("where to move it: %w", err)
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	err = alone(ctx, source, func(ctx context.Context) error {
+		return alone(ctx, target, func(ctx context.Context) error {
+			moved, err = transfer.Move(ctx, settled{source}, target, progress)
+			if err == nil && to.Address.Shared() {
+				err = from.leaveKey(ctx, target)
+			}
+			return err
+		})
+	})
+	if errors.Is(err, transfer.ErrNotEmpty) {
+		err = errors.New("there is a database already where this one should go: move it away, or name another place")
+	}
+	return moved, err
+}
+
+// leaveKey notes with which key a database was begun that is on a server now.
+func (p Place) leaveKey(ctx context.Context, target storage.KV) error {
+	key, err := p.localKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever encrypted
+	}
+	if err != nil {
+		return err
+	}
+	return sameKey(ctx, target, key)
+}
+
+// openEnd opens one end of a move, as it is. No format is changed.
+func openEnd(ctx context.Context, at Place, existing bool) (transfer.Target, error) {
+	if at.Address.Shared() {
+		return at.connect(ctx, existing, nil)
+	}
+	path := filepath.Join(at.Dir, Name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && existing {
+		return nil, noDatabase(at)
+	}
+	if err := os.MkdirAll(at.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
+	}
+	store, err := bolt.Open(bolt.Config{Path: path})
+	if errors.Is(err, storage.ErrLocked) {
+		return nil, fmt.Errorf("the bot is running with %s: stop it first", at.Dir)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return store, nil
+}
+
+// alone runs do while nobody else uses a store. A file is locked since it was opened.
+func alone(ctx context.Context, store storage.Store, do func(context.Context) error) error {
+	if server, ok := store.(*postgres.Store); ok {
+		return exclusively(ctx, server, do)
+	}
+	return do(ctx)
+}

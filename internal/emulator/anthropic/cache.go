@@ -1,0 +1,228 @@
+package anthropic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+)
+
+// How prompts are counted: four bytes a token. What the cache does is that of
+// platform.claude.com/docs/en/build-with-claude/prompt-caching (2026-11).
+const (
+	bytesPerToken = 4
+	pictureTokens = 1500
+	// lookBack is from how many positions an entry is found, the mark's own counted.
+	lookBack = 20
+	// lives is how long an entry stays that nobody uses.
+	lives = 5 * time.Minute
+)
+
+// minima are how many tokens a prompt must have to be kept (prompt-caching, 2026-11); the
+// first that fits counts.
+var minima = []struct {
+	models *regexp.Regexp
+	tokens int
+}{
+	{regexp.MustCompile(`opus-5|fable-5|mythos-5`), 512},
+	{regexp.MustCompile(`opus-4-8|sonnet|opus-4-1|opus-4-2|opus-4$`), 1024},
+	{regexp.MustCompile(`opus-4-7|haiku-3`), 2048},
+}
+
+// Minimum is how many tokens a prompt must have to be kept for a model.
+func Minimum(model string) int {
+	for _, m := range minima {
+		if m.models.MatchString(model) {
+			return m.tokens
+		}
+	}
+	return 4096
+}
+
+// Usage is what a prompt cost, in tokens that are not counted twice.
+type Usage struct {
+	// Input is what was neither read from the cache nor written to it.
+	Input   int `json:"input_tokens"`
+	Written int `json:"cache_creation_input_tokens"`
+	Read    int `json:"cache_read_input_tokens"`
+}
+
+// Total is the whole prompt.
+func (u Usage) Total() int { return u.Input + u.Written + u.Read }
+
+// position is a block of a prompt with what came before it.
+type position struct {
+	marked, tool bool
+	tokens       int
+	bytes        string
+}
+
+// promptCache has what was kept, by the hash of all up to a mark, and until when. Guarded by
+// Server.mu.
+type promptCache map[string]time.Time
+
+// positions are the blocks of a prompt in the order in which the cache sees them. Deferred
+// tools are none; the definitions of those that were found stand where they were.
+func (d *decoded) positions() (all []position) {
+	put := func(marked *cacheControl, tool bool, raw json.RawMessage, more int) {
+		text := withoutMark(raw)
+		all = append(all, position{marked: marked != nil, tool: tool, tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
+	}
+	definitions := map[string]int{}
+	for _, t := range d.Tools {
+		raw, _ := json.Marshal(t) // only what was decoded
+		if t.Defer {
+			definitions[t.Name] = len(raw) / bytesPerToken
+			continue
+		}
+		put(t.Cache, true, raw, 0)
+	}
+	for _, b := range d.system {
+		put(b.Cache, false, b.raw, 0)
+	}
+	for _, m := range d.Messages {
+		for _, b := range m.blocks {
+			more, raw := 0, b.raw
+			if b.Type == "image" {
+				more, raw = pictureTokens, json.RawMessage(hash(string(raw)))
+			}
+			for _, name := range b.references() {
+				more += definitions[name]
+			}
+			put(b.Cache, false, json.RawMessage(m.Role+string(raw)), more)
+		}
+	}
+	return all
+}
+
+// references are the tools that a block brings into the conversation.
+func (b *block) references() (names []string) {
+	for _, p := range b.parts {
+		if p.Type == "tool_reference" {
+			names = append(names, p.ToolName)
+		}
+	}
+	if b.Type == "tool_search_tool_result" {
+		var found struct {
+			References []struct {
+				ToolName string `json:"tool_name"`
+			} `json:"tool_references"`
+		}
+		_ = json.Unmarshal(b.Content, &found) // an error of the search has none
+		for _, r := range found.References {
+			names = append(names, r.ToolName)
+		}
+	}
+	return names
+}
+
+var markBytes = regexp.MustCompile(`,?"cache_control":(\{[^}]*\}|null)`)
+
+// withoutMark is a block as the cache sees it: the mark itself does not count.
+func withoutMark(raw json.RawMessage) string { return markBytes.ReplaceAllString(string(raw), "") }
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// measure counts a prompt, finds what the cache has of it, and keeps it up to its marks.
+func (s *Server) measure(d *decoded) (Usage, *openai.Error) {
+	all := d.positions()
+	total, sums, keys := 0, make([]int, len(all)), make([]string, len(all))
+	key := s.cfg.Model
+	for i, p := range all {
+		total += p.tokens
+		key = hash(key + p.bytes)
+		sums[i], keys[i] = total, key
+	}
+	if total > s.cfg.Context {
+		return Usage{}, invalid("prompt is too long: %d tokens > %d maximum", total, s.cfg.Context)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, read, written := s.cfg.Now(), 0, 0
+	if s.cache == nil {
+		s.cache = promptCache{}
+	}
+	for i := range slices.Backward(all) {
+		for j := i; all[i].marked && j >= 0 && j > i-lookBack; j-- {
+			if s.cache[keys[j]].After(now) {
+				read = max(read, sums[j])
+				s.cache[keys[j]] = now.Add(lives)
+				break
+			}
+		}
+	}
+	for i := range all {
+		if all[i].marked && sums[i] >= Minimum(s.cfg.Model) {
+			written = max(written, sums[i]-read)
+			s.cache[keys[i]] = now.Add(lives)
+		}
+	}
+	return Usage{Input: total - read - written, Written: written, Read: read}, nil
+}
+
+// show fills in what the brain is shown, in the form of OpenAI's requests.
+func (d *decoded) show(req *Request) {
+	req.Model, req.Stream, req.Key = d.Model, d.Stream, true
+	found := map[string]bool{}
+	if len(d.system) > 0 {
+		req.Messages = append(req.Messages, openai.Message{Role: "system", Content: texts(d.system)})
+	}
+	for _, m := range d.Messages {
+		var said openai.Message
+		said.Role = m.Role
+		var content []string
+		for _, b := range m.blocks {
+			names := b.references()
+			for _, name := range names {
+				found[name] = true
+			}
+			switch b.Type {
+			case "text":
+				content = append(content, b.Text)
+			case "image":
+				said.Pictures = append(said.Pictures, openai.Picture{})
+			case "tool_use":
+				said.ToolCalls = append(said.ToolCalls, openai.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
+			case "tool_result":
+				text := strings.Join(append([]string{texts(b.parts)}, names...), "\n- ")
+				req.Messages = append(req.Messages, openai.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
+			}
+		}
+		if said.Content = strings.Join(content, "\n"); said.Content != "" || len(said.ToolCalls) > 0 || len(said.Pictures) > 0 {
+			req.Messages = append(req.Messages, said)
+		}
+	}
+	d.showTools(req, found)
+	req.MessagesJSON = req.Body
+}
+
+// showTools fills in the tools that the model sees, and those that it has not found yet.
+func (d *decoded) showTools(req *Request, found map[string]bool) {
+	for _, t := range d.Tools {
+		shown := openai.Tool{Name: t.Name, Description: t.Description, Parameters: t.Schema}
+		if t.Defer {
+			req.Deferred = append(req.Deferred, shown)
+		}
+		if t.Type == "" && (!t.Defer || found[t.Name]) {
+			req.Tools = append(req.Tools, shown)
+		}
+	}
+}
+
+func texts(blocks []block) string {
+	var all []string
+	for _, b := range blocks {
+		if b.Type == "text" {
+			all = append(all, b.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,251 @@
+// Package anthropic is a stand-in for Anthropic's Messages API, as strict as its
+// documentation (platform.claude.com/docs/en/api/messages and the pages that strict.go and
+// cache.go name, read in 2026-11): the order of roles, results behind their calls, thinking
+// that comes back unchanged, marks of the cache and what they cost. What is taken to be so
+// without a source is marked as assumed.
+//
+// What the model says comes from the same brains as those of the emulator of OpenAI's API.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/wire"
+)
+
+// DefaultModel is the model where none is named.
+const DefaultModel = "claude-sonnet-5"
+
+// Bounds of [Config].
+const (
+	defaultContext = 200_000
+	defaultMaxBody = 32 << 20
+	maxRequests    = 1000
+	chunkBytes     = 16
+)
+
+// Config says how a [Server] behaves.
+type Config struct {
+	// Brain answers. Nil means [openai.Offline].
+	Brain openai.Brain
+	// Key is the key asked for. Empty means that any will do.
+	Key string
+	// Model is the one that exists. Empty means [DefaultModel].
+	Model string
+	// Context is its context in tokens; 0 means 200,000.
+	Context int
+	// Thinks has every reply begin with what the model thought.
+	Thinks bool
+	// Binds has the signature of a thought hold only for what stood in front of it, as
+	// those of Opus 5.5 and Fable 5.1 do (whats-new-opus-5-5).
+	Binds bool
+	// Find is what the search for tools finds among those that are deferred. Nil is the
+	// words of the query in names.
+	Find func(query string, deferred []openai.Tool) []string
+	// Now is the clock. Nil means time.Now.
+	Now func() time.Time
+	// Logger gets one line a request at Debug. Nil means none.
+	Logger *slog.Logger
+}
+
+var errClosed = errors.New("anthropic emulator: closed")
+
+// Server is a model server. Its methods may be called concurrently.
+type Server struct {
+	cfg  Config
+	life *wire.Lifecycle
+
+	mu       sync.Mutex
+	requests []Request
+	next     int
+	cache    promptCache
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	if cfg.Brain == nil {
+		cfg.Brain = openai.Offline{}
+	}
+	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
+	cfg.Context = cmp.Or(cfg.Context, defaultContext)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Find == nil {
+		cfg.Find = findByName
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg}
+	s.life = wire.NewLifecycle("anthropic emulator", errClosed, &s.mu, cfg.Logger)
+	return s, nil
+}
+
+// Start listens on a free port of 127.0.0.1, or on addr where given, and serves until
+// [Server.Close]. It returns the base URL.
+func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
+	ln, err := s.life.Listen(ctx, addr...)
+	if err != nil {
+		return "", err
+	}
+	return s.life.Serve(ln, s)
+}
+
+// Close ends every request and waits until nothing runs any more.
+func (s *Server) Close() error { return s.life.Close(nil) }
+
+// Request is a call of the model as the server understood it.
+type Request struct {
+	// Request is what the brain was shown.
+	openai.Request
+	// Header is what came with it, without the key; Body all of it.
+	Header http.Header
+	Body   json.RawMessage
+	// Deferred are the tools that the model has to find first.
+	Deferred []openai.Tool
+	// Usage is what the prompt cost.
+	Usage Usage
+}
+
+// Requests returns the requests kept, in order, refused ones included.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+func (s *Server) record(req Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests = append(s.requests, req); len(s.requests) > maxRequests {
+		s.requests = slices.Delete(s.requests, 0, 1)
+	}
+}
+
+// ServeHTTP answers POST /v1/messages and GET /v1/models.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.life.Enter() {
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.life.Leave()
+	key := r.Header.Get("X-Api-Key")
+	switch {
+	case key == "" || s.cfg.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
+		fail(w, refuse(http.StatusUnauthorized, "authentication_error", "invalid x-api-key"))
+	case r.Header.Get("Anthropic-Version") != "2023-06-01":
+		fail(w, invalid("anthropic-version: header is required"))
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
+		s.messages(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
+		wire.WriteJSON(w, http.StatusOK, "application/json", map[string]any{"data": []any{s.model()}, "has_more": false, "first_id": s.cfg.Model, "last_id": s.cfg.Model})
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/models/"+s.cfg.Model:
+		wire.WriteJSON(w, http.StatusOK, "application/json", s.model())
+	default:
+		fail(w, refuse(http.StatusNotFound, "not_found_error", "Not found"))
+	}
+}
+
+func (s *Server) model() map[string]any {
+	yes := map[string]any{"supported": true}
+	return map[string]any{
+		"id": s.cfg.Model, "type": "model", "display_name": s.cfg.Model, "created_at": "2026-01-01T00:00:00Z",
+		"max_input_tokens": s.cfg.Context, "max_tokens": 64_000, "capabilities": map[string]any{"image_input": yes, "thinking": yes},
+	}
+}
+
+// messages reads, checks and records a request and lets the brain answer it.
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, defaultMaxBody))
+	if err != nil {
+		fail(w, refuse(http.StatusRequestEntityTooLarge, "request_too_large", "Request exceeds the maximum allowed number of bytes."))
+		return
+	}
+	req := Request{Body: body, Header: r.Header.Clone()}
+	req.Header.Del("X-Api-Key")
+	s.mu.Lock()
+	s.next++
+	req.Seq, req.At = s.next, s.cfg.Now()
+	s.mu.Unlock()
+	d, refused := s.decode(body)
+	if refused == nil {
+		d.show(&req)
+		req.Usage, refused = s.measure(d)
+	}
+	req.Refused = refused
+	s.record(req)
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
+	reply, err := s.cfg.Brain.Reply(r.Context(), req.Request)
+	switch {
+	case err != nil:
+		fail(w, refuse(http.StatusInternalServerError, "api_error", "%v", err))
+		return
+	case reply.Err != nil:
+		fail(w, typed(reply.Err))
+		return
+	}
+	if reply.Delay > 0 && !s.life.Sleep(r.Context(), reply.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	s.answer(w, r, &req, d, reply)
+}
+
+func refuse(status int, kind, format string, args ...any) *openai.Error {
+	return &openai.Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) *openai.Error {
+	return refuse(http.StatusBadRequest, "invalid_request_error", format, args...)
+}
+
+// typed gives an error of a brain the type that belongs to its status.
+func typed(e *openai.Error) *openai.Error {
+	own := *e
+	own.Type = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 529: "overloaded_error"}[e.Status]
+	own.Type = cmp.Or(own.Type, "api_error")
+	return &own
+}
+
+func errorBody(e *openai.Error) map[string]any {
+	return map[string]any{"type": "error", "error": map[string]any{"type": e.Type, "message": e.Message}, "request_id": "req_emulator"}
+}
+
+func fail(w http.ResponseWriter, e *openai.Error) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	wire.WriteJSON(w, e.Status, "application/json", errorBody(e))
+}
+
+// findByName is a search that looks for the words of a query in names.
+func findByName(query string, deferred []openai.Tool) (names []string) {
+	for _, word := range strings.Fields(strings.ToLower(query)) {
+		for _, t := range deferred {
+			if strings.Contains(t.Name, word) && !slices.Contains(names, t.Name) && len(names) < maxFound {
+				names = append(names, t.Name)
+			}
+		}
+	}
+	return names
+}
+
+// maxFound is how many tools a search finds (tool-search-tool).
+const maxFound = 5

@@ -1,0 +1,156 @@
+package shared
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"oneclaw/internal/cache"
+	"oneclaw/internal/seal"
+	"oneclaw/storage"
+)
+
+const (
+	// invitationPrefix is where the store keeps a list for each channel, encrypted: who knows
+	// an address may write there.
+	invitationPrefix = "slack/response/"
+	// MaxResponses is how many answers Slack takes to one command or press, invitationAge
+	// for how long.
+	MaxResponses  = 5
+	invitationAge = 30 * time.Minute
+	// maxChannels bounds those in memory.
+	maxChannels = 4096
+	// maxInvitations bounds those of a channel, and maxTries how often a write is tried that
+	// others get in the way of.
+	maxInvitations = 50
+	maxTries       = 20
+)
+
+// Invitation is where a command or a press takes answers: so many, and no more.
+type Invitation struct {
+	// ID is the command's or the press's, On the message that nothing else leads to.
+	ID      string    `json:"id"`
+	On      string    `json:"on,omitempty"`
+	Command bool      `json:"command,omitempty"`
+	Address string    `json:"address"`
+	Used    int       `json:"used,omitempty"`
+	Until   time.Time `json:"until"`
+}
+
+// Invitations are kept in the store: what answers may be another process.
+type Invitations struct {
+	kv    storage.KV // nil: in memory
+	seal  *seal.Sealer
+	clock *Clock
+
+	mu     sync.Mutex // held while memory changes
+	memory *cache.Cache[string, []Invitation]
+}
+
+// NewInvitations returns those of the bot with this token. Their key is made out of it: all
+// processes of the bot have it, and nobody else. Kv may be nil.
+func NewInvitations(kv storage.KV, token string, clock *Clock) (*Invitations, error) {
+	secret := sha256.Sum256([]byte(token))
+	sealer, err := seal.New(secret[:], "oneclaw slack responses v1")
+	if err != nil {
+		return nil, fmt.Errorf("slack: key for response_urls: %w", err)
+	}
+	return &Invitations{kv: kv, seal: sealer, clock: clock, memory: cache.New[string, []Invitation](maxChannels)}, nil
+}
+
+// Add keeps an invitation to a channel.
+func (v *Invitations) Add(ctx context.Context, channel string, in Invitation) error {
+	in.Until = v.clock.Now().Add(invitationAge)
+	return v.change(ctx, channel, func(list []Invitation) []Invitation {
+		list = append(list, in)
+		return list[max(0, len(list)-maxInvitations):]
+	})
+}
+
+// Take takes one of the answers to the newest invitation that fits, and says how many are
+// left. That is negative where there was none.
+func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invitation) bool) (address string, left int, err error) {
+	err = v.change(ctx, channel, func(list []Invitation) []Invitation {
+		address = ""
+		for i, in := range slices.Backward(list) {
+			if fits(in) {
+				list[i].Used++
+				address, left = in.Address, MaxResponses-list[i].Used
+				return list
+			}
+		}
+		return nil
+	})
+	return address, left, err
+}
+
+// change replaces the list of a channel by what change makes of it, if it makes anything.
+func (v *Invitations) change(ctx context.Context, channel string, change func([]Invitation) []Invitation) error {
+	if v.kv == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		known, _ := v.memory.Get(channel)
+		if list := change(v.current(slices.Clone(known))); list != nil {
+			v.memory.Put(channel, list, invitationAge)
+		}
+		return nil
+	}
+	err := storage.ErrConflict
+	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
+		err = v.rewrite(ctx, invitationPrefix+channel, change)
+	}
+	if err != nil {
+		return fmt.Errorf("slack: response_url in the store: %w", err)
+	}
+	return nil
+}
+
+func (v *Invitations) rewrite(ctx context.Context, key string, change func([]Invitation) []Invitation) error {
+	entry, err := v.kv.Get(ctx, key)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	list := change(v.current(v.decode(entry)))
+	if list == nil {
+		return nil
+	}
+	body, err := json.Marshal(list)
+	if err == nil {
+		_, err = v.kv.Put(ctx, key, v.seal.Seal(key, body), entry.Revision)
+	}
+	return err
+}
+
+// decode returns what another token has not encrypted.
+func (v *Invitations) decode(entry storage.Entry) (list []Invitation) {
+	if body, err := v.seal.Open(entry.Key, entry.Value); err == nil {
+		_ = json.Unmarshal(body, &list) // then it is empty
+	}
+	return list
+}
+
+// current drops what is too old.
+func (v *Invitations) current(list []Invitation) []Invitation {
+	return slices.DeleteFunc(list, func(in Invitation) bool { return !v.clock.Now().Before(in.Until) })
+}
+
+// Prune removes lists of which nothing is left.
+func (v *Invitations) Prune(ctx context.Context) error {
+	if v.kv == nil {
+		return nil
+	}
+	for entry, err := range v.kv.List(ctx, storage.Range{Prefix: invitationPrefix}) {
+		if err == nil && len(v.current(v.decode(entry))) == 0 {
+			err = v.kv.Delete(ctx, entry.Key, entry.Revision)
+		}
+		if err != nil && !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

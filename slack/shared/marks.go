@@ -1,0 +1,177 @@
+package shared
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/storage"
+)
+
+// marksKey is where the store keeps up to when messages have arrived at any process of the
+// bot, and in which threads it takes part.
+const marksKey = "slack/marks"
+
+// marks are what all processes know together.
+type marks struct {
+	// Seen is since when something may be missing, where there is a gap, and Alive elsewhere:
+	// a former release knows nothing else.
+	Seen    time.Time            `json:"seen"`
+	Alive   time.Time            `json:"alive,omitzero"`
+	Gap     string               `json:"gap,omitempty"`
+	Threads map[string]time.Time `json:"threads,omitempty"`
+	// Owed is of a former release; they have keys of their own.
+	Owed map[string]Debt `json:"owed,omitempty"`
+}
+
+// since is when the gap began, zero for none.
+func (m marks) since() time.Time {
+	if m.Gap == "" {
+		return time.Time{}
+	}
+	return m.Seen
+}
+
+// Load takes up what was saved, if that can be read.
+func (r *Reach) Load(ctx context.Context) error {
+	if r.kv == nil {
+		return nil
+	}
+	former, _, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	for name, d := range former.Owed {
+		if chat, ok := threadOf(name); ok && r.owe(chat, d) {
+			err = errors.Join(err, r.keepDebt(ctx, chat, d))
+		}
+	}
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	r.adopt(former, closed)
+	return errors.Join(err, r.LoadDebts(ctx))
+}
+
+// Save joins what is known here with what the other processes have saved.
+func (r *Reach) Save(ctx context.Context) error {
+	if r.kv == nil {
+		return nil
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	err := storage.ErrConflict
+	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
+		err = r.join(ctx)
+	}
+	return err
+}
+
+func (r *Reach) join(ctx context.Context) error {
+	theirs, entry, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	ours, closed := r.merge(theirs)
+	state, err := json.Marshal(ours)
+	if err != nil {
+		return fmt.Errorf("encode marks: %w", err)
+	}
+	if string(state) != string(entry.Value) {
+		if _, err := r.kv.Put(ctx, marksKey, state, entry.Revision); err != nil {
+			return err
+		}
+	}
+	r.adopt(ours, closed)
+	return nil
+}
+
+func (r *Reach) read(ctx context.Context) (m marks, entry storage.Entry, err error) {
+	entry, err = r.kv.Get(ctx, marksKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return m, storage.Entry{}, nil
+	}
+	if err == nil {
+		m, err = r.decode(entry.Value)
+	}
+	return m, entry, err
+}
+
+// decode reads marks. A clock that went back leaves none in the future.
+func (r *Reach) decode(state []byte) (m marks, err error) {
+	if err := json.Unmarshal(state, &m); err != nil {
+		return m, fmt.Errorf("decode marks: %w", err)
+	}
+	if m.Alive.IsZero() {
+		m.Alive = m.Seen
+	}
+	if now := r.clock.Now(); m.Alive.After(now) {
+		m.Alive = now
+	}
+	return m, nil
+}
+
+// merge is what this process and the others know together, and the name of the gap that
+// this one has filled.
+func (r *Reach) merge(theirs marks) (m marks, closed string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m = marks{Alive: later(theirs.Alive, r.alive), Gap: theirs.Gap, Threads: map[string]time.Time{}}
+	since := theirs.since()
+	if m.Gap == r.closed {
+		m.Gap, since = "", time.Time{}
+	}
+	if r.opened {
+		if since.IsZero() || r.missing.Before(since) {
+			since = r.missing
+		}
+		m.Gap = r.gap
+	}
+	if m.Seen = since; m.Gap == "" {
+		m.Seen = m.Alive
+	}
+	r.know(theirs.Threads)
+	maps.DeleteFunc(r.live, func(_ chats.Chat, at time.Time) bool { return r.clock.Now().Sub(at) > maxIdle })
+	for chat, at := range r.live {
+		m.Threads[chat.String()] = at
+	}
+	return m, r.closed
+}
+
+// adopt takes over what is in the store, unless something has happened since it was merged.
+func (r *Reach) adopt(m marks, closed string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alive = later(r.alive, m.Alive)
+	r.know(m.Threads)
+	if r.opened && r.gap != m.Gap || r.closed != closed {
+		return
+	}
+	r.opened, r.gap, r.missing = false, m.Gap, m.since()
+}
+
+// know adds threads that others know.
+func (r *Reach) know(threads map[string]time.Time) {
+	for name, at := range threads {
+		if chat, ok := threadOf(name); ok && at.After(r.live[chat]) {
+			r.live[chat] = at
+		}
+	}
+	r.trim()
+}
+
+func threadOf(name string) (chats.Chat, bool) {
+	chat, err := chats.ParseChat(name)
+	return chat, err == nil && chat.Platform == platform && chat.Thread != ""
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

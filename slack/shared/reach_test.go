@@ -1,0 +1,251 @@
+package shared
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/storage"
+)
+
+func chatOf(channel, thread string) chats.Chat {
+	return chats.Chat{Platform: platform, ID: channel, Thread: thread}
+}
+
+func TestReachIsBounded(t *testing.T) {
+	store := openStore(t)
+	r := NewReach(store, &Clock{})
+	for i := range MaxLive + 50 {
+		r.Touch(chatOf("C1", strconv.Itoa(i)))
+	}
+	if n := len(r.Threads()["C1"]); n != MaxLive {
+		t.Errorf("%d threads", n)
+	}
+	r.live[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
+	if err := r.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := store.Get(t.Context(), marksKey)
+	if err != nil || strings.Contains(string(before.Value), "old") {
+		t.Errorf("%v: %s", err, before.Value)
+	}
+	if err := r.Save(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after, err := store.Get(t.Context(), marksKey); err != nil || after.Revision != before.Revision {
+		t.Errorf("written although nothing has changed: %v", err)
+	}
+	again := NewReach(store, &Clock{})
+	if err := again.Load(t.Context()); err != nil || len(again.Threads()["C1"]) != MaxLive {
+		t.Errorf("%v, %d threads", err, len(again.Threads()["C1"]))
+	}
+}
+
+// With the agent view each direct message is a thread: of too many those are searched
+// first in which somebody wrote last.
+func TestLiveC06TheLatestThreadsAreSearchedFirst(t *testing.T) {
+	r := NewReach(nil, &Clock{})
+	for i := range 50 {
+		r.live[chatOf("D1", fmt.Sprint(i))] = time.Unix(int64(i), 0)
+	}
+	if got := r.Threads()["D1"]; len(got) != 50 || got[0] != "49" || got[49] != "0" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// several are processes that share a store, at a time that the test moves.
+func several(t *testing.T, n int) (all []*Reach, store storage.Store, pass func(time.Duration)) {
+	t.Helper()
+	store = openStore(t)
+	now := time.Now()
+	at := &Clock{at: now, heard: now}
+	for range n {
+		r := NewReach(store, at)
+		if err := r.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all, store, func(d time.Duration) { at.at = at.at.Add(d) }
+}
+
+func save(t *testing.T, all ...*Reach) {
+	t.Helper()
+	for _, r := range all {
+		if err := r.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMarksOfSeveral has processes that save in turn lose nothing of each other.
+func TestMarksOfSeveral(t *testing.T) {
+	all, store, pass := several(t, 3)
+	for i, r := range all {
+		pass(time.Second)
+		r.Connected(true)
+		r.Touch(chatOf("C1", strconv.Itoa(i)))
+		save(t, r)
+	}
+	seen := all[2].alive
+	save(t, all...)
+	next := NewReach(store, all[0].clock)
+	if err := next.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range append(all, next) {
+		if got := r.Threads()["C1"]; len(got) != 3 || !r.alive.Equal(seen) {
+			t.Errorf("%d knows %v, alive %v; want %v", i, got, r.alive, seen)
+		}
+	}
+}
+
+// TestAGapIsFilledOnceForAll opens gaps in two processes: one that fills them closes them
+// for all, but not one that came while it was at it.
+func TestAGapIsFilledOnceForAll(t *testing.T) {
+	all, store, pass := several(t, 3)
+	for _, r := range all {
+		r.Connected(true)
+	}
+	save(t, all...)
+	save(t, all...)
+	begin := all[0].alive
+	pass(time.Hour) // nobody is connected
+	all[0].Connected(true)
+	pass(time.Minute)
+	all[1].Connected(true)
+	save(t, all...)
+	save(t, all...)
+	for i, r := range all {
+		if since, name := r.Gap(); !since.Equal(begin) || name == "" {
+			t.Fatalf("%d knows of a gap since %v, want %v", i, since, begin)
+		}
+	}
+	// A process that comes now, after all others were killed, knows of it too.
+	next := NewReach(store, all[0].clock)
+	if err := next.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	since, name := next.Gap()
+	if !since.Equal(begin) {
+		t.Errorf("the next knows of a gap since %v, want %v", since, begin)
+	}
+	all[0].Connected(true) // what came before this is fetched, what comes now may not be
+	save(t, all[0])
+	next.Filled(name)
+	save(t, next)
+	if again, other := next.Gap(); !again.Equal(begin) || other == name {
+		t.Errorf("a gap that came meanwhile: since %v", again)
+	}
+	_, name = next.Gap()
+	next.Filled(name)
+	save(t, next)
+	save(t, all...)
+	for i, r := range append(all, next) {
+		if since, _ := r.Gap(); !since.IsZero() {
+			t.Errorf("%d still knows of a gap since %v", i, since)
+		}
+	}
+}
+
+// TestMarksOfAFormerRelease takes up what a release knew that overwrote its marks.
+func TestMarksOfAFormerRelease(t *testing.T) {
+	store := openStore(t)
+	seen := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	former := fmt.Sprintf(`{"seen":%q,"threads":{"slack:C1:1.000001":%q},"owed":{"slack:C1:2.000001":{"since":"3.000001","kind":"channel"}}}`, seen.Format(time.RFC3339), seen.Format(time.RFC3339))
+	if _, err := store.Put(t.Context(), marksKey, []byte(former), storage.Absent); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReach(store, &Clock{})
+	if err := r.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.Connected(true)
+	if since, _ := r.Gap(); !since.Equal(seen) || len(r.Threads()) != 1 || len(r.Debts()) != 1 {
+		t.Errorf("gap since %v, threads %v, debts %v", since, r.Threads(), r.Debts())
+	}
+	save(t, r)
+	next := NewReach(store, &Clock{})
+	if err := next.Load(t.Context()); err != nil || len(next.Debts()) != 1 {
+		t.Errorf("%v, debts %v", err, next.Debts())
+	}
+}
+
+// TestDebtsOfSeveral has the debt of one process be settled by another.
+func TestDebtsOfSeveral(t *testing.T) {
+	all, store, _ := several(t, 3)
+	thread := chatOf("C1", "1.000001")
+	for i, since := range []string{"5.000000", "3.000000", "4.000000"} {
+		if err := all[i].Owe(t.Context(), thread, Debt{Since: since, Kind: "channel"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := all[0].LoadDebts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	oldest := Debt{Since: "3.000000", Kind: "channel"}
+	if got := all[0].Debts()[thread]; got != oldest {
+		t.Errorf("of three is known %+v", got)
+	}
+	// A younger one is settled here, the older one stays.
+	if err := all[2].Settled(t.Context(), thread, all[2].Debts()[thread]); err != nil || len(stored(t, store, owedPrefix)) != 1 {
+		t.Errorf("%v, kept %v", err, stored(t, store, owedPrefix))
+	}
+	for _, r := range []*Reach{all[0], all[1]} {
+		if err := r.Settled(t.Context(), thread, oldest); err != nil || len(r.Debts()) != 0 {
+			t.Errorf("%v, debts %v", err, r.Debts())
+		}
+	}
+	if kept := stored(t, store, owedPrefix); len(kept) != 0 {
+		t.Errorf("kept %v", kept)
+	}
+}
+
+func TestThreadsOfSeveral(t *testing.T) {
+	all, store, pass := several(t, 2)
+	thread := chatOf("C1", "1.000001")
+	if _, joined, err := all[1].Joined(t.Context(), thread); joined || err != nil {
+		t.Errorf("joined %v, %v", joined, err)
+	}
+	if err := all[0].Join(t.Context(), thread, "U1"); err != nil {
+		t.Fatal(err)
+	}
+	if opener, joined, err := all[1].Joined(t.Context(), thread); opener != "U1" || !joined || err != nil {
+		t.Errorf("opener %q, joined %v, %v", opener, joined, err)
+	}
+	for range 2 {
+		if err := all[1].Prune(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(threadAge + time.Second)
+	}
+	if err := all[1].Prune(t.Context()); err != nil || len(stored(t, store, threadPrefix)) != 0 {
+		t.Errorf("not pruned: %v", err)
+	}
+}
+
+func FuzzMarks(f *testing.F) {
+	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","threads":{"slack:C1:1.000001":"2026-11-01T10:00:00Z","telegram:1:2":"2026-11-01T10:00:00Z","x":"2026-11-01T10:00:00Z"}}`))
+	f.Add([]byte(`{"seen":"9999-11-01T10:00:00Z"}`))
+	f.Add([]byte(`{"seen":"2026-11-01T10:00:00Z","alive":"2026-11-01T11:00:00Z","gap":"X"}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, state []byte) {
+		r := NewReach(nil, &Clock{})
+		m, err := r.decode(state)
+		if err != nil {
+			return
+		}
+		r.adopt(m, "")
+		if r.alive.After(time.Now()) || len(r.live) > MaxLive {
+			t.Errorf("got %v, %d threads", r.alive, len(r.live))
+		}
+		for chat := range r.live {
+			if chat.Platform != platform || chat.ID == "" || chat.Thread == "" {
+				t.Errorf("got %+v", chat)
+			}
+		}
+	})
+}

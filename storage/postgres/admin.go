@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"oneclaw/storage"
+)
+
+// Snapshot is all that a store held at one moment. It is read as the store is.
+type Snapshot struct{ reader }
+
+// Snapshot has read see the store as it is at this moment, whatever is written meanwhile.
+// The server keeps what is replaced for as long as that takes.
+func (s *Store) Snapshot(ctx context.Context, read func(*Snapshot) error) error {
+	return s.within(ctx, "take a snapshot", pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return read(&Snapshot{reader{db: tx, request: s.ask}})
+	})
+}
+
+// aloneLock is held by [Store.Alone].
+const aloneLock = schemaLock + 1
+
+// Alone runs do while no other process, on whichever machine, does so on this database. Where
+// one does it calls waiting, and waits unless that returns an error. Where the connection is
+// lost meanwhile another one may begin, so what do writes has to expect revisions.
+func (s *Store) Alone(ctx context.Context, waiting func() error, do func(context.Context) error) error {
+	return s.within(ctx, "wait to be alone", pgx.TxOptions{}, func(tx pgx.Tx) error {
+		free := false
+		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1::bigint)", int64(aloneLock)).Scan(&free)
+		if err == nil && !free {
+			if err := waiting(); err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", int64(aloneLock))
+		}
+		if err != nil {
+			return fmt.Errorf("postgres: wait to be alone: %w", explain(err))
+		}
+		return do(ctx)
+	})
+}
+
+// within runs do within a transaction that writes nothing.
+func (s *Store) within(ctx context.Context, what string, options pgx.TxOptions, do func(pgx.Tx) error) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("postgres: %s: %w", what, err)
+	}
+	defer s.leave()
+	tx, err := s.pool.BeginTx(ctx, options)
+	if err != nil {
+		return fmt.Errorf("postgres: %s: %w", what, explain(err))
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it has written nothing
+	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		return fmt.Errorf("postgres: %s: %w", what, explain(err))
+	}
+	return do(tx)
+}
+
+// Server is what an administrator wants to know of the server of a store.
+type Server struct {
+	Version string
+	// Size is what the tables take, in bytes.
+	Size int64
+	// Time is that of the server's clock.
+	Time time.Time
+	// Warnings say what should be otherwise, and what to do.
+	Warnings []string
+}
+
+const serverQuery = `SELECT current_setting('server_version'), now(),
+	current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off',
+	current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> '',
+	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('max_connections')::int,
+	coalesce(NOT (SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()) AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1', false)`
+
+// Server asks the server what it is like.
+func (s *Store) Server(ctx context.Context) (v Server, err error) {
+	var noSync, noPages, standbys, plain bool
+	var commit string
+	var connections, most int
+	err = s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, serverQuery).
+			Scan(&v.Version, &v.Time, &noSync, &noPages, &commit, &standbys, &connections, &most, &plain)
+	})
+	if err != nil {
+		return v, fmt.Errorf("postgres: ask for the server's settings: %w", err)
+	}
+	for _, w := range []struct {
+		wrong bool
+		words string
+	}{
+		{noSync, "fsync is off: a crash of the server's machine destroys the data; turn it on"},
+		{noPages, "full_page_writes is off: a crash of the server's machine can destroy the data; turn it on"},
+		{standbys && (commit == "local" || commit == "remote_write"), "synchronous_commit is " + commit + ": the change to a standby can lose what was confirmed; set it to on"},
+		{connections*10 >= most*9, fmt.Sprintf("%d of %d connections are in use: raise max_connections, or put a pooler in front", connections, most)},
+		{plain, "the connection is not encrypted: set sslmode=verify-full in ONECLAW_STORE"},
+	} {
+		if w.wrong {
+			v.Warnings = append(v.Warnings, w.words)
+		}
+	}
+	v.Size, err = s.Size(ctx)
+	return v, err
+}
+
+// Size is what the tables and their indexes take on the server, in bytes.
+func (s *Store) Size(ctx context.Context) (size int64, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT sum(pg_total_relation_size(name::regclass))::bigint
+			FROM unnest('{oneclaw_kv,oneclaw_logs,oneclaw_records,oneclaw_meta}'::text[]) AS t(name)`).Scan(&size)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("postgres: ask for the size: %w", err)
+	}
+	return size, nil
+}
+
+// Newest returns a revision that nothing which is read here is above.
+func (s reader) Newest(ctx context.Context) (storage.Revision, error) {
+	var last int64
+	err := s.request(ctx, func(ctx context.Context) error {
+		return s.db.QueryRow(ctx, "SELECT last_value FROM oneclaw_revision").Scan(&last)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("postgres: read the newest revision: %w", err)
+	}
+	return storage.Revision(last), nil
+}
+
+// Raise has all later writes get revisions above rev. Nobody may write meanwhile.
+func (s *Store) Raise(ctx context.Context, rev storage.Revision) error {
+	err := s.read(ctx, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, "SELECT setval('oneclaw_revision', greatest(last_value, $1::bigint)) FROM oneclaw_revision", int64(rev))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("postgres: raise the revisions: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"oneclaw/internal/cache"
+	"oneclaw/storage"
+)
+
+const (
+	// albumsKey is where the store keeps which albums were last for the bot.
+	albumsKey = "telegram/albums"
+	// maxAlbums bounds those that are remembered, keptAlbums those in the store. The items
+	// of one come within seconds.
+	maxAlbums  = 1024
+	keptAlbums = 100
+	// albumTries is how often a write is tried that others get in the way of.
+	albumTries = 20
+)
+
+// album is a set of pictures or files sent at once, which come one by one: in polls of
+// their own, or posted to different processes.
+type album struct {
+	Chat  int64  `json:"chat"`
+	Group string `json:"group"`
+}
+
+// albums are those of groups that are for the bot.
+type albums struct {
+	known *cache.Cache[album, bool]
+	kv    storage.KV // nil: nothing is kept
+}
+
+func newAlbums(kv storage.KV) albums { return albums{cache.New[album, bool](maxAlbums), kv} }
+
+// add notes an album for all processes. It returns once that is on disk: the next item may
+// reach another process as soon as this one is confirmed.
+func (a *albums) add(ctx context.Context, one album) error {
+	err := storage.ErrConflict
+	if a.kv == nil || a.known.Has(one) {
+		err = nil
+	}
+	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {
+		err = a.write(ctx, one)
+	}
+	if err != nil {
+		return fmt.Errorf("telegram: note an album: %w", err)
+	}
+	a.known.Put(one, true, cache.Forever)
+	return nil
+}
+
+// write adds an album to those in the store, or returns [storage.ErrConflict] where another
+// process was first.
+func (a *albums) write(ctx context.Context, one album) error {
+	list, rev, err := a.read(ctx)
+	if err != nil || slices.Contains(list, one) {
+		return err
+	}
+	list = append(list, one)
+	body, err := json.Marshal(list[max(0, len(list)-keptAlbums):])
+	if err == nil {
+		_, err = a.kv.Put(ctx, albumsKey, body, rev)
+	}
+	return err
+}
+
+// find remembers an album that another process has noted.
+func (a *albums) find(ctx context.Context, one album) error {
+	if a.kv == nil || a.known.Has(one) {
+		return nil
+	}
+	list, _, err := a.read(ctx)
+	if slices.Contains(list, one) {
+		a.known.Put(one, true, cache.Forever)
+	}
+	return err
+}
+
+// read returns what the store keeps. What cannot be read is replaced.
+func (a *albums) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
+	entry, err := a.kv.Get(ctx, albumsKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, storage.Absent, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("telegram: read which albums are for the bot: %w", err)
+	}
+	_ = json.Unmarshal(entry.Value, &list) // then it is empty
+	return list, entry.Revision, nil
+}

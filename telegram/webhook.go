@@ -1,0 +1,237 @@
+package telegram
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+	"golang.org/x/time/rate"
+
+	"oneclaw/internal/retry"
+)
+
+const (
+	// hookPath is where under the public address updates are posted.
+	hookPath = "/telegram/updates"
+	// secretHeader brings the secret that tells Telegram from anybody else.
+	secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
+	// secretPurpose is what the secret is derived for.
+	secretPurpose = "oneclaw telegram webhook v1" //nolint:gosec // no secret
+	// hookConnections is how many updates Telegram may post at the same time. Those of one
+	// chat it posts one after another in any case (WebhookActor.cpp of its server).
+	hookConnections = 40
+	// hookInterval is how often the webhook is looked at.
+	hookInterval = time.Minute
+	// maxUpdate bounds a posted update, well above the largest honest one.
+	maxUpdate = 1 << 20
+	// acceptTimeout is how long an update may take to be accepted. Then Telegram posts it
+	// again, after askAgain.
+	acceptTimeout = 20 * time.Second
+	askAgain      = time.Second
+	// refusedInterval is how often the log tells of requests that are not Telegram's.
+	refusedInterval = time.Minute
+)
+
+// hook is the webhook of a bot that is posted its updates.
+type hook struct {
+	address string // empty where the bot polls
+	secret  string
+
+	mu     sync.Mutex
+	open   *receiver // the Run that takes updates, if any
+	active map[*http.Request]context.CancelFunc
+	ended  sync.WaitGroup
+
+	// refused counts the requests that the log has not told of yet.
+	refused atomic.Int64
+	told    rate.Sometimes
+}
+
+// arm makes the webhook. Its secret is derived from the token, so that all processes of a
+// bot have the same, and tells nothing of it.
+func (h *hook) arm(token, public string) error {
+	key, err := hkdf.Key(sha256.New, []byte(token), nil, secretPurpose, 32)
+	if err != nil {
+		return fmt.Errorf("telegram: secret of the webhook: %w", err)
+	}
+	h.address, h.secret = public+hookPath, base64.RawURLEncoding.EncodeToString(key)
+	h.active = map[*http.Request]context.CancelFunc{}
+	h.told.Interval = refusedInterval
+	return nil
+}
+
+// serve has Telegram post updates until ctx ends. The webhook stays: other processes may
+// take what it brings, and Telegram keeps for a day what nobody does.
+func (r *receiver) serve(ctx context.Context) {
+	r.hook.begin(r)
+	defer r.hook.end()
+	pauses := retry.New(minBackOff, maxBackOff)
+	set := false
+	var lastError int64
+	for ctx.Err() == nil {
+		info, err := r.tend(ctx, set)
+		r.health.polled(err)
+		wait := hookInterval
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			wait = pauses.Next(asked(err))
+			r.log.Warn("the webhook could not be looked after", "err", err, "wait", wait)
+			r.api.Renew()
+		default:
+			set = true
+			pauses.Reset()
+			if why := info.undelivered(); why != "" && info.ErrorDate != lastError {
+				r.log.Error("telegram could not post updates: look at what stands in front of the bot", "address", r.hook.address, "reason", why, "waiting", info.Pending)
+			}
+			lastError = info.ErrorDate
+		}
+		_ = retry.Wait(ctx, wait) // the loop looks at ctx
+	}
+}
+
+// tend sets the webhook at first, and again where it has been taken away since. That it is
+// set as it is already changes nothing.
+func (r *receiver) tend(ctx context.Context, set bool) (info webhookInfo, err error) {
+	if set {
+		if info, err = r.api.webhook(ctx); err != nil || info.URL == r.hook.address {
+			return info, err
+		}
+		r.log.Warn("the webhook was taken away and is set again: does another program use this token?")
+	}
+	err = r.api.call(ctx, "setWebhook", tgbotapi.Params{
+		"url": r.hook.address, "secret_token": r.hook.secret, "allowed_updates": allowedUpdates,
+		"max_connections": strconv.Itoa(hookConnections),
+	}, nil)
+	return webhookInfo{URL: r.hook.address}, err
+}
+
+func (h *hook) begin(r *receiver) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = r
+}
+
+// end takes no more updates, and waits for those that are being accepted.
+func (h *hook) end() {
+	h.mu.Lock()
+	h.open = nil
+	for _, cancel := range h.active {
+		cancel()
+	}
+	h.mu.Unlock()
+	h.ended.Wait()
+}
+
+// enter counts a request in. Leave is to be called at its end; nil where no Run is under
+// way.
+func (h *hook) enter(req *http.Request) (r *receiver, ctx context.Context, leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open == nil {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), acceptTimeout)
+	h.active[req] = cancel
+	h.ended.Add(1)
+	return h.open, ctx, func() {
+		cancel()
+		h.mu.Lock()
+		delete(h.active, req)
+		h.mu.Unlock()
+		h.ended.Done()
+	}
+}
+
+// Events serves what Telegram posts where the webhook is on. It takes nothing that does not
+// bring the secret, and answers 200 only once an update is accepted: any other answer has
+// Telegram post it again, and hold back what follows in its chat.
+func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveUpdate) }
+
+func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
+	h := &p.hook
+	switch {
+	case h.address == "":
+		http.NotFound(w, req)
+		return
+	case req.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+		return
+	case subtle.ConstantTimeCompare([]byte(req.Header.Get(secretHeader)), []byte(h.secret)) != 1:
+		h.refused.Add(1)
+		h.told.Do(func() {
+			p.log.Warn("requests refused: they are not telegram's", "count", h.refused.Swap(0))
+		})
+		http.Error(w, "not telegram's", http.StatusUnauthorized)
+		return
+	}
+	raw, status := readUpdate(w, req)
+	if status != http.StatusOK {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	r, ctx, leave := h.enter(req)
+	if r == nil {
+		unavailable(w, "not running")
+		return
+	}
+	defer leave()
+	if err := r.posted(ctx, raw); errors.Is(err, errNoUpdate) {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	} else if err != nil {
+		p.log.Error("update not accepted: it stays at telegram", "err", err)
+		unavailable(w, "not accepted")
+	}
+}
+
+// readUpdate returns the body of a request, or why not.
+func readUpdate(w http.ResponseWriter, req *http.Request) (json.RawMessage, int) {
+	if media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, http.StatusUnsupportedMediaType
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxUpdate))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, http.StatusRequestEntityTooLarge
+	case err != nil:
+		return nil, http.StatusBadRequest
+	}
+	return body, http.StatusOK
+}
+
+// unavailable asks Telegram to post again soon; by itself it would wait ever longer.
+func unavailable(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(askAgain/time.Second)))
+	http.Error(w, why, http.StatusServiceUnavailable)
+}
+
+var errNoUpdate = errors.New("telegram: that is no update")
+
+// posted has the inbox accept one update.
+func (r *receiver) posted(ctx context.Context, raw json.RawMessage) error {
+	decode := r.decode
+	decode.commands = *r.commands.Load()
+	_, known, err := r.give(ctx, &decode, []json.RawMessage{raw})
+	if err == nil && !known {
+		return errNoUpdate
+	}
+	if err == nil || ctx.Err() == nil {
+		r.health.accepted(err)
+	}
+	return err
+}
