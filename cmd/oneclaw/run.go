@@ -130,9 +130,8 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 
 func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
-		store:  store,
-		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
-		redact: cfg.redact,
+		store: store, redact: cfg.redact,
+		offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 	}
 	cfg.tapPlatforms()
 	var err error
