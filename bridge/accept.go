@@ -66,7 +66,10 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	for _, chat := range places {
 		group.Go(func() error {
 			release, err := in.accepting.Acquire(ctx, chat.String())
-			if err == nil && in.cfg.Sharing.On {
+			// Who answers is asked once: a message must not overtake what was offered to
+			// others, or what they have accepted, before it.
+			mark := in.jobs.Mark(chat)
+			if err == nil && mark != "" && in.cfg.Sharing.On {
 				release, err = in.overtaken(ctx, chat, release)
 			}
 			if err != nil {
@@ -74,7 +77,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 			}
 			defer release()
 			for _, m := range byChat[chat] {
-				if err := in.admit(ctx, in.job(m)); err != nil {
+				if err := in.admit(ctx, in.jobOf(m, mark)); err != nil {
 					return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)
 				}
 			}
@@ -249,11 +252,12 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.
-func (in *intake) job(m chats.Message) *jobs.Job {
+func (in *intake) job(m chats.Message) *jobs.Job { return in.jobOf(m, in.jobs.Mark(m.Chat)) }
+
+func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {
 		m = people.AsClaim(m) // a code is nothing for the model
 	}
-	mark := in.jobs.Mark(m.Chat)
 	return &jobs.Job{Message: m, State: jobs.StateOpen, Accepted: in.cfg.Now(), Holder: mark, Offer: mark == ""}
 }
 

@@ -96,6 +96,28 @@ func (l *life) beatOn(ctx context.Context) error {
 	}
 }
 
+// watchOn is watch until ctx ends: that the store did not answer for a while, or does not know
+// what happened meanwhile, is no reason to give away what the beats still prove to be held.
+func (l *life) watchOn(ctx context.Context) error {
+	for {
+		err := l.watch(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, storage.ErrClosed) {
+			return err
+		}
+		if errors.Is(err, storage.ErrLagged) {
+			continue
+		}
+		l.r.log.Warn("the store cannot be asked who else is there; trying again", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.r.cfg.TTL / beats):
+		}
+	}
+}
+
 // watch looks at the others, removes who is dead, and takes and gives leases.
 func (l *life) watch(ctx context.Context) error {
 	events := make(chan storage.Event)

@@ -203,7 +203,7 @@ func (r *Replica) live(ctx context.Context) error {
 		err = r.cfg.Check(ctx)
 	}
 	if err == nil {
-		err = l.watch(ctx)
+		err = l.watchOn(ctx)
 	}
 	cancel(err)
 	running.Wait()
