@@ -116,7 +116,7 @@ func (b *Bridge) furnish() {
 		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
 	})
 	b.people = people.New(people.Config{
-		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Allowance,
+		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	b.gate = approval.New(approval.Config{

@@ -28,8 +28,6 @@ type Config struct {
 	// Access says who may talk to the bot, besides those who were let in from a chat.
 	// Its zero value lets nobody in.
 	Access people.Access
-	// Allowance is what the owner reads about people before letting them in.
-	Allowance string
 	// Commands are understood besides the bridge's own.
 	Commands []Command
 	// Approve says whether a call needs the approval of a person. It is given the
@@ -83,6 +81,9 @@ type Hooks struct {
 
 // Limits bound what is done. The zero value of each means its default.
 type Limits struct {
+	// Allowance is what the owner reads about people before letting them in: what they may
+	// use a day.
+	Allowance string
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int

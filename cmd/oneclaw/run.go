@@ -166,7 +166,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access), Allowance: cfg.Budget.allowance(),
+		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {
@@ -185,7 +185,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.allowance(),
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})

@@ -19,7 +19,7 @@ func Generate(reg *toolgroups.Registry, n int, seed uint64) ([]Conversation, err
 	if err != nil {
 		return nil, err
 	}
-	g := generator{chances: rand.New(rand.NewPCG(seed, seed))}
+	g := generator{chances: rand.New(rand.NewPCG(seed, seed)), vocabulary: strings.Fields(vocabulary)}
 	var all []Conversation
 	for i := range n {
 		c := Conversation{Name: fmt.Sprintf("generated %d", i+1), Title: "generated", recorded: true}
@@ -43,6 +43,8 @@ type generator struct {
 	chances *rand.Rand
 	groups  []toolgroups.Group // that the conversation needs
 	calls   int
+	// vocabulary is what words are taken from.
+	vocabulary []string
 }
 
 // one is true once in so many times.
@@ -55,14 +57,14 @@ func (g *generator) words(most int) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(vocabulary[g.chances.IntN(len(vocabulary))])
+		b.WriteString(g.vocabulary[g.chances.IntN(len(g.vocabulary))])
 	}
 	return b.String()
 }
 
-var vocabulary = strings.Fields(`the of a to in report meeting tomorrow budget please Anna customer 2026 invoice open
+const vocabulary = `the of a to in report meeting tomorrow budget please Anna customer 2026 invoice open
 draft notes before after Friday price team project change question number list page first second next good short
-letter contract office week plan answer new old reason file table travel hotel train ticket city morning evening`)
+letter contract office week plan answer new old reason file table travel hotel train ticket city morning evening`
 
 func (g *generator) turn() Turn {
 	t := Turn{User: g.words(40), Answer: g.words(120), After: time.Duration(5+g.chances.IntN(120)) * time.Second}

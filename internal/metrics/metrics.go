@@ -126,6 +126,7 @@ func groupLabel(tools *toolgroups.Registry, tool string) string {
 // Client is a model that knows what it is.
 type Client interface {
 	agent.Model
+	// Profile is what is known of it.
 	Profile() agent.Profile
 }
 

@@ -51,11 +51,13 @@ type Models struct {
 // Client is a model behind one of the APIs.
 type Client interface {
 	agent.Model
-	// Profile and Facts are what is known of it now.
+	// Profile is what is known of it now.
 	Profile() agent.Profile
+	// Facts are all that, with where it is from.
 	Facts() openai.Facts
-	// Learn asks its provider, unless that has told lately; Ask returns the facts then.
+	// Learn asks its provider, unless that has told lately.
 	Learn(ctx context.Context) error
+	// Ask returns the facts behind Learn.
 	Ask(ctx context.Context) (openai.Facts, error)
 }
 
