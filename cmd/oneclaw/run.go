@@ -135,15 +135,12 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	}
 	cfg.tapPlatforms()
 	var err error
-	if b.platforms, err = cfg.open(store, log); err != nil {
+	if b.platforms, err = cfg.open(store, b.leads(), log); err != nil {
 		return nil, err
 	}
 	changing, vault, err := openSettings(cfg, store, log)
 	if err != nil {
 		return nil, err
-	}
-	if err := vault.Reveal(context.Background()); err != nil {
-		return nil, fmt.Errorf("read the stored secrets: %w", err)
 	}
 	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
 		return nil, err
@@ -190,6 +187,15 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
+}
+
+// leads returns what says whether this process does what one of several replicas does; nil
+// where there are no others.
+func (b *bot) leads() func() bool {
+	if !b.store.Shared() {
+		return nil
+	}
+	return func() bool { return b.bridge.KeepsHouse() }
 }
 
 // run serves messages until ctx ends.
