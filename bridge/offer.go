@@ -100,6 +100,13 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 		defer resume()
 	}
 	taken, err := in.jobs.Take(ctx, j)
+	if err == nil && !taken {
+		// It was cut short when it had just been taken.
+		if j, err = in.jobs.Load(ctx, j.Key()); j == nil || err != nil {
+			return err
+		}
+		taken = j.Holder == in.jobs.Mark(j.Message.Chat)
+	}
 	if taken {
 		in.sender.Resume(j)
 		in.lanes.Queue(j)

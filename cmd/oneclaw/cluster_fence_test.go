@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"oneclaw/bridge/jobs"
 	"oneclaw/internal/emulator/telegram"
@@ -90,10 +90,14 @@ func TestClusterWithoutFencesIsCaught(t *testing.T) {
 		c.say(3)
 		c.until(nil, "an answer before the pause", func(s telegram.State) bool { return s.Calls("sendmessage") > sent })
 		victim.signal(syscall.SIGSTOP)
-		c.served(time.Now())
+		c.say(1)
+		lost := c.answeredWithin(10 * ttlOfTest)
 		victim.signal(syscall.SIGCONT)
 		c.say(1)
-		c.answered()
+		if lost = cmp.Or(lost, c.answeredWithin(10*ttlOfTest)); lost != nil {
+			found = complaints{lost.Error()}
+			break
+		}
 		found = nil
 		if c.check(&found); len(found) > 0 {
 			break

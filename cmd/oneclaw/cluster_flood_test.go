@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,20 +69,35 @@ func (c *cluster) answersIn(r *room) (texts []string) {
 // answered waits until everybody is answered.
 func (c *cluster) answered() {
 	c.t.Helper()
+	if err := c.answeredWithin(patience); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) answeredWithin(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
 	for n, who := range c.people {
 		last := fmt.Sprintf("re: person %d: message %d", n, c.said)
-		c.until(nil, last, func(s telegram.State) bool {
+		err := c.telegram.WaitFor(ctx, func(s telegram.State) bool {
 			if s.CountAnswers(who) < c.said {
 				return false
 			}
 			return slices.ContainsFunc(s.Answers(who), func(m telegram.Message) bool { return strings.Contains(m.Text, last) })
 		})
+		if err != nil {
+			return fmt.Errorf("no %q: %w", last, err)
+		}
 	}
 	for _, r := range c.rooms {
-		waitSlack(c.t, c.slack, "answer in the room of "+r.who, func(s slack.State) bool {
+		err := c.slack.WaitFor(ctx, func(s slack.State) bool {
 			return s.CountAnswers(r.channel) >= c.said && different(plain(botSaid(s.Thread(r.channel, r.root)))) == c.said
 		})
+		if err != nil {
+			return fmt.Errorf("not all %d answers in the room of %s: %w", c.said, r.who, err)
+		}
 	}
+	return nil
 }
 
 func plain(texts []string) []string {

@@ -26,7 +26,7 @@ import (
 const databaseName = database.Name
 
 // patience bounds every wait of these tests; nothing is measured with it.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // promptEnd has the race detector not wait a second at the end of a program for what other
 // goroutines may still do. What it has found by then fails the test.
