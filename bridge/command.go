@@ -118,6 +118,13 @@ func (b *Bridge) status(ctx context.Context, j *jobs.Job, _ string) (string, err
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.ListOr(groups, "none"), b.begun.UTC().Format(time.RFC1123))
+	if b.cfg.Sharing.On {
+		shared, err := b.replicas(ctx, b.isAdmin(j.Message))
+		if err != nil {
+			return "", err
+		}
+		text += shared
+	}
 	if err := b.Health(); err != nil && b.isAdmin(j.Message) {
 		text += "\n- Trouble: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}

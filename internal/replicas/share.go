@@ -110,7 +110,7 @@ func (l *life) give(ctx context.Context, name string) {
 // release makes a lease nobody's, over the version that this replica wrote: another may
 // have it by now.
 func (l *life) release(ctx context.Context, name string, own storage.Revision) {
-	if err := l.write(ctx, name, "", own); err != nil {
+	if err := l.write(ctx, name, "", own); err != nil && ctx.Err() == nil {
 		l.r.log.Warn("a lease cannot be given back", "lease", name, "err", err)
 	}
 }
