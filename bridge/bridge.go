@@ -116,7 +116,7 @@ func (b *Bridge) furnish() {
 		Check: b.intake.check, Role: b.role, Scope: b.scopeOf, Over: b.carrier.release,
 	})
 	b.people = people.New(people.Config{
-		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk,
+		Shared: shared, Store: cfg.Store, Access: cfg.Access, Cards: b.desk, Allowance: cfg.Limits.Allowance,
 		Expel: func(user string) { b.lanes.Expel(user, errBarred) },
 	})
 	b.gate = approval.New(approval.Config{
@@ -186,11 +186,14 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() {
 		_ = b.owners.Under(receiving, owners.Housekeeping, func(ctx context.Context) error {
-			b.keepHouse(ctx)
+			b.keeper.prune(ctx)
 			return nil
 		})
 	})
 	background.Go(func() { b.desk.Run(receiving) })
+	for _, p := range b.platforms {
+		background.Go(func() { b.announce(receiving, p) })
+	}
 	err = b.receive(receiving)
 	stopReceiving()
 	background.Wait()
@@ -300,15 +303,8 @@ func (b *Bridge) singles() (leases []string) {
 	return leases
 }
 
-// keepHouse does what is done once, not by each process.
-func (b *Bridge) keepHouse(ctx context.Context) {
-	var running sync.WaitGroup
-	running.Go(func() { b.keeper.prune(ctx) })
-	for _, p := range b.platforms {
-		running.Go(func() { b.announce(ctx, p) })
-	}
-	running.Wait()
-}
+// KeepsHouse reports whether this process is the one of several that does what is done once.
+func (b *Bridge) KeepsHouse() bool { return b.owners.Holds(owners.Housekeeping) }
 
 func (b *Bridge) announce(ctx context.Context, p chats.Platform) {
 	announcer, ok := p.(chats.Announcer)

@@ -102,10 +102,11 @@ func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 
 // attempt carries a job on as its kind says.
 func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
+	err := context.Cause(ctx)
+	if err == nil && c.cfg.Sharing.On {
+		err = c.own(ctx, j)
 	}
-	if err := c.own(ctx, j); err != nil {
+	if err != nil {
 		return err
 	}
 	k := c.kinds.of(j)
@@ -128,7 +129,7 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	c.lanes.EndTurn(j)
-	err := c.deliver(work, ctx, j)
+	err = c.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// The job with its answer is larger than a value can be: none of it was sent.
 		c.sender.Prepare(j, c.turns.Failed(j, err), false)
@@ -143,9 +144,9 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 // own makes a job this tenure's that came into its lane with the mark of another: it was
 // accepted while its chat was being given away, and perhaps taken again.
 func (c *carrier) own(ctx context.Context, j *jobs.Job) error {
-	if mark := c.jobs.Mark(j.Message.Chat); !c.cfg.Sharing.On || mark == j.Holder {
+	if mark := c.jobs.Mark(j.Message.Chat); mark == j.Holder {
 		return nil
-	} else if mark != "" {
+	} else if c.owners.Owns(j.Message.Chat) {
 		if taken, err := c.jobs.Take(ctx, j); taken || err != nil {
 			return err
 		}

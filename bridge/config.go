@@ -81,6 +81,9 @@ type Hooks struct {
 
 // Limits bound what is done. The zero value of each means its default.
 type Limits struct {
+	// Allowance is what the owner reads about people before letting them in: what they may
+	// use a day.
+	Allowance string
 	// MaxWaiting bounds the messages of one chat that wait, and the commands. 0 means
 	// [DefaultMaxWaiting].
 	MaxWaiting int

@@ -174,7 +174,7 @@ func (cfg *Config) check() error {
 // Profile returns the name of the model, the size of its context and the largest tools
 // array that the server takes.
 func (c *Client) Profile() agent.Profile {
-	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.context(), MaxTools: maxTools}
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.context(), MaxTools: maxTools, Effort: c.cfg.Effort}
 }
 
 // Complete sends one request and returns the whole reply. It repeats what may pass

@@ -27,6 +27,8 @@ type quirks struct {
 	bridge bool
 	// noUsage says that it knows no stream_options.
 	noUsage bool
+	// noEffort says that it has refused to be told how hard to think.
+	noEffort bool
 	// blind says that it has refused pictures.
 	blind bool
 }
@@ -67,6 +69,7 @@ var lessons = []struct {
 	learn func(q *quirks)
 }{
 	{[][]string{{"stream_options"}, {"include_usage"}}, func(q *quirks) { q.noUsage = true }},
+	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks) { q.noEffort = true }},
 	{[][]string{{"/v1/responses"}, {"responses api"}}, func(q *quirks) { q.responses = true }},
 	{[][]string{{"openrouter reasoning details"}}, func(q *quirks) { q.details = true }},
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks) { q.signs = true }},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -34,7 +35,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	default:
 		e.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
 	}
-	e.effort()
+	e.effort(cmp.Or(req.Effort, c.cfg.Effort))
 	if c.hosted && req.CacheKey != "" {
 		// OpenAI bounds the key to 64 characters, and needs not know our ids.
 		sum := sha256.Sum256([]byte(req.CacheKey))
@@ -62,11 +63,11 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	return e.buf, len(e.show.pictures) > 0
 }
 
-// effort writes how hard the model is to think, where the operator says so.
-func (e *encoder) effort() {
-	effort := e.client.cfg.Effort
+// effort writes how hard the model is to think, where somebody says so. A model that is not
+// known to reason would refuse what a chat has chosen for another.
+func (e *encoder) effort(effort string) {
 	switch {
-	case effort == "":
+	case effort == "" || effort != e.client.cfg.Effort && (e.quirks.noEffort || !e.client.Facts().Reasons.Yes()):
 	case e.quirks.responses:
 		e.raw(`,"reasoning":{"effort":`)
 		e.buf = append(appendString(e.buf, effort), '}')

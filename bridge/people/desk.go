@@ -25,6 +25,9 @@ type Config struct {
 	Access Access
 	// Cards asks the owner, and shows the list of people.
 	Cards *cards.Desk
+	// Allowance is what the owner reads about who is let in: what they may use a day. Empty
+	// where nothing bounds them.
+	Allowance string
 	// Expel ends what runs here for a removed user, platform:id.
 	Expel func(user string)
 }

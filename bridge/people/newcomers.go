@@ -96,6 +96,9 @@ func (d *Desk) ask(ctx context.Context, owner, one person, text string) error {
 	if text = wording.OneLine(text, maxSaid); text != "" {
 		said = "They wrote: " + wording.Code(text)
 	}
+	if d.cfg.Allowance != "" {
+		said += "\n\n" + d.cfg.Allowance
+	}
 	data, err := json.Marshal(one)
 	if err != nil {
 		return fmt.Errorf("encode newcomer: %w", err)

@@ -65,19 +65,36 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 // errFiles wraps what kept the files of a turn from being had or kept: it is tried again.
 var errFiles = errors.New("bridge: the files of a turn")
 
-// checkedOut returns what has the files of a turn here, once.
-func (t *Runner) checkedOut(j *jobs.Job) func(context.Context) error {
-	done := false
-	return func(ctx context.Context) error {
-		if done {
-			return nil
-		}
-		err := t.cfg.CheckOut(ctx, j)
-		if done = err == nil; done || workspace.NoRoom(err) {
-			return err
-		}
-		return fmt.Errorf("%w: %w", errFiles, err)
+// checkout has the files of a turn on the local disk, from when the first is needed.
+type checkout struct {
+	*Runner
+	job  *jobs.Job
+	dir  string
+	done bool
+}
+
+func (c *checkout) here(ctx context.Context) error {
+	if c.done {
+		return nil
 	}
+	err := c.cfg.CheckOut(ctx, c.job)
+	if c.done = err == nil; c.done || workspace.NoRoom(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errFiles, err)
+}
+
+// read lets a model see a file.
+func (c *checkout) read(ctx context.Context, name string, limit int64) (data []byte, err error) {
+	if err := c.here(ctx); err != nil {
+		return nil, err
+	}
+	root, err := workspace.Open(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return root.ReadFile(name, limit)
 }
 
 // settle stores what a call may have written, before its result is on record. Where there is
@@ -225,19 +242,4 @@ func (t *Runner) made(ctx context.Context, h *sessions.History, ref string) []to
 		}
 	}
 	return files
-}
-
-// reader lets a model see the files of a workspace.
-func reader(ctx context.Context, dir string, here func(context.Context) error) func(path string, limit int64) ([]byte, error) {
-	return func(path string, limit int64) (data []byte, err error) {
-		if err := here(ctx); err != nil {
-			return nil, err
-		}
-		root, err := workspace.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, root.Close()) }()
-		return root.ReadFile(path, limit)
-	}
 }

@@ -177,13 +177,13 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 			return t.Failed(j, err), t.append(context.WithoutCancel(ctx), j, h)
 		}
 	}
-	here := t.checkedOut(j)
+	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
 		Prompt: persona.Prompt, Tail: persona.Tail, Model: persona.Model, History: h.View(), Set: toolgroups.NewSet(t.cfg.Tools, groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
-		Temperature: persona.Temperature, MaxRounds: persona.MaxRounds,
-		ReadFile: reader(limited, scope.Workspace, here),
+		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
+		ReadFile: func(path string, limit int64) ([]byte, error) { return files.read(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-			return t.decide(ctx, j, h, call, tool, here)
+			return t.decide(ctx, j, h, call, tool, files)
 		},
 		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
 		Redact: t.cfg.Redact,
@@ -229,13 +229,13 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 var errGate = errors.New("bridge: it cannot be found out whether a call may run")
 
 // decide says whether a call may run, and has the files here for one that may.
-func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool, here func(context.Context) error) (agent.Decision, error) {
+func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
 	d, err := t.cfg.House.Decide(ctx, j, h, call, tool)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
 	}
 	if d.Verdict == agent.Allow {
-		err = here(ctx)
+		err = files.here(ctx)
 	}
 	if workspace.NoRoom(err) {
 		return agent.Decision{Verdict: agent.Deny, Reason: err.Error()}, nil

@@ -35,8 +35,9 @@ type Persona struct {
 	Prompt, Tail string
 	// Model answers; nil means the agent's own.
 	Model agent.Model
-	// Temperature and MaxRounds are those of [agent.Turn].
+	// Temperature, Effort and MaxRounds are those of [agent.Turn].
 	Temperature *float64
+	Effort      string
 	MaxRounds   int
 }
 

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strconv"
 
+	"oneclaw/bridge/people"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // BudgetConfig bounds what models may use: by each user and each chat a day, by all a
@@ -23,8 +26,29 @@ type BudgetConfig struct {
 	TotalUSD    float64 `yaml:"total_usd" env:"ONECLAW_BUDGET_TOTAL_USD"`
 	MonthTokens int64   `yaml:"month_tokens" env:"ONECLAW_BUDGET_MONTH_TOKENS"`
 	MonthUSD    float64 `yaml:"month_usd" env:"ONECLAW_BUDGET_MONTH_USD"`
+	// GuestTokens bounds who was let in by a button, or by /people, and is no administrator.
+	GuestTokens int64 `yaml:"guest_tokens" env:"ONECLAW_BUDGET_GUEST_TOKENS"`
 	// ReplyTokens is what is reserved for a reply before it is there.
 	ReplyTokens int64 `yaml:"reply_tokens" env:"ONECLAW_BUDGET_REPLY_TOKENS"`
+}
+
+// defaultGuestTokens are some sixty answers a day.
+const defaultGuestTokens = 300_000
+
+// allowance says what somebody may use who is let in; empty for no bound.
+func (b BudgetConfig) allowance() string {
+	if b.GuestTokens <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", price.Count(b.GuestTokens))
+}
+
+// guest bounds users who are not in the settings: those who were let in.
+func (c Config) guest(scope toolgroups.Scope) budget.Limit {
+	if scope.Role != toolgroups.RoleUser || people.Access(c.Access).Role(scope.User) != toolgroups.RoleStranger {
+		return budget.Limit{}
+	}
+	return budget.Limit{Tokens: c.Budget.GuestTokens}
 }
 
 func openLedger(cfg Config, store storage.Store, s *settings.Settings, log *slog.Logger) (*budget.Ledger, error) {

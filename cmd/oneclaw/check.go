@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/people"
+	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
 	"oneclaw/toolgroups/search"
 )
@@ -56,7 +58,8 @@ func (c Config) checkChoices() error {
 		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
 		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, routings()},
 		{"model.vision (ONECLAW_MODEL_VISION)", c.Model.Vision, []string{"", "yes", "no"}},
-		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses}},
+		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses, models.APIMessages}},
+		{"model.effort (ONECLAW_MODEL_EFFORT)", c.Model.Effort, append(agent.Efforts(), "")},
 	} {
 		if !slices.Contains(s.known, s.value) {
 			return fmt.Errorf("setting %s: %q is none of %q", s.name, s.value, s.known)

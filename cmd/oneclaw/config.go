@@ -153,10 +153,11 @@ type GoogleConfig struct {
 
 func defaultConfig() Config {
 	cfg := Config{
-		program:    program{outside: standard()},
-		DataConfig: DataConfig{DataDir: "./data", Store: database.Bolt},
-		PortConfig: PortConfig{Listen: "127.0.0.1:8787"},
-		Model:      models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
+		program:        program{outside: standard()},
+		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt},
+		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
+		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
+		Model:          models.Own{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
 		Tools: ToolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,

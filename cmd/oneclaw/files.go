@@ -49,6 +49,11 @@ type keptFiles struct {
 // former times. It returns nil where files are not kept in the store.
 func openFiles(ctx context.Context, cfg Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
 	if !cfg.filesStored() {
+		if unused, err := blobs.Any(ctx, store); err != nil {
+			return nil, err
+		} else if unused {
+			log.Warn("there are files in the database that nobody gets: set tools.files (ONECLAW_TOOLS_FILES) to store")
+		}
 		return nil, nil //nolint:nilnil // there are none
 	}
 	kept := blobs.New(blobs.Config{

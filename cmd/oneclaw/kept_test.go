@@ -55,6 +55,21 @@ func TestFilesGoWhereTheNextProcessIs(t *testing.T) {
 	}
 }
 
+// TestFilesThatNobodyGetsAreSaid has a bot whose store came back from where files were in it.
+func TestFilesThatNobodyGetsAreSaid(t *testing.T) {
+	w := newTown(t, openai.Offline{})
+	ann := w.person("Ann")
+	for _, place := range []string{"store", "local"} {
+		w.env["ONECLAW_TOOLS_FILES"] = place
+		bot := w.run()
+		w.ask(bot, ann, `Write "kept in mind" to notes.txt`, nil)
+		bot.kill(syscall.SIGTERM)
+		if said := strings.Contains(bot.out.String(), "there are files in the database that nobody gets"); said != (place == "local") {
+			t.Errorf("%s: %v\n%s", place, said, bot.out.String())
+		}
+	}
+}
+
 func TestThePlaceOfFilesIsChecked(t *testing.T) {
 	for value, ok := range map[string]bool{"": true, "local": true, "store": true, "/mnt/files": true, "files": false, "nfs": false} {
 		cfg := defaultConfig()

@@ -70,7 +70,8 @@ func (p *Platforms) check() error {
 	return errors.New("no platform is configured: oneclaw setup asks for what is needed, or " + strings.Join(hints, ", or "))
 }
 
-func (p *Platforms) open(kv storage.KV, log *slog.Logger) ([]chats.Platform, error) {
+func (p *Platforms) open(kv storage.KV, leads func() bool, log *slog.Logger) ([]chats.Platform, error) {
+	p.Slack.Share(leads)
 	var opened []chats.Platform
 	for _, one := range p.all {
 		if one.Missing() != "" {

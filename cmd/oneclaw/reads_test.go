@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
@@ -73,6 +74,9 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 	go func() { done <- b.run(ctx) }()
 	w.ask(nil, who, "hello", nil)
 	w.ask(nil, who, "hello again", nil)
+	if _, err := b.ledger.Report(ctx, budget.Payer{}); err != nil { // what was used so far is written
+		t.Fatal(err)
+	}
 	counted.mu.Lock()
 	clear(counted.reads)
 	counted.mu.Unlock()

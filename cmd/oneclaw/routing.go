@@ -54,6 +54,7 @@ func cachePrices(cfg Config) func(model string) search.Prices {
 		if p.Input > 0 && p.CachedInput > 0 {
 			prices.Read = p.CachedInput / p.Input
 			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
+			prices.Min = price.Minimum(model)
 		}
 		return prices
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -130,21 +129,17 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 
 func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
-		store:  store,
-		offer:  func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
-		redact: cfg.redact,
+		store: store, redact: cfg.redact,
+		offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 	}
 	cfg.tapPlatforms()
 	var err error
-	if b.platforms, err = cfg.open(store, log); err != nil {
+	if b.platforms, err = cfg.open(store, b.leads(), log); err != nil {
 		return nil, err
 	}
 	changing, vault, err := openSettings(cfg, store, log)
 	if err != nil {
 		return nil, err
-	}
-	if err := vault.Reveal(context.Background()); err != nil {
-		return nil, fmt.Errorf("read the stored secrets: %w", err)
 	}
 	if b.ledger, err = openLedger(cfg, store, changing, log); err != nil {
 		return nil, err
@@ -155,6 +150,7 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	b.metrics = metrics.New(version, cfg.redact)
 	found := models.New(models.Config{
 		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+		Guest: cfg.guest,
 	})
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
 		return nil, err
@@ -185,11 +181,20 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 		},
 		Limits: bridge.Limits{
 			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.allowance(),
 		},
 		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
 	})
 	return b, err
+}
+
+// leads returns what says whether this process does what one of several replicas does; nil
+// where there are no others.
+func (b *bot) leads() func() bool {
+	if !b.store.Shared() {
+		return nil
+	}
+	return func() bool { return b.bridge.KeepsHouse() }
 }
 
 // run serves messages until ctx ends.

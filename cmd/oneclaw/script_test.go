@@ -4,10 +4,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"oneclaw/internal/database"
 	"oneclaw/storage/postgres/pgtest"
 )
 
@@ -46,12 +48,16 @@ func TestPostgresScripts(t *testing.T) {
 		env.Setenv("MISSING", changed(func(u *url.URL) { u.Path = "nowhere" }))
 		env.Setenv("READONLY", option("default_transaction_read_only=on"))
 		env.Setenv("ASYNC", option("synchronous_commit=off"))
-		env.Setenv("ONECLAW_SECRET_KEY", "the key of this test")
 		data := filepath.Join(env.WorkDir, "data")
 		_ = endPromptly(env)
 		if err := os.Mkdir(data, 0o700); err != nil {
 			return err
 		}
-		return unpack(filepath.Join("testdata", "former", "data.tar.gz"), data)
+		if err := unpack(filepath.Join("testdata", "former", "data.tar.gz"), data); err != nil {
+			return err
+		}
+		key, err := os.ReadFile(filepath.Join(data, database.SecretName))
+		env.Setenv("ONECLAW_SECRET_KEY", strings.TrimSpace(string(key)))
+		return err
 	}})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
@@ -71,7 +72,7 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 	if err != nil {
 		return nil, nil, err
 	}
-	return settings.Open(settings.Config{
+	changing, vault, err := settings.Open(settings.Config{
 		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Routings: routings(), Now: cfg.outside.now, Logger: log,
 		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
 		Defaults: map[string]string{
@@ -86,4 +87,11 @@ func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settin
 			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
 		},
 	})
+	if err == nil {
+		err = vault.Reveal(context.Background())
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the stored settings: %w", err)
+	}
+	return changing, vault, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"oneclaw/internal/price"
 	"oneclaw/toolgroups"
@@ -16,21 +18,31 @@ type Table struct {
 	Name, Model string
 	// Context is the size of the model's context in tokens, 0 if unknown.
 	Context int
+	// Messages says that it is spoken to over Anthropic's own API.
+	Messages bool
 	Cache
 }
+
+// How long caches keep what nobody uses: Anthropic's documented five minutes, the upper of
+// the five to ten that OpenAI names; for Gemini assumed.
+const (
+	fiveMinutes = 5 * time.Minute
+	tenMinutes  = 10 * time.Minute
+)
 
 // Tables returns the providers that are compared, with the prices that the routing
 // "auto" knows of their models. context says how large that of a model is.
 func Tables(prices func(model string) search.Prices, context func(model string) int) []Table {
 	all := []Table{
 		{Name: "no cache", Model: "local-model"},
-		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128}},
-		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128}},
-		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128}},
-		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, Whole: true}},
-		{Name: "Claude", Model: "claude-sonnet-5", Cache: Cache{Min: 1024, Whole: true, Back: 20}},
-		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048}},
-		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096}},
+		{Name: "gpt-4o", Model: "gpt-4o", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
+		{Name: "gpt-4.1", Model: "gpt-4.1", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
+		{Name: "gpt-5", Model: "gpt-5-mini", Cache: Cache{Min: 1024, Step: 128, Lives: tenMinutes}},
+		{Name: "gpt-5.6", Model: "gpt-5.6", Cache: Cache{Min: 1024, Whole: true, Lives: tenMinutes}},
+		{Name: "Claude", Model: "claude-sonnet-5", Messages: true, Cache: Cache{Min: 1024, Marks: true, Back: 20, Lives: fiveMinutes}},
+		{Name: "Claude, OpenRouter", Model: "anthropic/claude-sonnet-5", Cache: Cache{Min: 1024, Whole: true, Back: 20, Lives: fiveMinutes}},
+		{Name: "Gemini 2.5", Model: "gemini-2.5-flash", Cache: Cache{Min: 2048, Lives: tenMinutes}},
+		{Name: "Gemini 3", Model: "gemini-3.8-flash", Cache: Cache{Min: 4096, Lives: tenMinutes}},
 		{Name: "DeepSeek", Model: "deepseek-v4-flash", Cache: Cache{Whole: true}},
 	}
 	for i := range all {
@@ -94,37 +106,33 @@ type Line struct {
 
 // Compare plays a conversation under every routing and returns what it costs with
 // every provider: the tables in their order, and for each the routings in theirs.
-//
-// What "auto" decides is found by playing the first turn with the model of the table;
-// from there on it sends what the routing sends that it has decided for.
 func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 	c, left := b.fit(c)
 	if left > 0 {
 		b.cfg.Left(left)
 	}
 	var lines []Line
-	played := map[search.Routing]recording{}
-	for _, routing := range search.Routings() {
-		if routing == search.RoutingAuto {
-			continue
-		}
-		rec, err := b.play(ctx, c, routing, Table{Model: "any"})
-		if err != nil {
-			return nil, err
-		}
-		played[routing] = rec
-	}
+	played := map[form]recording{}
 	for _, table := range b.cfg.Tables {
-		beginning := c
-		beginning.Turns = c.Turns[:1]
-		first, err := b.play(ctx, beginning, search.RoutingAuto, table)
+		for _, routing := range search.Routings() {
+			f := form{routing, table.Messages}
+			if _, ok := played[f]; ok || routing == search.RoutingAuto {
+				continue
+			}
+			rec, err := b.play(ctx, c, routing, Table{Model: "any", Messages: table.Messages})
+			if err != nil {
+				return nil, err
+			}
+			played[f] = rec
+		}
+		auto, err := b.auto(ctx, c, table, played)
 		if err != nil {
 			return nil, err
 		}
 		for _, routing := range search.Routings() {
-			rec := played[routing]
+			rec := played[form{routing, table.Messages}]
 			if routing == search.RoutingAuto {
-				rec = played[first.mode]
+				rec = auto
 			}
 			cost, err := b.meter.cost(rec.requests, table.Cache)
 			if err != nil {
@@ -137,6 +145,28 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 		}
 	}
 	return lines, nil
+}
+
+// auto plays a conversation by what "auto" decides for a table. That is found by the first
+// turn; where its requests are those of the routing that it has decided for, the rest is too.
+func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map[form]recording) (recording, error) {
+	beginning := c
+	beginning.Turns = c.Turns[:1]
+	first, err := b.play(ctx, beginning, search.RoutingAuto, table)
+	if err != nil {
+		return first, err
+	}
+	rec := played[form{first.mode, table.Messages}]
+	if slices.Equal(first.requests[0].segments, rec.requests[0].segments) {
+		return rec, nil
+	}
+	return b.play(ctx, c, search.RoutingAuto, table)
+}
+
+// form is what a recording depends on.
+type form struct {
+	routing  search.Routing
+	messages bool
 }
 
 // money is what a cost comes to in dollars; 0 if nobody knows.

@@ -196,7 +196,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines, err := b.Compare(t.Context(), c); err != nil || len(lines) != 5 || left != 1 {
+	if lines, err := b.Compare(t.Context(), c); err != nil || len(lines) != 6 || left != 1 {
 		t.Errorf("%d lines, %d calls left out, %v", len(lines), left, err)
 	}
 	if _, err := bill.Recorded("telegram:2", func(func(agent.Message, error) bool) {}); err == nil {
@@ -258,10 +258,10 @@ func TestWhatIsPrinted(t *testing.T) {
 			t.Fatalf("%d bytes, %v", w.Len(), err)
 		}
 	}
-	if n := strings.Count(rows.String(), "\n"); n != len(lines) || n != 9*len(search.Routings()) {
+	if n := strings.Count(rows.String(), "\n"); n != len(lines) || n != len(bill.Tables(cached, noContext))*len(search.Routings()) {
 		t.Errorf("%d rows of %d", n, len(lines))
 	}
-	for _, want := range []string{"**trip**: a trip\n", "| cache | groups | bridge | search | all | auto | auto, all in money |\n", "|---|"} {
+	for _, want := range []string{"**trip**: a trip\n", "| cache | groups | bridge | search | all | native | auto | auto, all in money |\n", "|---|"} {
 		if !strings.Contains(markdown.String(), want) {
 			t.Errorf("%q is not in\n%s", want, markdown.String())
 		}

@@ -1,8 +1,10 @@
 package bill
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tiktoken-go/tokenizer"
 
@@ -22,6 +24,11 @@ type Cache struct {
 	// Back is how many messages behind such an entry it is still found; 0 means any
 	// number.
 	Back int
+	// Marks says that nothing is kept but what stands in front of the marks of a request,
+	// and found again from one at most Back segments behind it, its own counted.
+	Marks bool
+	// Lives is how long is kept what nobody uses; 0 means that it stays.
+	Lives time.Duration
 }
 
 // Cost is what a conversation costs.
@@ -39,6 +46,7 @@ type Cost struct {
 
 // sent is a request with what its parts cost.
 type sent struct {
+	at       time.Duration
 	segments []string
 	sizes    []int
 	total    int
@@ -75,16 +83,24 @@ func (m *meter) count(text string) int {
 func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
 	c := Cost{Requests: len(requests)}
 	var past []sent
+	kept := map[[sha256.Size]byte]time.Duration{}
 	for _, r := range requests {
-		now := sent{segments: r.segments, sizes: make([]int, len(r.segments))}
+		now := sent{at: r.at, segments: r.segments, sizes: make([]int, len(r.segments))}
 		for i, text := range r.segments {
 			now.sizes[i] = m.count(text)
 			now.total += now.sizes[i]
 		}
-		read, written := m.found(past, now, cache), 0
-		past = append(past, now)
-		if cache.Read != 1 && now.total >= cache.Min {
-			written = now.total - read
+		var read, written int
+		switch {
+		case cache.Read == 1:
+		case cache.Marks:
+			read, written = marked(now, r.marks, kept, cache)
+		default:
+			read = m.found(past, now, cache)
+			past = append(past, now)
+			if now.total >= cache.Min {
+				written = now.total - read
+			}
 		}
 		c.Input += now.total
 		c.Read += read
@@ -95,11 +111,40 @@ func (m *meter) cost(requests []request, cache Cache) (Cost, error) {
 	return c, m.err
 }
 
+// marked is how much of a request is found from its marks in what is kept, and how much is
+// kept anew.
+func marked(now sent, marks []bool, kept map[[sha256.Size]byte]time.Duration, cache Cache) (read, written int) {
+	sums, keys := make([]int, len(now.segments)), make([][sha256.Size]byte, len(now.segments))
+	var key [sha256.Size]byte
+	total := 0
+	for i, text := range now.segments {
+		total += now.sizes[i]
+		key = sha256.Sum256(append(key[:], text...))
+		sums[i], keys[i] = total, key
+	}
+	for i := range marks {
+		for j := i; marks[i] && j >= 0 && j > i-cache.Back; j-- {
+			if used, ok := kept[keys[j]]; ok && now.at-used <= cache.Lives {
+				kept[keys[j]] = now.at
+				read = max(read, sums[j])
+				break
+			}
+		}
+	}
+	for i := range marks {
+		if marks[i] && sums[i] >= cache.Min {
+			kept[keys[i]] = now.at
+			written = max(written, sums[i]-read)
+		}
+	}
+	return read, written
+}
+
 // found is how much of a request a cache has that saw the earlier ones.
 func (m *meter) found(past []sent, now sent, cache Cache) int {
 	best := 0
 	for _, p := range past {
-		if cache.Read == 1 || p.total < cache.Min {
+		if p.total < cache.Min || cache.Lives > 0 && now.at-p.at > cache.Lives {
 			continue
 		}
 		n := m.common(p, now, cache)

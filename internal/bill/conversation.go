@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -34,9 +35,11 @@ type Conversation struct {
 
 // Turn is a message and what it led to.
 type Turn struct {
-	User   string `yaml:"user"`
-	Steps  []Step `yaml:"steps"`
-	Answer string `yaml:"answer"`
+	// After is how long after the turn before it comes.
+	After  time.Duration `yaml:"after"`
+	User   string        `yaml:"user"`
+	Steps  []Step        `yaml:"steps"`
+	Answer string        `yaml:"answer"`
 }
 
 // Step is a reply of the model that calls tools, all at once.

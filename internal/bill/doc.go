@@ -6,6 +6,6 @@
 // so the figures depend on those and on the rules and prices in [Tables] alone.
 //
 // What is counted are billed-equivalent input tokens (o200k_base): one that is written to
-// a cache or read from it counts as often as the provider charges for it. Caches are
-// taken never to expire within a conversation.
+// a cache or read from it counts as often as the provider charges for it. Where turns
+// have pauses between them, what caches keep expires.
 package bill

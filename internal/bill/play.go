@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"oneclaw/agent"
+	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
@@ -24,7 +25,7 @@ type recording struct {
 type stage struct {
 	player *player
 	agent  *agent.Agent
-	client *openai.Client
+	client client
 	prompt string
 	router toolgroups.Router
 
@@ -33,25 +34,34 @@ type stage struct {
 	results  []Call // of the conversation, as they are still to be given
 }
 
+// client is a model that knows what it is.
+type client interface {
+	agent.Model
+	Profile() agent.Profile
+}
+
 // scripted is a client that names the model and the context of a price table.
 type scripted struct {
-	*openai.Client
+	client
 	table Table
 }
 
 // Profile is what the table says.
 func (s scripted) Profile() agent.Profile {
-	return agent.Profile{Name: s.table.Model, ContextTokens: s.table.Context, MaxTools: s.Client.Profile().MaxTools}
+	p := s.client.Profile()
+	p.Name, p.ContextTokens = s.table.Model, s.table.Context
+	return p
 }
 
 func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, table Table) (recording, error) {
-	s, err := b.stage(c, mode)
+	s, err := b.stage(c, mode, table.Messages)
 	if err != nil {
 		return recording{}, err
 	}
 	var history []agent.Message
 	for i, turn := range c.Turns {
 		s.player.turn, s.player.step = i, 0
+		s.player.at += turn.After
 		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User})
 		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.registry }, agent.RestoreGroups(slices.Values(history)))
 		for m, err := range s.agent.Run(ctx, agent.Turn{
@@ -75,7 +85,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	return rec, nil
 }
 
-func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
+func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {
 	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, groups: map[string]string{}}}
 	for _, turn := range c.Turns {
 		for _, step := range turn.Steps {
@@ -109,10 +119,13 @@ func (b *Bill) stage(c Conversation, mode search.Routing) (*stage, error) {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
 	s.agent = agent.New(agent.Config{})
-	s.client, err = openai.New(openai.Config{
-		BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1},
-		HTTPClient: &http.Client{Transport: s.player},
-	})
+	through := &http.Client{Transport: s.player}
+	if messages {
+		// The name is one of which the encoder knows all that it can use.
+		s.client, err = anthropic.New(anthropic.Config{BaseURL: "http://bill.invalid", APIKey: "none", Model: "claude-sonnet-5", Retry: openai.Retry{MaxAttempts: 1}, HTTPClient: through})
+	} else {
+		s.client, err = openai.New(openai.Config{BaseURL: "http://bill.invalid/v1", Model: "scripted", Retry: openai.Retry{MaxAttempts: 1}, HTTPClient: through})
+	}
 	return s, err
 }
 

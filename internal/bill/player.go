@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -23,15 +24,22 @@ type player struct {
 	// groups were.
 	sought, loaded bool
 	ids            int
+	// at is when the next request comes, since the beginning.
+	at time.Duration
 
 	requests []request
 	err      error
 }
 
 type request struct {
+	at       time.Duration
 	segments []string // the tools, then the messages
+	marks    []bool   // of Anthropic's: up to where it is kept
 	output   string
 }
+
+// between is how long after a request the next of the same turn comes.
+const between = 10 * time.Second
 
 // RoundTrip implements http.RoundTripper.
 func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -39,23 +47,35 @@ func (p *player) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bill: read the request: %w", err)
 	}
-	segments, view, err := cut(body)
+	p.at += between
+	var stream string
+	if strings.HasSuffix(r.URL.Path, "/messages") {
+		stream, err = p.messages(body)
+	} else {
+		stream, err = p.chat(body)
+	}
 	if err != nil {
 		return nil, err
 	}
-	text, calls := p.reply(view)
-	if p.err != nil {
-		return nil, p.err
-	}
-	stream, output, err := encode(text, calls)
-	if err != nil {
-		return nil, err
-	}
-	p.requests = append(p.requests, request{segments, output})
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(stream)),
 	}, nil
+}
+
+// chat answers a request to Chat Completions.
+func (p *player) chat(body []byte) (string, error) {
+	segments, view, err := cut(body)
+	if err != nil {
+		return "", err
+	}
+	text, calls := p.reply(view)
+	if p.err != nil {
+		return "", p.err
+	}
+	stream, output, err := encode(text, calls)
+	p.requests = append(p.requests, request{at: p.at, segments: segments, output: output})
+	return stream, err
 }
 
 // cut takes the tools and messages of a request apart, byte for byte.
@@ -99,7 +119,7 @@ func (p *player) reply(view view) (string, []called) {
 	var calls []called
 	for _, c := range step.Calls {
 		switch {
-		case view.direct[c.Tool]:
+		case view.direct[c.Tool], view.deferred[c.Tool]:
 			calls = append(calls, p.call(c.Tool, c.arguments()))
 		case view.direct[toolgroups.ToolCall] && view.knows(c.Tool):
 			calls = append(calls, p.call(toolgroups.ToolCall, map[string]any{"name": c.Tool, "arguments": c.arguments()}))
@@ -159,7 +179,9 @@ func (p *player) call(name string, arguments map[string]any) called {
 // view is what a request tells the model about its tools.
 type view struct {
 	direct map[string]bool
-	texts  []string // results that it still sees
+	// deferred are the tools that the provider's search can find.
+	deferred map[string]bool
+	texts    []string // results that it still sees
 }
 
 // knows reports whether a load or a search has shown the parameters of a tool.

@@ -105,6 +105,9 @@ func (b *Bill) fit(c Conversation) (Conversation, int) {
 		return c, 0
 	}
 	known := func(name string) bool {
+		if c.Servers && slices.ContainsFunc(b.servers, func(g toolgroups.Group) bool { return strings.HasPrefix(name, strings.TrimPrefix(g.Name, "mcp_")+"_") }) {
+			return true
+		}
 		_, ok := b.cfg.Registry.Tool(name)
 		return ok && !b.cfg.Registry.Disabled(name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/internal/folder"
 	"oneclaw/internal/workspace"
+	"oneclaw/storage"
 )
 
 const (
@@ -49,6 +50,14 @@ func (s *Store) Import(ctx context.Context) error {
 		return fmt.Errorf("blobs: import: %w", err)
 	}
 	return nil
+}
+
+// Any reports whether a store has files.
+func Any(ctx context.Context, kv storage.KV) (bool, error) {
+	for _, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: 1}) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 func (s *Store) importOne(ctx context.Context, owner string) error {

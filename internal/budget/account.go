@@ -105,6 +105,8 @@ type Payer struct {
 	// User is platform:id, Chat as in toolgroups.Scope.
 	User string
 	Chat string
+	// Limit bounds this user a day where it is less than what bounds each; zero does not.
+	Limit Limit
 }
 
 func (p Payer) account(k Kind) Account {

@@ -342,3 +342,25 @@ func TestC20TwoProcesses(t *testing.T) {
 		t.Errorf("spent %d of 1000, a call reserves 110", got)
 	}
 }
+
+// A payer may have a limit that is less than that of all: who was let in from a chat. An
+// effort is reserved beside the reply.
+func TestAPayerWithALimitOfItsOwn(t *testing.T) {
+	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 100_000}})
+	guest := ann()
+	guest.Limit = budget.Limit{Tokens: 500}
+	spend := func(p budget.Payer, effort string) error {
+		req := request(400)
+		req.Effort = effort
+		return ask(t, b.Ledger, p, &fake{usage: agent.Usage{Input: 400, Output: 200}}, req)
+	}
+	if err := spend(guest, "high"); err != nil {
+		t.Fatal(err)
+	}
+	if r := refusal(t, spend(guest, "")); r.Limit.Tokens != 500 {
+		t.Errorf("%+v", r)
+	}
+	if err := spend(ann(), ""); err != nil {
+		t.Errorf("without a limit of one's own: %v", err)
+	}
+}

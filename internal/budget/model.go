@@ -63,14 +63,16 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 	if err != nil {
 		return "", false, fmt.Errorf("budget: read the limits: %w", err)
 	}
+	limits.User = limits.User.least(m.payer.Limit)
 	if limits == (Limits{}) {
 		return "", false, nil
 	}
 	m.warn(limits)
 	input := estimate(req)
-	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + m.ledger.cfg.ReplyTokens}}
+	output := m.ledger.cfg.ReplyTokens + thoughts(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
+	h := hold{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
 	if m.priced {
-		h.Money = m.price.Of(price.Tokens{Input: input, Output: m.ledger.cfg.ReplyTokens})
+		h.Money = m.price.Of(price.Tokens{Input: input, Output: output})
 	}
 	id = m.ledger.self + rand.Text()
 	done := m.ledger.do(operation{}, func(ctx context.Context, b *book, now time.Time) (bool, error) {
@@ -97,6 +99,19 @@ func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limi
 		return "", true, fmt.Errorf("budget: reserve: %w", err)
 	}
 	return id, true, nil
+}
+
+// thoughts is what a model is taken to think, in tokens, that is told how hard to.
+func thoughts(effort string) int64 {
+	switch effort {
+	case "", "none":
+		return 0
+	case "minimal", "low":
+		return 2000
+	case "medium":
+		return 6000
+	}
+	return 16_000
 }
 
 func estimate(req agent.Request) int64 {
@@ -160,4 +175,15 @@ func (m *model) Profile() agent.Profile {
 	p := agent.ProfileOf(m.inner)
 	p.Name = cmp.Or(p.Name, m.name)
 	return p
+}
+
+// least is the smaller of two limits, where none is larger than any.
+func (l Limit) least(other Limit) Limit {
+	if other.Tokens > 0 && (l.Tokens == 0 || other.Tokens < l.Tokens) {
+		l.Tokens = other.Tokens
+	}
+	if other.Money > 0 && (l.Money == 0 || other.Money < l.Money) {
+		l.Money = other.Money
+	}
+	return l
 }

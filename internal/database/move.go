@@ -17,6 +17,9 @@ import (
 // Move writes all that a database holds into another one, which is empty or what a move that
 // broke off has left, and compares the two. No bot serves either meanwhile.
 func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (moved transfer.Count, err error) {
+	if err := from.checkKeys(to); err != nil {
+		return moved, err
+	}
 	source, err := openEnd(ctx, from, true)
 	if err != nil {
 		return moved, fmt.Errorf("the database to move: %w", err)
@@ -40,6 +43,25 @@ func Move(ctx context.Context, from, to Place, progress func(transfer.Count)) (m
 		err = errors.New("there is a database already where this one should go: move it away, or name another place")
 	}
 	return moved, err
+}
+
+// checkKeys refuses a move to a server with another key than that of the data directory: what
+// is encrypted there could not be read any more.
+func (p Place) checkKeys(to Place) error {
+	if !to.Address.Shared() || p.Address.Shared() || p.Secret == "" {
+		return nil
+	}
+	own := p
+	own.Secret = ""
+	key, err := own.localKey()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(key) == p.Secret {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.Dir, SecretName)
+	return fmt.Errorf("setting secret_key (ONECLAW_SECRET_KEY): it is not the key in %s: set it to that, or remove the file if the bot has always run with the setting", path)
 }
 
 // leaveKey notes with which key a database was begun that is on a server now.

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneclaw/agent"
-	"oneclaw/agent/openai"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/lanes"
 	"oneclaw/internal/redact"
@@ -124,8 +123,15 @@ func groupLabel(tools *toolgroups.Registry, tool string) string {
 	return name
 }
 
+// Client is a model that knows what it is.
+type Client interface {
+	agent.Model
+	// Profile is what is known of it.
+	Profile() agent.Profile
+}
+
 // Model returns a client whose calls are counted. Nil counts nothing.
-func (m *Metrics) Model(client *openai.Client, name string) agent.Model {
+func (m *Metrics) Model(client Client, name string) agent.Model {
 	if m == nil {
 		return client
 	}
@@ -133,7 +139,7 @@ func (m *Metrics) Model(client *openai.Client, name string) agent.Model {
 }
 
 type measuredModel struct {
-	*openai.Client
+	Client
 
 	metrics *Metrics
 	label   string

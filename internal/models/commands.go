@@ -71,6 +71,9 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 		}
 		return "The default model answers here again.", nil
 	}
+	if effort, ok := strings.CutPrefix(wanted, "effort"); ok && (effort == "" || effort[0] == ' ') {
+		return m.setEffort(ctx, call, strings.ToLower(strings.TrimSpace(effort)))
+	}
 	ref, err := settings.ParseRef(wanted)
 	if err != nil {
 		return "Name a model as provider/model; /model lists them.", nil //nolint:nilerr // it is told to the person
@@ -79,6 +82,20 @@ func (m *Models) modelCommand(ctx context.Context, call bridge.CommandCall) (str
 		return refusal(err)
 	}
 	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", ref), nil
+}
+
+// setEffort says how hard models are to think in a chat.
+func (m *Models) setEffort(ctx context.Context, call bridge.CommandCall, effort string) (string, error) {
+	if effort == "default" {
+		effort = ""
+	}
+	if err := m.Settings.Chats.SetEffort(ctx, call.Chat, effort); err != nil {
+		return refusal(err)
+	}
+	if effort == "" {
+		return "Models think here as hard as they do by themselves, or as the agent says.", nil
+	}
+	return fmt.Sprintf("Models think here with **%s** effort from now on, where they can be told so. `/model effort default` takes that back.", effort), nil
 }
 
 // maxListed bounds the models of a provider that a chat is shown.
@@ -118,7 +135,10 @@ func (m *Models) listModels(ctx context.Context, call bridge.CommandCall) (strin
 			fmt.Fprintf(&text, "- `%s/%s`\n", p.ID, model.ID)
 		}
 	}
-	text.WriteString("\n`/model PROVIDER/MODEL` switches, `/model default` takes it back.")
+	if answer.Effort != "" {
+		fmt.Fprintf(&text, "\nEffort: %s.\n", answer.Effort)
+	}
+	text.WriteString("\n`/model PROVIDER/MODEL` switches, `/model default` takes it back. `/model effort low` (none to max) says how hard to think.")
 	return text.String(), nil
 }
 

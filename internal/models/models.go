@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/budget"
@@ -27,8 +29,10 @@ type Config struct {
 	Settings *settings.Settings
 	Vault    *settings.Vault
 	// HTTP carries the requests; see [Transport].
-	HTTP    *http.Client
-	Ledger  *budget.Ledger
+	HTTP   *http.Client
+	Ledger *budget.Ledger
+	// Guest is what bounds a user a day besides the limits of all; nil bounds nobody.
+	Guest   func(scope toolgroups.Scope) budget.Limit
 	Metrics *metrics.Metrics // nil where nothing is counted
 	Logger  *slog.Logger
 }
@@ -39,12 +43,27 @@ type Models struct {
 	Config
 
 	outages *agent.Outages
-	known   *openai.Known // what is found out about all
+	// known and claude are what is found out about all.
+	known  *openai.Known
+	claude *anthropic.Known
+}
+
+// Client is a model behind one of the APIs.
+type Client interface {
+	agent.Model
+	// Profile is what is known of it now.
+	Profile() agent.Profile
+	// Facts are all that, with where it is from.
+	Facts() openai.Facts
+	// Learn asks its provider, unless that has told lately.
+	Learn(ctx context.Context) error
+	// Ask returns the facts behind Learn.
+	Ask(ctx context.Context) (openai.Facts, error)
 }
 
 // New returns the models.
 func New(cfg Config) *Models {
-	return &Models{Config: cfg, known: openai.NewKnown(), outages: agent.NewOutages()}
+	return &Models{Config: cfg, known: openai.NewKnown(), claude: anthropic.NewKnown(), outages: agent.NewOutages()}
 }
 
 // Patience with a model that has a successor: it should not be tried for minutes first.
@@ -61,6 +80,7 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 	}
 	persona := turns.Persona{
 		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
+		Effort: answer.Effort,
 	}
 	var candidates []agent.Candidate
 	for i, route := range answer.Routes {
@@ -73,6 +93,9 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 			m.ask(ctx, client)
 		}
 		payer := budget.Payer{User: scope.User, Chat: scope.Chat}
+		if m.Guest != nil {
+			payer.Limit = m.Guest(scope)
+		}
 		candidates = append(candidates, agent.Candidate{
 			Name:  route.Provider.ID + "/" + route.Model.ID,
 			Model: m.Ledger.Model(m.Metrics.Model(client, route.Provider.ID+"/"+route.Model.ID), payer, string(route.Provider.Type), route.Model.ID),
@@ -86,13 +109,13 @@ func (m *Models) Persona(ctx context.Context, scope toolgroups.Scope) (turns.Per
 }
 
 // ask lets a provider say what its model can do, which it is asked rarely.
-func (m *Models) ask(ctx context.Context, client *openai.Client) {
+func (m *Models) ask(ctx context.Context, client Client) {
 	if err := client.Learn(ctx); err != nil && ctx.Err() == nil {
 		m.Logger.Info("the provider does not say what its model can do", "model", client.Profile().Name, "err", err)
 	}
 }
 
-func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (*openai.Client, error) {
+func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor bool) (Client, error) {
 	cfg, err := m.config(ctx, route.Provider)
 	if err != nil {
 		return nil, err
@@ -104,7 +127,29 @@ func (m *Models) client(ctx context.Context, route settings.Route, hasSuccessor 
 	if hasSuccessor {
 		cfg.Retry = openai.Retry{MaxAttempts: attemptsBeforeNext, MaxWait: waitBeforeNext}
 	}
+	if messages(cfg) {
+		return claude(cfg, m.claude)
+	}
 	return openai.New(cfg)
+}
+
+// APIMessages is Anthropic's own API, beside those of agent/openai.
+const APIMessages = "messages"
+
+// messages reports whether a model is spoken to over the Messages API: where its provider is
+// Anthropic by its type or its address, or where the operator says so.
+func messages(cfg openai.Config) bool {
+	u, err := url.Parse(cfg.BaseURL)
+	return cfg.API == APIMessages ||
+		cfg.API == "" && (cfg.Dialect == openai.DialectAnthropic || err == nil && strings.EqualFold(u.Hostname(), "api.anthropic.com"))
+}
+
+// claude makes a client of the Messages API of what is configured.
+func claude(cfg openai.Config, known *anthropic.Known) (Client, error) {
+	return anthropic.New(anthropic.Config{
+		BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, Model: cfg.Model, HTTPClient: cfg.HTTPClient, Retry: cfg.Retry, Known: known,
+		ContextTokens: cfg.ContextTokens, Set: cfg.Set, Effort: cfg.Effort, FirstByte: cfg.FirstByte, Logger: cfg.Logger,
+	})
 }
 
 func (m *Models) config(ctx context.Context, p settings.Provider) (openai.Config, error) {

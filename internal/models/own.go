@@ -22,7 +22,7 @@ type Own struct {
 	// pictures: yes or no.
 	Context int    `yaml:"context" env:"ONECLAW_MODEL_CONTEXT"`
 	Vision  string `yaml:"vision" env:"ONECLAW_MODEL_VISION"`
-	// API is chat or responses, Effort how hard the model is to think.
+	// API is chat, responses or messages, Effort how hard the model is to think.
 	API    string `yaml:"api" env:"ONECLAW_MODEL_API"`
 	Effort string `yaml:"effort" env:"ONECLAW_MODEL_EFFORT"`
 	// FirstByteTimeout is how long a model may take to say anything, whichever it is.
@@ -36,12 +36,15 @@ func (m Own) apply(cfg *openai.Config) {
 }
 
 // Client is a client of the program's own model.
-func (m Own) Client(through *http.Client) (*openai.Client, error) {
+func (m Own) Client(through *http.Client) (Client, error) {
 	cfg := openai.Config{
 		BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, ContextTokens: settings.ContextTokens(m.Name),
 		FirstByte: m.FirstByteTimeout, HTTPClient: through,
 	}
 	m.apply(&cfg)
+	if messages(cfg) {
+		return claude(cfg, nil)
+	}
 	return openai.New(cfg)
 }
 
@@ -71,6 +74,7 @@ func Known(f openai.Facts) string {
 	can("sound", f.Hears)
 	can("reasoning", f.Reasons)
 	can("prompt cache", f.Caches)
+	can("tool search", f.Searches)
 	can("Responses API", f.Responses)
 	return strings.Join(list, ", ")
 }

@@ -1,5 +1,10 @@
 package price
 
+import (
+	"path"
+	"strings"
+)
+
 // Defaults returns list prices of common models in dollars per million tokens, as of
 // November 2026: providers change them without notice. They are those of standard
 // requests, and the higher ones where a price depends on the hour.
@@ -65,4 +70,35 @@ func others() Table {
 		"deepseek-v4-flash":     {Input: 0.3, CachedInput: 0.006, Output: 1.2},
 		"deepseek-v4-pro":       {Input: 1.32, CachedInput: 0.044, Output: 3.96},
 	}
+}
+
+// minima are how many tokens a prompt must have for a provider to keep it, the first that
+// fits counts: platform.claude.com/docs/en/build-with-claude/prompt-caching,
+// developers.openai.com/api/docs/guides/prompt-caching, ai.google.dev/gemini-api/docs/caching,
+// as of November 2026.
+var minima = []struct {
+	models string
+	tokens int
+}{
+	{"claude-opus-5*", 512},
+	{"claude-fable-5*", 512},
+	{"claude-opus-4-8*", 1024},
+	{"claude-opus-4-7*", 2048},
+	{"claude-sonnet-*", 1024},
+	{"claude-*", 4096},
+	{"gemini-2-*", 2048},
+	{"gemini-*", 4096},
+	{"gpt-*", 1024},
+}
+
+// Minimum is how many tokens a prompt must have for the provider of a model to keep it; 0
+// where that is not known.
+func Minimum(model string) int {
+	name := normal(model[strings.LastIndexByte(model, '/')+1:])
+	for _, m := range minima {
+		if ok, err := path.Match(m.models, name); ok && err == nil {
+			return m.tokens
+		}
+	}
+	return 0
 }

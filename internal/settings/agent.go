@@ -30,6 +30,8 @@ type Agent struct {
 	Prefers Ref `json:"prefers,omitzero"`
 	// Temperature, if not nil, is that of its requests.
 	Temperature *float64 `json:"temperature,omitempty"`
+	// Effort is how hard models are to think for it; empty leaves it to them.
+	Effort string `json:"effort,omitempty"`
 	// MaxIterations bounds the rounds of a turn; 0 means the program's own bound.
 	MaxIterations int `json:"max_iterations,omitempty"`
 	// Owner is whose it is: the user or chat for whom it was made. Empty means
@@ -55,6 +57,9 @@ func (a *Agent) check() error {
 	}
 	if t := a.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
 		return refuse(Invalid, "The temperature must lie between 0 and %g.", MaxTemperature)
+	}
+	if err := checkEffort(a.Effort); err != nil {
+		return err
 	}
 	if a.MaxIterations < 0 || a.MaxIterations > MaxIterations {
 		return refuse(Invalid, "The limit of iterations must lie between 1 and %d, or be 0 for none of its own.", MaxIterations)

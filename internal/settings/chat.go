@@ -5,12 +5,25 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 )
 
 // Choice is what a chat has chosen. Empty fields leave it to the settings.
 type Choice struct {
 	Agent string `json:"agent,omitempty"`
 	Model Ref    `json:"model,omitzero"`
+	// Effort is how hard models are to think here.
+	Effort string `json:"effort,omitempty"`
+}
+
+// efforts are how hard models can be told to think, as agent.Efforts lists them.
+var efforts = [...]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+func checkEffort(effort string) error {
+	if effort == "" || slices.Contains(efforts[:], effort) {
+		return nil
+	}
+	return refuse(Invalid, "The effort must be one of %s, or empty to leave it to the model.", strings.Join(efforts[:], ", "))
 }
 
 // Chats are what the chats have chosen.
@@ -61,6 +74,14 @@ func (s Chats) SetModel(ctx context.Context, chat string, ref Ref) error {
 		}
 	}
 	return s.choose(ctx, chat, func(c *Choice) { c.Model = ref })
+}
+
+// SetEffort says how hard models are to think in a chat; "" takes that back.
+func (s Chats) SetEffort(ctx context.Context, chat, effort string) error {
+	if err := checkEffort(effort); err != nil {
+		return err
+	}
+	return s.choose(ctx, chat, func(c *Choice) { c.Effort = effort })
 }
 
 func (s Chats) choose(ctx context.Context, chat string, f func(*Choice)) error {
@@ -120,6 +141,8 @@ type Route struct {
 // Answer is what the next turn of a chat is answered with.
 type Answer struct {
 	Agent Agent
+	// Effort is how hard the model is to think: as the chat says, or its agent.
+	Effort string
 	// Routes are the models to ask, in this order: what the chat has chosen, what the
 	// agent prefers, the default, the program's own. Those that cannot be used are left out.
 	Routes []Route
@@ -144,6 +167,7 @@ func (s Chats) Resolve(ctx context.Context, chat, owner string) (Answer, error) 
 	if answer.Agent, err = s.agentOf(ctx, owner, choice.Agent, agent); err != nil {
 		return Answer{}, err
 	}
+	answer.Effort = cmp.Or(choice.Effort, answer.Agent.Effort)
 	byDefault, _ := ParseRef(model) // is checked, and empty if there is none
 	refs := []Ref{choice.Model, answer.Agent.Prefers, byDefault}
 	if s.cfg.Preset.Type != "" {

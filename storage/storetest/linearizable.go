@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,12 +17,13 @@ import (
 	"oneclaw/storage"
 )
 
-// call is one call for a key or a log. For a log rev is a position.
+// call is one call for a key or a log, or for both keys. For a log rev is a position.
 type call struct {
 	method string
 	name   string
 	value  string
 	rev    storage.Revision
+	second storage.Revision // that is expected of the second key
 }
 
 // answer is what a call returned.
@@ -30,21 +33,45 @@ type answer struct {
 	err   error
 }
 
+// unknown reports whether an answer does not say what became of the call.
+func (a answer) unknown() bool {
+	return a.err != nil && !errors.Is(a.err, storage.ErrConflict) && !errors.Is(a.err, storage.ErrNotFound)
+}
+
 // version is the state of a key or a log between two calls.
 type version struct {
 	value   string
 	rev     storage.Revision // Absent where there is none
 	highest storage.Revision // that this key has had
+	// hidden says that nobody was told rev, because the answer to the write was lost.
+	hidden bool
 }
 
+// twoKeys are what calls for keys name.
+var twoKeys = []string{"one", "two"}
+
+// both is the state of the keys.
+type both [2]version
+
 func linearizable(t testing.TB, s storage.Store) {
+	LinearizableOver(t, s, nil)
+}
+
+// LinearizableOver calls a store from several sides, lets a fault happen to it meanwhile, and
+// wants what the calls have returned to be explained by some order of them. A call that
+// returned an error may have been done or not. Fault returns when the store works again.
+func LinearizableOver(t testing.TB, s storage.Store, fault func() error) {
 	const clients, calls = 4, 60
 	ctx, cancel := within(t)
 	defer cancel()
-	var clock atomic.Int64
+	var clock, count atomic.Int64
 	var mu sync.Mutex // guards history
 	var history []porcupine.Operation
 	var g errgroup.Group
+	over := make(chan struct{})
+	if fault == nil {
+		close(over)
+	}
 	for client := range clients {
 		g.Go(func() error {
 			random := rand.New(rand.NewPCG(1, uint64(client)))
@@ -53,14 +80,31 @@ func linearizable(t testing.TB, s storage.Store) {
 				in := drawCall(random, seen, fmt.Sprint(client, "/", n))
 				op := porcupine.Operation{ClientId: client, Input: in, Call: clock.Add(1)}
 				out := in.do(ctx, s)
-				op.Output, op.Return = out, clock.Add(1)
+				if op.Output, op.Return = out, clock.Add(1); out.unknown() {
+					if fault == nil {
+						return out.err
+					}
+					op.Return = math.MaxInt64 // it may be done whenever
+				}
 				mu.Lock()
 				history = append(history, op)
 				mu.Unlock()
-				if out.err != nil && !errors.Is(out.err, storage.ErrConflict) && !errors.Is(out.err, storage.ErrNotFound) {
-					return out.err
+				if count.Add(1) == clients*calls/2 && fault != nil {
+					if err := fault(); err != nil {
+						return err
+					}
+					close(over)
 				}
-				seen[in.name] = max(seen[in.name], out.rev)
+				if out.unknown() {
+					select { // no more of those that nobody knows about
+					case <-over:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				for _, name := range in.names() {
+					seen[name] = max(seen[name], out.rev)
+				}
 			}
 			return nil
 		})
@@ -68,11 +112,16 @@ func linearizable(t testing.TB, s storage.Store) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	wantOrder(t, history)
+}
+
+// wantOrder wants some order to explain a history.
+func wantOrder(t testing.TB, history []porcupine.Operation) {
 	model := porcupine.Model{
-		Partition: byName,
-		Init:      func() any { return version{} },
+		Partition: byState,
+		Init:      func() any { return both{} },
 		Step: func(state, in, out any) (bool, any) {
-			return state.(version).step(in.(call), out.(answer))
+			return state.(both).step(in.(call), out.(answer))
 		},
 	}
 	if !porcupine.CheckOperations(model, history) {
@@ -88,11 +137,25 @@ func drawCall(random *rand.Rand, seen map[string]storage.Revision, value string)
 		c.method = []string{"Last", "Append"}[random.IntN(2)]
 		return c
 	}
-	c.method = []string{"Get", "Put", "Delete"}[random.IntN(3)]
+	c.method = []string{"Get", "Put", "Delete", "Both"}[random.IntN(4)]
 	if random.IntN(3) == 0 {
 		c.rev = []storage.Revision{storage.Any, storage.Absent}[random.IntN(2)]
 	}
+	if c.method == "Both" {
+		c.name, c.rev, c.second = twoKeys[0], seen[twoKeys[0]], seen[twoKeys[1]]
+		if random.IntN(2) == 0 {
+			c.second = storage.Any
+		}
+	}
 	return c
+}
+
+// names are the keys or the log that a call is for.
+func (c call) names() []string {
+	if c.method == "Both" {
+		return twoKeys
+	}
+	return []string{c.name}
 }
 
 func (c call) do(ctx context.Context, s storage.Store) (a answer) {
@@ -105,6 +168,8 @@ func (c call) do(ctx context.Context, s storage.Store) (a answer) {
 		a.rev, a.err = s.Put(ctx, c.name, []byte(c.value), c.rev)
 	case "Delete":
 		a.err = s.Delete(ctx, c.name, c.rev)
+	case "Both":
+		a.rev, a.err = s.Write(ctx, storage.Put(twoKeys[0], []byte(c.value), c.rev), storage.Put(twoKeys[1], []byte(c.value), c.second))
 	case "Last":
 		a.err = storage.ErrNotFound
 		for r, err := range s.Records(ctx, c.name, storage.Query{Backward: true, Limit: 1}) {
@@ -120,36 +185,72 @@ func (c call) do(ctx context.Context, s storage.Store) (a answer) {
 
 // step reports whether a call in this state can return an answer, and the state behind
 // it.
-func (v version) step(c call, a answer) (bool, version) {
-	if c.method == "Get" || c.method == "Last" {
-		if v.rev == storage.Absent {
-			return errors.Is(a.err, storage.ErrNotFound), v
-		}
-		return a.err == nil && a.rev == v.rev && a.value == v.value, v
+func (b both) step(c call, a answer) (bool, both) {
+	if c.method != "Both" {
+		n := slices.Index(twoKeys[1:], c.name) + 1 // a log is alone in its state
+		ok, v := b[n].step(c, a)
+		b[n] = v
+		return ok, b
 	}
-	fits := c.rev == v.rev && (c.method != "Delete" || v.rev != storage.Absent) || c.rev == storage.Any
-	if !fits || a.err != nil {
-		return !fits && errors.Is(a.err, storage.ErrConflict), v
+	first, second := c, c
+	first.method, second.method, second.rev = "Put", "Put", c.second
+	if !first.fits(b[0]) || !second.fits(b[1]) {
+		return a.unknown() || errors.Is(a.err, storage.ErrConflict), b
 	}
-	switch c.method {
-	case "Put":
-		return a.rev > v.highest, version{value: c.value, rev: a.rev, highest: a.rev}
-	case "Append":
-		return a.rev == v.rev+1, version{value: c.value, rev: a.rev}
-	}
-	return true, version{highest: v.highest}
+	one, v := b[0].step(first, a)
+	two, w := b[1].step(second, a)
+	return one && two, both{v, w}
 }
 
-// byName divides a history into those of each key and log, which do not touch each other.
-func byName(history []porcupine.Operation) [][]porcupine.Operation {
-	parts := map[string][]porcupine.Operation{}
+// fits reports whether a write expects this state.
+func (c call) fits(v version) bool {
+	return c.rev == storage.Any || c.rev == v.rev && !v.hidden && (c.method != "Delete" || v.rev != storage.Absent)
+}
+
+func (v version) step(c call, a answer) (bool, version) {
+	if c.method == "Get" || c.method == "Last" {
+		return v.read(a)
+	}
+	if !c.fits(v) {
+		return a.unknown() || errors.Is(a.err, storage.ErrConflict), v
+	}
+	if a.err != nil && !a.unknown() {
+		return false, v
+	}
+	switch {
+	case c.method == "Delete":
+		return true, version{highest: v.highest}
+	case c.method == "Append":
+		return a.unknown() || a.rev == c.rev+1, version{value: c.value, rev: c.rev + 1}
+	case a.unknown():
+		// Whoever expects a revision was told it, by a call that is before this one then.
+		return true, version{value: c.value, rev: v.highest + 1, highest: v.highest, hidden: true}
+	}
+	return a.rev > v.highest, version{value: c.value, rev: a.rev, highest: a.rev}
+}
+
+func (v version) read(a answer) (bool, version) {
+	switch {
+	case a.unknown():
+		return true, v
+	case v.rev == storage.Absent:
+		return errors.Is(a.err, storage.ErrNotFound), v
+	case v.hidden:
+		return a.err == nil && a.rev > v.highest && a.value == v.value, version{value: v.value, rev: a.rev, highest: a.rev}
+	}
+	return a.err == nil && a.rev == v.rev && a.value == v.value, v
+}
+
+// byState divides a history into that of the keys and that of the log, which do not touch
+// each other.
+func byState(history []porcupine.Operation) [][]porcupine.Operation {
+	var parts [2][]porcupine.Operation
 	for _, op := range history {
-		name := op.Input.(call).name
-		parts[name] = append(parts[name], op)
+		part := 0
+		if op.Input.(call).name == "log" {
+			part = 1
+		}
+		parts[part] = append(parts[part], op)
 	}
-	var all [][]porcupine.Operation
-	for _, part := range parts {
-		all = append(all, part)
-	}
-	return all
+	return parts[:]
 }

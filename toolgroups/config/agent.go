@@ -64,6 +64,7 @@ type updateAgent struct {
 	Prompt      *string `json:"system_prompt"`
 	Provider    *string `json:"preferred_provider_id"`
 	Model       *string `json:"preferred_model_id"`
+	Effort      *string `json:"effort"`
 }
 
 func (in updateAgent) apply(a *settings.Agent) {
@@ -72,6 +73,7 @@ func (in updateAgent) apply(a *settings.Agent) {
 	toolgroups.Assign(&a.Prompt, in.Prompt)
 	toolgroups.Assign(&a.Prefers.Provider, in.Provider)
 	toolgroups.Assign(&a.Prefers.Model, in.Model)
+	toolgroups.Assign(&a.Effort, in.Effort)
 }
 
 func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgent) (string, error) {
@@ -89,6 +91,7 @@ func (f *Family) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAg
 		{"system_prompt", before.Prompt, after.Prompt},
 		{"preferred_provider_id", before.Prefers.Provider, after.Prefers.Provider},
 		{"preferred_model_id", before.Prefers.Model, after.Prefers.Model},
+		{"effort", before.Effort, after.Effort},
 	} {
 		if field.from != field.to {
 			changed = append(changed, field.name)

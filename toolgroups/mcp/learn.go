@@ -45,10 +45,10 @@ func (s *server) learn(l list) {
 	if !differs {
 		return
 	}
-	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools))
 	if s.family.Changed != nil {
 		s.family.Changed()
 	}
+	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // and are there for the next request
 }
 
 // discover connects until the list is known.

@@ -8,7 +8,11 @@ import (
 
 // Prices is what input tokens cost that a provider writes to its prompt cache or
 // reads from it, as multiples of the price of one that is neither.
-type Prices struct{ Write, Read float64 }
+type Prices struct {
+	Write, Read float64
+	// Min is how long a prompt must be, in tokens, to be kept at all.
+	Min int
+}
 
 // The session that prices are compared for: an assumption, not a measurement.
 const (
@@ -17,6 +21,9 @@ const (
 	sessionTools    = 9    // tools that are needed, each of which is searched for once
 	sessionTokens   = 6000 // the system prompt and the messages of a request
 	searchTokens    = 400  // what a search answers
+	nativeSearches  = 6    // of a provider that finds tools: others come with what is found
+	nativeFinds     = 5    // tools that such a search finds
+	nativeTokens    = 40   // what offering it costs
 )
 
 // maxDirect is how many tools a model is left to choose from where it need not load
@@ -31,6 +38,8 @@ type sizes struct {
 	// groups is how many there are, group how large that of a tool is on average: a
 	// tool that is needed is rather in a large group.
 	groups, group int
+	// tool is how large a tool is on average.
+	tool int
 }
 
 func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
@@ -50,13 +59,13 @@ func sizesOf(core []toolgroups.Tool, deferrable int, entries []Entry) sizes {
 	for _, n := range tools {
 		squares += n * n
 	}
-	s.groups = len(tools)
+	s.groups, s.tool = len(tools), deferrable/len(entries)
 	s.group = deferrable * squares / (len(entries) * len(entries))
 	return s
 }
 
 // costs is what a session costs under each routing, in tokens at the plain price.
-type costs struct{ all, groups, bridge, search float64 }
+type costs struct{ all, groups, bridge, search, native float64 }
 
 func (p Prices) costs(s sizes) costs {
 	loads := min(sessionGroups, s.groups)
@@ -69,6 +78,8 @@ func (p Prices) costs(s sizes) costs {
 		bridge: p.kept(s.core+s.call, sessionRequests+loads) + loaded,
 		search: p.kept(s.core+s.bridge, sessionRequests+sessionTools) +
 			p.added(searchTokens, sessionTools) + asked*sessionTools,
+		native: p.kept(s.core+nativeTokens, sessionRequests+nativeSearches) +
+			p.added(nativeFinds*s.tool, nativeSearches) + asked*nativeSearches,
 	}
 }
 
@@ -99,10 +110,18 @@ func (r *Router) decide(f toolgroups.Facts) Routing {
 		mode = RoutingSearch
 	case decision.Tools > 0:
 		mode = c.cheapest(!r.configured, tools <= maxDirect && (f.MaxTools == 0 || tools < f.MaxTools))
+		if f.Native && !r.configured && c.native < c.of(mode) {
+			mode = RoutingNative
+		}
 	}
 	r.cfg.Logger.Info("tools routed", "session", f.Scope.Session, "routing", string(mode), "auto", decision, "model", f.Model,
-		"cost_all", math.Round(c.all), "cost_groups", math.Round(c.groups), "cost_bridge", math.Round(c.bridge), "cost_search", math.Round(c.search))
+		"cost_all", math.Round(c.all), "cost_groups", math.Round(c.groups), "cost_bridge", math.Round(c.bridge), "cost_search", math.Round(c.search), "cost_native", math.Round(c.native))
 	return mode
+}
+
+// of is the cost of a routing.
+func (c costs) of(mode Routing) float64 {
+	return map[Routing]float64{RoutingAll: c.all, RoutingBridge: c.bridge, RoutingSearch: c.search, RoutingNative: c.native, RoutingGroups: c.groups}[mode]
 }
 
 // cheapest is the routing that costs least, the plainer one where two cost the same.

@@ -140,7 +140,7 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 	}
 	switch mode {
 	case RoutingNative:
-		tools = native(f)
+		tools = r.native(f)
 	case RoutingBridge:
 		b, tools = r.bridged(f)
 	case RoutingSearch:
@@ -159,11 +159,52 @@ func (r *Router) route(mode Routing, f toolgroups.Facts) toolgroups.Route {
 
 // direct offers the core and groups; a bridge only for what does not fit.
 func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgroups.Tool) {
-	tools := f.Registry.Offer(groups)
+	tools := r.offer(f, groups)
 	if f.MaxTools == 0 || len(tools) < f.MaxTools {
 		return nil, tools
 	}
 	return r.callOnly(f, tools, groups)
+}
+
+// first offers the core, and with [RoutingAuto] so many tools of groups behind it that the
+// model's cache keeps the prompt: what it does not keep is paid in full each time, which
+// costs more than tools that are read from it.
+func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
+	tools := f.Registry.Offer(nil)
+	p := r.cfg.Prices(f.Model)
+	size := toolgroups.EstimateTokens(tools) + len(f.Registry.Listing())/4 + promptTokens
+	want := p.Min * fillPct / 100
+	if r.cfg.Routing != RoutingAuto || p.Min <= size || float64(want)*p.Read >= float64(size) {
+		return tools
+	}
+	// What anybody may use: a chat of several people has one beginning.
+	for _, e := range Deferrable(f.Registry, toolgroups.RoleUser) {
+		if size >= want || f.MaxTools > 0 && len(tools)+len(toolgroups.ReservedNames()) >= f.MaxTools {
+			break
+		}
+		tools = append(tools, e.Tool)
+		size += toolgroups.EstimateTokens([]toolgroups.Tool{e.Tool})
+	}
+	return tools
+}
+
+// promptTokens is what the prompt of an agent is taken to have.
+const promptTokens = 300
+
+// fillPct is how far a prompt is filled, in percent of what the cache keeps: tokens are only
+// estimated.
+const fillPct = 108
+
+// offer offers what comes first, and groups behind it.
+func (r *Router) offer(f toolgroups.Facts, groups []string) []toolgroups.Tool {
+	first := r.first(f)
+	return append(first, without(f.Registry.Offer(groups), first)...)
+}
+
+// without returns the tools that are not among others.
+func without(tools, others []toolgroups.Tool) []toolgroups.Tool {
+	names := toolgroups.Names(others)
+	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return slices.Contains(names, t.Name) })
 }
 
 // maxDeferred is how many tools a provider's search takes: Anthropic's documentation of its
@@ -171,19 +212,19 @@ func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgro
 const maxDeferred = 10_000
 
 // native offers the core, and defers whatever the sender may use of the groups.
-func native(f toolgroups.Facts) []toolgroups.Tool {
-	tools := f.Registry.Offer(nil)
-	all := Deferrable(f.Registry, f.Scope.Role)
-	for _, e := range all[:min(len(all), maxDeferred)] {
-		e.Tool.Deferred = true
-		tools = append(tools, e.Tool)
+func (r *Router) native(f toolgroups.Facts) []toolgroups.Tool {
+	tools := r.first(f)
+	all := without(Tools(Deferrable(f.Registry, f.Scope.Role)), tools)
+	for _, t := range all[:min(len(all), maxDeferred)] {
+		t.Deferred = true
+		tools = append(tools, t)
 	}
 	return tools
 }
 
 // bridged offers the core and [ToolCall], whatever is loaded.
 func (r *Router) bridged(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
-	core := f.Registry.Offer(nil)
+	core := r.first(f)
 	if len(f.Registry.GroupNames()) == 0 && (f.MaxTools == 0 || len(core) <= f.MaxTools) {
 		return nil, core
 	}
@@ -206,7 +247,7 @@ func (r *Router) searched(f toolgroups.Facts) (*Bridge, []toolgroups.Tool) {
 	if catalogue.Len() == 0 {
 		return r.direct(f, f.Loaded)
 	}
-	core, all := f.Registry.Offer(nil), f.Registry.Offer(f.Loaded)
+	core, all := r.first(f), r.offer(f, f.Loaded)
 	core, loaded, cut := fit(core, all[len(core):], len(toolgroups.ReservedNames()), f.MaxTools)
 	if len(cut) > 0 {
 		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungrouped(cut)...))

@@ -21,9 +21,6 @@ type decoded struct {
 	System      json.RawMessage `json:"system"`
 	Tools       []tool          `json:"tools"`
 	Messages    []message       `json:"messages"`
-	// ToolChoice and Metadata are taken and not looked at.
-	ToolChoice json.RawMessage `json:"tool_choice"`
-	Metadata   json.RawMessage `json:"metadata"`
 
 	system []block
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -207,14 +208,24 @@ func (s *Server) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
 	hook.busy--
 	lane.flying = false
 	if err == nil {
-		s.updates = slices.DeleteFunc(s.updates, func(other update) bool { return other.id == u.id })
-		s.delivered[u.id] = true
+		s.took(u.id)
 		delete(hook.lanes, u.lane)
 		s.emit(Event{Kind: EventConfirm, Update: u.id}, nil, nil)
 		s.post()
 		return
 	}
 	s.putOff(hook, lane, retryAfter, err)
+}
+
+// took removes an update for good.
+func (s *Server) took(id int64) {
+	s.updates = slices.DeleteFunc(s.updates, func(other update) bool { return other.id == id })
+	s.delivered[id] = true
+	s.confirmed = s.last
+	if len(s.updates) > 0 {
+		s.confirmed = s.updates[0].id - 1
+	}
+	maps.DeleteFunc(s.delivered, func(id int64, _ bool) bool { return id <= s.confirmed })
 }
 
 // putOff has a lane wait: not after the first failure, and then ever longer.

@@ -1,0 +1,208 @@
+package bill
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"oneclaw/toolgroups"
+)
+
+// claudeRequest is a request to the Messages API as far as it is billed.
+type claudeRequest struct {
+	Tools  []json.RawMessage `json:"tools"`
+	System []json.RawMessage `json:"system"`
+
+	Messages []struct {
+		Role    string            `json:"role"`
+		Content []json.RawMessage `json:"content"`
+	} `json:"messages"`
+}
+
+// claudeTool is a tool of the array.
+type claudeTool struct {
+	Name  string `json:"name"`
+	Defer bool   `json:"defer_loading"`
+}
+
+// claudeBlock is a block of a message.
+type claudeBlock struct {
+	Type    string          `json:"type"`
+	Content json.RawMessage `json:"content"`
+}
+
+// claudeMark is a mark of the cache, which is no part of what is kept.
+var claudeMark = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
+
+// claudeCut is a request in segments: the tools that are not deferred, the prompt, the blocks
+// of the messages, with the definitions of tools where those were found.
+type claudeCut struct {
+	request
+	view
+	definitions map[string]string
+	found       map[string]bool
+}
+
+func (c *claudeCut) add(raw json.RawMessage, more string) {
+	text := claudeMark.ReplaceAllString(string(raw), "")
+	c.segments, c.marks = append(c.segments, text+more+","), append(c.marks, len(text) != len(raw))
+}
+
+func (p *player) cutClaude(body []byte) (*claudeCut, error) {
+	var r claudeRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("bill: decode the request: %w", err)
+	}
+	c := &claudeCut{
+		request: request{at: p.at}, view: view{direct: map[string]bool{}, deferred: map[string]bool{}},
+		definitions: map[string]string{}, found: map[string]bool{},
+	}
+	for _, raw := range r.Tools {
+		var t claudeTool
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return nil, fmt.Errorf("bill: decode a tool: %w", err)
+		}
+		if t.Defer {
+			c.deferred[t.Name], c.definitions[t.Name] = true, string(raw)
+			continue
+		}
+		c.direct[t.Name] = true
+		c.add(raw, "")
+	}
+	for _, raw := range r.System {
+		c.add(raw, "")
+	}
+	for _, m := range r.Messages {
+		for _, raw := range m.Content {
+			var b claudeBlock
+			if err := json.Unmarshal(raw, &b); err != nil {
+				return nil, fmt.Errorf("bill: decode a block: %w", err)
+			}
+			c.add(raw, c.references(b))
+			if b.Type == "tool_result" {
+				c.texts = append(c.texts, textOf(b.Content))
+			}
+		}
+	}
+	return c, nil
+}
+
+// reference is how a tool that was found is named.
+var reference = regexp.MustCompile(`"tool_name":"([^"]+)"`)
+
+// references are the definitions that a block brings into the conversation.
+func (c *claudeCut) references(b claudeBlock) (definitions string) {
+	if b.Type != "tool_result" && b.Type != "tool_search_tool_result" {
+		return ""
+	}
+	for _, m := range reference.FindAllStringSubmatch(string(b.Content), -1) {
+		c.found[m[1]] = true
+		definitions += c.definitions[m[1]]
+	}
+	return definitions
+}
+
+func textOf(content json.RawMessage) string {
+	var parts []struct{ Text string }
+	_ = json.Unmarshal(content, &parts) // what is none has no text
+	all := ""
+	for _, p := range parts {
+		all += p.Text
+	}
+	return all
+}
+
+// messages answers a request to the Messages API. Where a tool has to be found first, the
+// provider searches within the same reply; that it reads the request once more for it, with
+// what was found, is assumed.
+func (p *player) messages(body []byte) (string, error) {
+	c, err := p.cutClaude(body)
+	if err != nil {
+		return "", err
+	}
+	text, calls := p.reply(c.view)
+	if p.err != nil {
+		return "", p.err
+	}
+	var blocks []map[string]any
+	if text != "" {
+		blocks = append(blocks, map[string]any{"type": "text", "text": text})
+	}
+	searched := c.request
+	searched.segments, searched.marks = slices.Clone(c.segments), slices.Clone(c.marks)
+	for _, call := range calls {
+		c.output += call.name + call.arguments
+		if !c.deferred[call.name] || c.found[call.name] {
+			continue
+		}
+		id, query := "srvtoolu_"+call.id, strings.ReplaceAll(call.name, "_", " ")
+		c.output += query
+		found := map[string]any{"type": "tool_search_tool_result", "tool_use_id": id, "content": map[string]any{
+			"type": "tool_search_tool_search_result", "tool_references": c.search(call.name, p.groups),
+		}}
+		blocks = append(blocks, map[string]any{"type": "server_tool_use", "id": id, "name": "tool_search_tool_bm25", "input": map[string]any{"query": query}}, found)
+		raw, err := toolgroups.EncodeJSON(found)
+		if err != nil {
+			return "", err
+		}
+		searched.segments = append(searched.segments, string(raw)+c.references(claudeBlock{Type: "tool_result", Content: raw}))
+		searched.marks = append(searched.marks, false)
+	}
+	for _, call := range calls {
+		blocks = append(blocks, map[string]any{"type": "tool_use", "id": call.id, "name": call.name, "input": json.RawMessage(call.arguments)})
+	}
+	c.output += text
+	p.requests = append(p.requests, c.request)
+	if len(searched.segments) > len(c.segments) {
+		p.requests = append(p.requests, searched)
+	}
+	return encodeClaude(blocks, len(calls) > 0)
+}
+
+// searchFinds is how many tools a search finds.
+const searchFinds = 5
+
+// search finds a tool with others of its group that are not there yet.
+func (c *claudeCut) search(tool string, groups map[string]string) []map[string]string {
+	names := []string{tool}
+	c.found[tool] = true
+	for _, name := range slices.Sorted(maps.Keys(c.deferred)) {
+		if len(names) < searchFinds && groups[name] == groups[tool] && !c.found[name] {
+			names = append(names, name)
+		}
+	}
+	refs := make([]map[string]string, len(names))
+	for i, name := range names {
+		refs[i] = map[string]string{"type": "tool_reference", "tool_name": name}
+	}
+	return refs
+}
+
+// encodeClaude writes a reply as events.
+func encodeClaude(blocks []map[string]any, calls bool) (string, error) {
+	var b strings.Builder
+	var failed error
+	emit := func(kind string, fields map[string]any) {
+		fields["type"] = kind
+		event, err := toolgroups.EncodeJSON(fields)
+		if err != nil {
+			failed = err
+		}
+		b.WriteString("event: " + kind + "\ndata: " + string(event) + "\n\n")
+	}
+	stop := "end_turn"
+	if calls {
+		stop = "tool_use"
+	}
+	emit("message_start", map[string]any{"message": map[string]any{"id": "msg", "type": "message", "role": "assistant", "model": "scripted", "content": []any{}, "usage": map[string]any{}}})
+	for i, block := range blocks {
+		emit("content_block_start", map[string]any{"index": i, "content_block": block})
+		emit("content_block_stop", map[string]any{"index": i})
+	}
+	emit("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop}, "usage": map[string]any{"output_tokens": 1}})
+	emit("message_stop", map[string]any{})
+	return b.String(), failed
+}
