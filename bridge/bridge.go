@@ -105,7 +105,11 @@ func (b *Bridge) furnish() {
 	})
 	b.jobs.Mark = b.owners.Mark
 	shared := jobs.Shared{Platforms: b.platforms, Owns: b.owners.Owns, Safe: b.owners.Safe, Redact: cfg.Redact, Spell: b.commands.spelled, Files: cfg.Hooks.Files, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now}
-	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: b.carrier.carry, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
+	run := b.carrier.carry
+	if cfg.Sharing.On {
+		run = b.carrier.carryShared
+	}
+	b.lanes = lanes.New(lanes.Config{Place: b.kinds.place, Run: run, Holds: b.carrier.holds, MaxTurns: cfg.Limits.MaxTurns})
 	b.sender = delivery.New(delivery.Config{
 		Shared: shared, Jobs: b.jobs, Asides: b.asides, DataDir: cfg.DataDir,
 		MaxParts: cfg.Limits.MaxParts, MaxSends: cfg.Limits.MaxTurns, Home: b.lanes.Forward, Moves: &b.lanes.Moves,

@@ -102,11 +102,7 @@ func (c *carrier) rest(ctx context.Context, d time.Duration) error {
 
 // attempt carries a job on as its kind says.
 func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
-	err := context.Cause(ctx)
-	if err == nil && c.cfg.Sharing.On {
-		err = c.own(ctx, j)
-	}
-	if err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	k := c.kinds.of(j)
@@ -129,7 +125,7 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 		}
 	}
 	c.lanes.EndTurn(j)
-	err = c.deliver(work, ctx, j)
+	err := c.deliver(work, ctx, j)
 	if errors.Is(err, storage.ErrInvalid) {
 		// The job with its answer is larger than a value can be: none of it was sent.
 		c.sender.Prepare(j, c.turns.Failed(j, err), false)
@@ -139,6 +135,14 @@ func (c *carrier) attempt(work, ctx context.Context, j *jobs.Job) error {
 		c.turns.Afterwards(ctx, j)
 	}
 	return err
+}
+
+// carryShared is carry where other processes have jobs, too.
+func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
+	if err := c.own(ctx, j); c.lost(j, err) {
+		return
+	}
+	c.carry(work, ctx, j)
 }
 
 // own makes a job this tenure's that came into its lane with the mark of another: it was

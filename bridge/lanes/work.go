@@ -12,7 +12,7 @@ import (
 // called with the lanes locked, whenever something has changed in one.
 func (s *Lanes) wake(l *lane) {
 	for _, q := range []*queue{&l.commands, &l.messages} {
-		if s.closing || l.shut > 0 || !s.takes(l, q) {
+		if l.shut > 0 || !s.takes(l, q) {
 			continue
 		}
 		j := q.waiting[0]
@@ -37,7 +37,7 @@ func (s *Lanes) wake(l *lane) {
 // takes reports whether the first job of a queue may run now. Where it needs a turn it has
 // one then, or the lane stands in line.
 func (s *Lanes) takes(l *lane, q *queue) bool {
-	if q.running != nil || len(q.waiting) == 0 {
+	if s.closing || q.running != nil || len(q.waiting) == 0 {
 		return false
 	}
 	if q == &l.commands {
