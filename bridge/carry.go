@@ -150,7 +150,7 @@ func (c *carrier) carryShared(work, ctx context.Context, j *jobs.Job) {
 func (c *carrier) own(ctx context.Context, j *jobs.Job) error {
 	if mark := c.jobs.Mark(j.Message.Chat); mark == j.Holder {
 		return nil
-	} else if mark != "" {
+	} else if c.owners.Owns(j.Message.Chat) {
 		if taken, err := c.jobs.Take(ctx, j); taken || err != nil {
 			return err
 		}

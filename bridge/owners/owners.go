@@ -130,8 +130,11 @@ func (o *Owners) mark(chat chats.Chat) string {
 	return o.marks[lease]
 }
 
-// Owns reports whether this process answers in a chat.
-func (o *Owners) Owns(chat chats.Chat) bool { return o.Mark(chat) != "" }
+// Owns reports whether this process answers in a chat, and has proved to be alive recently
+// enough that no other can: one that was paused must not take back what others have by then.
+func (o *Owners) Owns(chat chats.Chat) bool {
+	return o.Mark(chat) != "" && (o.replica == nil || o.replica.Alive())
+}
 
 func (o *Owners) safe(j *jobs.Job) bool {
 	return o.replica.Alive() && o.Mark(j.Message.Chat) == j.Holder
