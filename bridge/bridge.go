@@ -247,7 +247,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 // learning has a room learn of what other processes change there, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
-		for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
+		for pauses := b.pauses(); ctx.Err() == nil; {
 			if err := watch(ctx); ctx.Err() == nil {
 				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
 				_ = retry.Wait(ctx, pauses.Next(0))

@@ -116,7 +116,7 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
-	for pauses := retry.New(minRetry, maxRetry); ctx.Err() == nil; {
+	for pauses := in.pauses(); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
 		in.mu.Lock()
 		in.again = again
@@ -124,7 +124,7 @@ func (in *intake) follow(ctx context.Context) {
 		err := in.followOnce(ctx, in.store.Watch(watching, jobs.OpenPrefix))
 		again()
 		if err == nil {
-			pauses = retry.New(minRetry, maxRetry)
+			pauses.Reset()
 			continue
 		}
 		in.log.Warn("what other replicas have accepted cannot be read, trying again", "err", err)

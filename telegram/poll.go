@@ -20,6 +20,9 @@ import (
 const (
 	minBackOff = time.Second
 	maxBackOff = 60 * time.Second
+	// maxAcceptPause bounds the pauses before updates are handed over again that our own side
+	// did not take: Telegram is in order, and people wait.
+	maxAcceptPause = 2 * time.Second
 	// defaultPollMargin is how long past its timeout a poll may be answered.
 	defaultPollMargin = 15 * time.Second
 	// emptyPause keeps a server that does not wait from being asked without end.
@@ -156,7 +159,7 @@ func (r *receiver) round(ctx context.Context) time.Duration {
 		return r.pauses.Next(0)
 	}
 	if err != nil {
-		wait := r.pauses.Next(0)
+		wait := min(r.pauses.Next(0), maxAcceptPause)
 		r.log.Error("updates not accepted: they stay at telegram", "updates", len(raws), "err", err, "wait", wait)
 		return wait
 	}
