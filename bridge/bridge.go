@@ -55,6 +55,7 @@ type rooms struct {
 	gate      *approval.Gate
 	turns     *turns.Runner
 	panel     panel.Panel
+	maxRetry  time.Duration // bounds the pauses between tries of what the store did not take
 
 	intake  *intake
 	stops   *stops
@@ -77,6 +78,9 @@ func New(cfg Config) (*Bridge, error) {
 	r := &rooms{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), store: cfg.Store, platforms: make(map[string]chats.Platform),
 		jobs: jobs.Store{Store: cfg.Store, Base: new(atomic.Int64)},
+	}
+	if r.maxRetry = maxRetry; cfg.Sharing.On {
+		r.maxRetry = sharedRetry
 	}
 	b := &Bridge{rooms: r, begun: cfg.Now(), resumed: make(chan struct{})}
 	for _, p := range cfg.Platforms {
@@ -247,7 +251,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 // learning has a room learn of what other processes change there, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
-		for pauses := b.pauses(); ctx.Err() == nil; {
+		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
 			if err := watch(ctx); ctx.Err() == nil {
 				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
 				_ = retry.Wait(ctx, pauses.Next(0))

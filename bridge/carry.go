@@ -24,25 +24,17 @@ import (
 const (
 	minRetry = 500 * time.Millisecond
 	maxRetry = time.Minute
-	// sharedRetry is maxRetry where processes share the store: while a database is replaced
+	// sharedRetry takes its place where processes share the store: while a database is replaced
 	// none of them may be slower than its takeover by another would be.
 	sharedRetry = time.Second
 )
-
-// pauses are those between the tries of what the store did not take.
-func (r *rooms) pauses() *retry.Pauses {
-	if r.cfg.Sharing.On {
-		return retry.New(minRetry, sharedRetry)
-	}
-	return retry.New(minRetry, maxRetry)
-}
 
 // carrier brings jobs to their ends, as their kinds say.
 type carrier struct{ *rooms }
 
 // carry brings a job to its end, or leaves it open where the bridge shuts down.
 func (c *carrier) carry(work, ctx context.Context, j *jobs.Job) {
-	for pauses := c.pauses(); ; {
+	for pauses := retry.New(minRetry, c.maxRetry); ; {
 		err := c.attempt(work, ctx, j)
 		if err == nil {
 			return
@@ -235,7 +227,7 @@ func (c *carrier) deliver(work, ctx context.Context, j *jobs.Job) error {
 // cut off, and it is sent again with its mark.
 func (c *carrier) closeLater(j *jobs.Job, state jobs.State) {
 	c.lanes.Running.Go(func() {
-		for pauses := c.pauses(); c.settle(j, state) != nil; {
+		for pauses := retry.New(minRetry, c.maxRetry); c.settle(j, state) != nil; {
 			if retry.Wait(c.lanes.Work(), pauses.Next(0)) != nil {
 				return
 			}

@@ -94,7 +94,7 @@ func (m *mover) learn(entry storage.Entry) {
 // follow learns of the moves that other processes carry out, until ctx ends. What this one
 // still has to do in a chat that is no longer its own is left to who has it now.
 func (m *mover) follow(ctx context.Context) {
-	for pauses := m.pauses(); ctx.Err() == nil; {
+	for pauses := retry.New(minRetry, m.maxRetry); ctx.Err() == nil; {
 		changes := m.store.Watch(ctx, movedPrefix)
 		err := m.load(ctx)
 		for e, failed := range changes {

@@ -116,7 +116,7 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
-	for pauses := in.pauses(); ctx.Err() == nil; {
+	for pauses := retry.New(minRetry, in.maxRetry); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
 		in.mu.Lock()
 		in.again = again
