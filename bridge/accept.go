@@ -68,7 +68,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 			release, err := in.accepting.Acquire(ctx, chat.String())
 			// Who answers is asked once: a message must not overtake what was offered to
 			// others, or what they have accepted, before it.
-			mark := in.mark(chat)
+			mark := in.owners.Sure(chat)
 			if err == nil && mark != "" && in.cfg.Sharing.On {
 				release, err = in.overtaken(ctx, chat, release)
 			}
@@ -252,15 +252,7 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.
-func (in *intake) job(m chats.Message) *jobs.Job { return in.jobOf(m, in.mark(m.Chat)) }
-
-// mark is that of this process in a chat; empty where another one may answer.
-func (in *intake) mark(chat chats.Chat) string {
-	if !in.owners.Owns(chat) {
-		return ""
-	}
-	return in.jobs.Mark(chat)
-}
+func (in *intake) job(m chats.Message) *jobs.Job { return in.jobOf(m, in.owners.Sure(m.Chat)) }
 
 func (in *intake) jobOf(m chats.Message, mark string) *jobs.Job {
 	if people.ClaimPattern.MatchString(strings.TrimSpace(m.Text)) {

@@ -76,6 +76,9 @@ type Owners struct {
 	// Mark names the tenure in which this process answers in a chat. It is empty where
 	// another process does, or nobody. A process that works alone has one mark.
 	Mark func(chat chats.Chat) string
+	// Sure is Mark where this process has proved to be alive recently enough that no other can
+	// answer in the chat, and empty elsewhere.
+	Sure func(chat chats.Chat) string
 	// Safe reports whether a job is certainly not another process's at this moment. It is for
 	// what no store can refuse, such as a request to a platform. Nil where this one works alone.
 	Safe func(j *jobs.Job) bool
@@ -95,9 +98,10 @@ func New(cfg Config) *Owners {
 	if !cfg.On {
 		alone := rand.Text()
 		o.Mark = func(chats.Chat) string { return alone }
+		o.Sure = o.Mark
 		return o
 	}
-	o.Mark, o.Safe = o.mark, o.safe
+	o.Mark, o.Sure, o.Safe = o.mark, o.sure, o.safe
 	leases := append([]string{Housekeeping}, cfg.Leases...)
 	for i := range shares {
 		leases = append(leases, share(uint32(i)))
@@ -130,10 +134,15 @@ func (o *Owners) mark(chat chats.Chat) string {
 	return o.marks[lease]
 }
 
-// Owns reports whether this process answers in a chat, and has proved to be alive recently
-// enough that no other can: one that was paused must not take back what others have by then.
-func (o *Owners) Owns(chat chats.Chat) bool {
-	return o.Mark(chat) != "" && (o.replica == nil || o.replica.Alive())
+// Owns reports whether this process surely answers in a chat: one that was paused must not
+// take back what others have by then.
+func (o *Owners) Owns(chat chats.Chat) bool { return o.Sure(chat) != "" }
+
+func (o *Owners) sure(chat chats.Chat) string {
+	if !o.replica.Alive() {
+		return ""
+	}
+	return o.Mark(chat)
 }
 
 func (o *Owners) safe(j *jobs.Job) bool {
