@@ -21,7 +21,9 @@ func (l *life) share(ctx context.Context) {
 		case l.r.holds(name):
 			own++
 		case owner == "" || owner == l.self.ID || l.dead(ctx, owner):
-			free = append(free, name)
+			if l.r.cfg.Busy == nil || !l.r.cfg.Busy(name) { // else what ran under it here has not ended
+				free = append(free, name)
+			}
 		}
 	}
 	own += l.take(ctx, free[:min(len(free), max(0, fair-own))])
