@@ -464,7 +464,7 @@ func TestAnEditThatIsTooLargeIsDroppedAtAnotherReplica(t *testing.T) {
 
 // A chat moves to one of another replica while a turn runs in it.
 func TestAChatMovesToAnotherReplica(t *testing.T) {
-	for _, to := range []string{"100", "101", "102", "103", "104"} {
+	for _, to := range []string{"101", "102", "104"} {
 		for _, at := range []int{0, 1} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlow()
@@ -480,7 +480,7 @@ func TestAChatMovesToAnotherReplica(t *testing.T) {
 				all[at].accept(in("99", "4", "late"))
 				pass(t, 10)
 				close(s.free)
-				pass(t, 120)
+				pass(t, 20)
 				all.once(t, "re: slow one", "re: two", "re: three", "re: late")
 				all[at].accept(in(to, "5", "end"))
 				pass(t, 10)
