@@ -35,6 +35,10 @@ type intake struct {
 	accepting *named.Semaphores
 	mu        sync.Mutex
 	again     context.CancelFunc // see lookAgain
+	// taking are the chats in which something of other processes is taken, and whether there
+	// is more; places bounds how many at a time. See see.
+	taking map[chats.Chat]bool
+	places chan struct{}
 	// late are the chats that were told that their messages waited, and when; full the
 	// bursts of which somebody was told that too much waits.
 	late *cache.Cache[chats.Chat, time.Time]

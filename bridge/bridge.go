@@ -98,6 +98,7 @@ func (b *Bridge) furnish() {
 	cfg, r := b.cfg, b.rooms
 	b.intake = &intake{
 		rooms: r, accepting: named.New(1), late: cache.New[chats.Chat, time.Time](maxTold), full: cache.New[string, time.Time](maxTold),
+		taking: make(map[chats.Chat]bool), places: make(chan struct{}, acceptWrites),
 	}
 	b.stops, b.carrier, b.keeper, b.mover = &stops{r}, &carrier{r}, &keeper{rooms: r}, &mover{r}
 	b.asides = jobs.Asides{KV: cfg.Store, Log: b.log, Now: cfg.Now}
@@ -182,12 +183,14 @@ func (b *Bridge) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	leave, err := b.begin(ctx, stop)
+	if err == nil {
+		defer leave()
+	}
 	if ctx.Err() != nil {
 		return refusal(ctx)
 	} else if err != nil {
 		return err
 	}
-	defer leave()
 	close(b.resumed)
 	receiving, stopReceiving := context.WithCancel(ctx)
 	defer stopReceiving()
@@ -241,7 +244,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 				stop(err)
 			}
 		},
-		b.intake.follow, b.mover.follow, b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
+		b.intake.follow, b.learning("moved chats", b.mover.watch), b.learning("people", b.people.Watch), b.learning("cards", b.desk.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}
@@ -251,8 +254,11 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 // learning has a room learn of what other processes change there, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
-		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
-			if err := watch(ctx); ctx.Err() == nil {
+		for pauses := retry.New(minRetry, maxLook); ctx.Err() == nil; {
+			watching, end := context.WithCancel(ctx) // a watch that nobody reads any more would collect events
+			err := watch(watching)
+			end()
+			if ctx.Err() == nil {
 				b.log.Warn("what other replicas change cannot be read, trying again", "of", of, "err", err)
 				_ = retry.Wait(ctx, pauses.Next(0))
 			}

@@ -82,6 +82,12 @@ func (c *carrier) lost(j *jobs.Job, err error) bool {
 	}
 	c.log.Info("a job is another process's now", "job", j.Key())
 	c.lanes.Done(j.Key())
+	if j.Message.Kind == jobs.KindMove {
+		c.lanes.Unbar(endsOf(j)) // who has it bars its ends
+	}
+	if c.jobs.Mark(j.Message.Chat) != "" {
+		c.intake.lookAgain() // it was lost to another tenure of this process
+	}
 	return true
 }
 

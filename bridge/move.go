@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
-	"oneclaw/internal/retry"
 	"oneclaw/storage"
 )
 
@@ -44,6 +42,7 @@ func endsOf(j *jobs.Job) (from, to chats.Chat) {
 // run carries a move out. Each step bears repeating.
 func (m *mover) run(ctx context.Context, j *jobs.Job) error {
 	from, to := endsOf(j)
+	m.lanes.Bar(from, to) // where another process has accepted it, nobody has
 	if err := m.lanes.Quiet(ctx, from, to); err != nil {
 		return err
 	}
@@ -91,26 +90,31 @@ func (m *mover) learn(entry storage.Entry) {
 	m.lanes.Restore(from, to)
 }
 
-// follow learns of the moves that other processes carry out, until ctx ends. What this one
-// still has to do in a chat that is no longer its own is left to who has it now.
-func (m *mover) follow(ctx context.Context) {
-	for pauses := retry.New(minRetry, m.maxRetry); ctx.Err() == nil; {
-		changes := m.store.Watch(ctx, movedPrefix)
-		err := m.load(ctx)
-		for e, failed := range changes {
-			if err = cmp.Or(err, failed); err != nil {
-				break
-			}
-			m.learn(e.Entry)
-			m.lanes.Drop(func(chat chats.Chat) bool {
-				return chat.Whole().String() == strings.TrimPrefix(e.Key, movedPrefix) && !m.owners.Owns(chat)
-			})
+// watch learns of the moves that other processes carry out, until ctx ends, beginning with
+// what was missed. What this one still has to do in a chat that is no longer its own is left
+// to who has it now. An error means that it has to be called again.
+func (m *mover) watch(ctx context.Context) error {
+	changes := m.store.Watch(ctx, movedPrefix)
+	if err := m.load(ctx); err != nil {
+		return err
+	}
+	m.learned()
+	for e, err := range changes {
+		if err != nil {
+			return fmt.Errorf("watch moved chats: %w", err)
 		}
-		if ctx.Err() == nil {
-			m.log.Warn("moves of chats cannot be read, trying again", "err", err)
-			_ = retry.Wait(ctx, pauses.Next(0))
+		if !e.Deleted {
+			m.learn(e.Entry)
+			m.learned()
 		}
 	}
+	return nil
+}
+
+// learned follows from moves that were carried out elsewhere: they decide whose chats are.
+func (m *mover) learned() {
+	m.lanes.Drop(func(chat chats.Chat) bool { return m.jobs.Mark(chat) == "" })
+	m.intake.lookAgain()
 }
 
 // move lets the conversation of a chat that got a new id go on there: the new chat's

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/owners"
+	"oneclaw/internal/named"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -37,6 +37,10 @@ func (in *intake) offer(ctx context.Context, j *jobs.Job) error {
 func (in *intake) offerEdit(ctx context.Context, j *jobs.Job) error {
 	for {
 		added, err := in.jobs.Add(ctx, j)
+		if errors.Is(err, storage.ErrInvalid) {
+			in.log.Error("edit dropped", "job", j.Key(), "err", err)
+			return nil
+		}
 		if added || err != nil {
 			return err
 		}
@@ -50,16 +54,24 @@ func (in *intake) offerEdit(ctx context.Context, j *jobs.Job) error {
 	}
 }
 
+// errAsleep says that another process may have taken a chat over.
+var errAsleep = errors.New("bridge: this process has not proved for too long that it answers in this chat")
+
 // overtaken takes what other processes have accepted in a chat before, if this one answers
 // there. The caller has the chat to itself; after an error it does not any more.
 func (in *intake) overtaken(ctx context.Context, chat chats.Chat, release func()) (func(), error) {
-	if !in.owners.Owns(chat) {
+	if in.jobs.Mark(chat) == "" {
 		return release, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
+	defer cancel()
 	open, _, err := in.jobs.Open(ctx, chat.Whole().String()+"/", owners.All)
+	if err == nil && !in.owners.Owns(chat) {
+		err = errAsleep
+	}
 	for _, j := range open {
 		switch {
-		case err != nil || j.Message.Chat != chat:
+		case err != nil || j.Origin() != chat:
 		case j.Holder == in.jobs.Mark(chat):
 			err = in.adopt(ctx, j.Key()) // the write that took it may have reported an error
 		default:
@@ -98,6 +110,9 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 			return err
 		}
 		defer resume()
+		if in.lanes.Has(j.Key()) {
+			return nil // it is about to be closed here; see carrier.lost
+		}
 	}
 	taken, err := in.jobs.Take(ctx, j)
 	if err == nil && !taken {
@@ -114,21 +129,26 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 	return err
 }
 
+// maxLook bounds the pauses after which a process looks again for what others have written.
+const maxLook = time.Second
+
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
-	for pauses := retry.New(minRetry, in.maxRetry); ctx.Err() == nil; {
+	for pauses := retry.New(minRetry, maxLook); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
 		in.mu.Lock()
 		in.again = again
 		in.mu.Unlock()
-		err := in.followOnce(ctx, in.store.Watch(watching, jobs.OpenPrefix))
-		again()
-		if err == nil {
+		err := in.followOnce(watching)
+		switch {
+		case watching.Err() != nil: // it looks again
+		case errors.Is(err, storage.ErrLagged):
 			pauses.Reset()
-			continue
+		default:
+			in.log.Warn("what other replicas have accepted cannot be read, trying again", "err", err)
+			_ = retry.Wait(watching, pauses.Next(0))
 		}
-		in.log.Warn("what other replicas have accepted cannot be read, trying again", "err", err)
-		_ = retry.Wait(ctx, pauses.Next(0))
+		again()
 	}
 }
 
@@ -142,10 +162,14 @@ func (in *intake) lookAgain() {
 }
 
 // followOnce looks at all there is, then at changes.
-func (in *intake) followOnce(ctx context.Context, changes iter.Seq2[storage.Event, error]) error {
-	open, broken, err := in.jobs.Open(ctx, "", in.owners.Owns)
+func (in *intake) followOnce(ctx context.Context) error {
+	changes := in.store.Watch(ctx, jobs.OpenPrefix)
+	open, broken, err := in.jobs.Open(ctx, "", func(chat chats.Chat) bool { return in.jobs.Mark(chat) != "" })
 	if err != nil {
 		return err
+	}
+	for _, j := range open {
+		in.look(j)
 	}
 	for _, err := range broken {
 		if d, is := errors.AsType[*jobs.DamagedError](err); is {
@@ -154,54 +178,79 @@ func (in *intake) followOnce(ctx context.Context, changes iter.Seq2[storage.Even
 			}
 		}
 	}
-	seen := make(map[chats.Chat]bool)
-	for _, j := range open {
-		if chat := j.Message.Chat; !seen[chat] && (j.Holder != in.jobs.Mark(chat) || !in.lanes.Has(j.Key())) {
-			seen[chat] = true
-			if err := in.takeIn(ctx, chat); err != nil {
-				return err
-			}
-		}
-	}
 	for e, err := range changes {
 		if err != nil {
 			return fmt.Errorf("watch open jobs: %w", err)
 		}
-		if err := in.notice(ctx, e); err != nil {
-			return err
-		}
+		in.notice(e)
 	}
 	return nil
 }
 
 // notice looks at a job that was written.
-func (in *intake) notice(ctx context.Context, e storage.Event) error {
+func (in *intake) notice(e storage.Event) {
 	m, ok := jobs.MessageOf(e.Key, jobs.OpenPrefix)
-	if e.Deleted || !ok || !in.owners.Owns(m.Chat) {
-		return nil
+	if e.Deleted || !ok || in.jobs.Mark(m.Chat) == "" {
+		return
 	}
 	var j jobs.Job
-	if jobs.Decode(e.Entry, &j) != nil {
-		return nil // it is found when the chat is taken over
+	if jobs.Decode(e.Entry, &j) == nil { // else it is found when the chat is taken over
+		in.look(&j)
 	}
-	// Nobody works on a job of this process whose first write has reported an error.
-	if j.Holder == in.jobs.Mark(j.Message.Chat) && in.lanes.Has(j.Key()) {
-		return nil
-	}
-	return in.takeIn(ctx, j.Message.Chat)
 }
 
-// takeIn takes what there is for a chat.
-func (in *intake) takeIn(ctx context.Context, chat chats.Chat) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+// look has a job taken on which nobody works here. One with the mark of this process is on
+// disk although its first write has reported an error.
+func (in *intake) look(j *jobs.Job) {
+	if j.Holder != in.jobs.Mark(j.Message.Chat) || !in.lanes.Has(j.Key()) {
+		in.see(j.Origin())
+	}
+}
+
+// see has somebody take what there is for a chat, once more where somebody does. A chat in
+// trouble is tried again by itself: the others do not wait for it.
+func (in *intake) see(chat chats.Chat) {
+	in.mu.Lock()
+	_, taken := in.taking[chat]
+	in.taking[chat] = taken
+	in.mu.Unlock()
+	if take := func() { in.takeIn(in.lanes.Work(), chat) }; !taken && !in.lanes.TryGo(take) {
+		take()
+	}
+}
+
+// takeIn takes what there is for a chat, until there is no more.
+func (in *intake) takeIn(ctx context.Context, chat chats.Chat) {
+	for pauses := retry.New(minRetry, maxLook); ; {
+		in.mu.Lock()
+		in.taking[chat] = false
+		in.mu.Unlock()
+		err := in.takeOnce(ctx, chat)
+		in.mu.Lock()
+		if err == nil && !in.taking[chat] || ctx.Err() != nil {
+			delete(in.taking, chat)
+			in.mu.Unlock()
+			return
+		}
+		in.mu.Unlock()
+		if err != nil {
+			in.log.Warn("what was accepted elsewhere cannot be taken, trying again", "chat", chat.String(), "err", err)
+			_ = retry.Wait(ctx, pauses.Next(0))
+		}
+	}
+}
+
+func (in *intake) takeOnce(ctx context.Context, chat chats.Chat) error {
+	if err := named.Take(ctx, in.places); err != nil {
+		return err
+	}
+	defer func() { <-in.places }()
 	release, err := in.accepting.Acquire(ctx, chat.String())
 	if err == nil {
 		release, err = in.overtaken(ctx, chat, release)
 	}
-	if err != nil {
-		return fmt.Errorf("take what was accepted elsewhere in %s: %w", chat, err)
+	if err == nil {
+		release()
 	}
-	release()
-	return nil
+	return err
 }

@@ -29,7 +29,14 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	open = slices.DeleteFunc(open, func(j *jobs.Job) bool { return j.Offer })
+	var offered []chats.Chat
+	open = slices.DeleteFunc(open, func(j *jobs.Job) bool {
+		if j.Offer {
+			offered = append(offered, j.Origin())
+		}
+		// What this process is about to close is not taken from it.
+		return j.Offer || b.lanes.Has(j.Key())
+	})
 	if open, err = as.TakeAll(ctx, open); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
@@ -43,7 +50,13 @@ func (b *Bridge) takeOver(ctx context.Context, in owners.Chats, mark func(chats.
 	if err := b.stops.found(ctx, open); err != nil {
 		return nil, fmt.Errorf("take chats over: %w", err)
 	}
-	return func() { b.goOn(open) }, nil
+	return func() {
+		b.goOn(open)
+		for _, chat := range offered {
+			b.intake.see(chat)
+		}
+		b.intake.lookAgain()
+	}, nil
 }
 
 // goOn queues jobs that were taken over.
@@ -64,7 +77,6 @@ func (b *Bridge) goOn(open []*jobs.Job) {
 	if len(open) > 0 {
 		b.log.Info("resuming open jobs", "count", len(open))
 	}
-	b.intake.lookAgain()
 }
 
 // number has new jobs get higher numbers than any that is on record: a message with a lower

@@ -22,7 +22,8 @@ type Jobs interface {
 	Queue(j *jobs.Job)
 	// Adopt queues the open job under a key, unless somebody works on it already.
 	Adopt(ctx context.Context, key string) error
-	// Go runs f beside the jobs; its context ends with theirs.
+	// Go runs f beside the jobs; its context ends with theirs. Where they are ending, it need
+	// not.
 	Go(f func(ctx context.Context))
 }
 

@@ -132,7 +132,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 }
 
 // Take makes a job that another tenure has left this one's, as it is on disk by then. It
-// reports false where it is closed, or this one's already.
+// reports false where it is closed, or this one's already, or the chat is another's by now.
 func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 	if closed, err := s.Closed(ctx, j.Key()); err != nil {
 		return false, err
@@ -141,7 +141,11 @@ func (s Store) Take(ctx context.Context, j *Job) (bool, error) {
 		return false, s.remove(ctx, OpenPrefix+j.Key(), j.Rev)
 	}
 	for {
-		s.Assign(j)
+		holder := s.Mark(j.Message.Chat)
+		if holder == "" {
+			return false, nil
+		}
+		j.Holder = holder
 		err := s.Put(ctx, j)
 		if !errors.Is(err, storage.ErrConflict) {
 			// Where the disk is full, the first write that succeeds marks it.

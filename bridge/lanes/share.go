@@ -67,7 +67,8 @@ func (s *Lanes) Drop(passes func(chats.Chat) bool) {
 	}
 }
 
-// Cut is [Lanes.Drop] for one job, and returns when it does not run any more. Until resume is
+// Cut is [Lanes.Drop] for one job, and returns when it does not run any more; one that was
+// answered may still be about to be closed. Until resume is
 // called nothing else begins in its lane: what was accepted after it must not overtake it
 // when it is queued again.
 func (s *Lanes) Cut(ctx context.Context, key string) (resume func(), err error) {
@@ -89,10 +90,10 @@ func (s *Lanes) Cut(ctx context.Context, key string) (resume func(), err error) 
 				shut = append(shut, l)
 				l.shut++
 			}
+			if has && !running {
+				delete(s.open, key)
+			}
 			runs = runs || running
-		}
-		if !runs {
-			delete(s.open, key)
 		}
 		s.mu.Unlock()
 		if !runs {

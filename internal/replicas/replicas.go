@@ -102,13 +102,15 @@ type Replica struct {
 	id     string
 	held   map[string]storage.Revision
 	beaten time.Time // when the last good beat began
+	// had are the leases that it holds or has held; its loop alone uses it.
+	had map[string]bool
 }
 
 // New returns a replica that has not joined.
 func New(cfg Config) *Replica {
 	cfg.TTL = cmp.Or(cfg.TTL, DefaultTTL)
 	return &Replica{
-		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{},
+		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), retiring: make(chan struct{}), held: map[string]storage.Revision{}, had: map[string]bool{},
 	}
 }
 

@@ -21,7 +21,9 @@ func (l *life) share(ctx context.Context) {
 		case l.r.holds(name):
 			own++
 		case owner == "" || owner == l.self.ID || l.dead(ctx, owner):
-			free = append(free, name)
+			if l.r.cfg.Busy == nil || !l.r.had[name] || !l.r.cfg.Busy(name) { // else what ran under it here has not ended
+				free = append(free, name)
+			}
 		}
 	}
 	own += l.take(ctx, free[:min(len(free), max(0, fair-own))])
@@ -92,7 +94,7 @@ func (l *life) take(ctx context.Context, free []string) int {
 	l.r.mu.Lock()
 	defer l.r.mu.Unlock()
 	for _, name := range taken {
-		l.r.held[name] = l.leases[name].Revision
+		l.r.held[name], l.r.had[name] = l.leases[name].Revision, true
 	}
 	return len(taken)
 }
