@@ -75,6 +75,8 @@ type Bill struct {
 	cfg     Config
 	servers []toolgroups.Group
 	meter   *meter
+	// catalogues are the tools without and with those of the servers.
+	catalogues map[bool]*catalogue
 }
 
 // New makes a bill.
@@ -82,7 +84,7 @@ func New(cfg Config) (*Bill, error) {
 	if cfg.Registry == nil || len(cfg.Tables) == 0 {
 		return nil, errors.New("bill: no registry or no price tables")
 	}
-	b := &Bill{cfg: cfg}
+	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
 	var err error
 	if b.servers, err = Servers(); err != nil {
 		return nil, err
