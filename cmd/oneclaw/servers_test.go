@@ -143,8 +143,17 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 	if n := count(t, starts); n != len(names) {
 		t.Fatalf("%d starts of %d servers to learn their tools", n, len(names))
 	}
-	for _, routing := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch} {
-		w.env["ONECLAW_ROUTING"] = string(routing)
+	for name, c := range map[string]struct {
+		routing search.Routing
+		model   string
+	}{
+		"groups": {search.RoutingGroups, openai.DefaultModel}, "bridge": {search.RoutingBridge, openai.DefaultModel},
+		"search": {search.RoutingSearch, openai.DefaultModel},
+		// Their caches keep nothing as short as a first request.
+		"auto, Gemini 2.5": {search.RoutingAuto, "gemini-2.5-flash"}, "auto, Gemini 3": {search.RoutingAuto, "gemini-3.8-flash"},
+		"auto, Haiku": {search.RoutingAuto, "claude-haiku-4-5"},
+	} {
+		w.env["ONECLAW_ROUTING"], w.env["OPENAI_MODEL"] = string(c.routing), c.model
 		bot := w.run()
 		asked := w.model.Count()
 		wantIn(t, w.ask(bot, ann, "/clear", nil), "cleared")
@@ -154,11 +163,11 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 
 		_, listing, _ := strings.Cut(first.Messages[0].Content, "## Available Tool Groups")
 		listing, _, _ = strings.Cut(listing, "\n---")
-		for _, name := range names {
-			wantIn(t, listing, "mcp_"+name+": ")
+		for _, server := range names {
+			wantIn(t, listing, "mcp_"+server+": ")
 		}
 		limit := firstTokens + serverTokens*len(names)
-		if routing == search.RoutingSearch {
+		if c.routing == search.RoutingSearch || c.routing == search.RoutingAuto {
 			limit += bridgeTokens
 			if text := string(first.ToolsJSON); !strings.Contains(text, "among 620 ") {
 				t.Errorf("search does not have the 120 tools of users and 500 of servers: %s", tail(text, 1500))
@@ -166,9 +175,9 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 		}
 		tools, _ := codec.Count(string(first.ToolsJSON))
 		listed, _ := codec.Count("## Available Tool Groups" + listing)
-		t.Logf("%s: %d tokens of %d tools, %d of the listing; %d allowed", routing, tools, len(first.Tools), listed, limit)
+		t.Logf("%s: %d tokens of %d tools, %d of the listing; %d allowed", name, tools, len(first.Tools), listed, limit)
 		if tools+listed > limit {
-			t.Errorf("%s: a first request has %d tokens of tools and listing, more than %d", routing, tools+listed, limit)
+			t.Errorf("%s: a first request has %d tokens of tools and listing, more than %d", name, tools+listed, limit)
 		}
 	}
 	if n := count(t, starts); n != len(names) {
