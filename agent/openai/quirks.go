@@ -69,8 +69,8 @@ var lessons = []struct {
 	learn func(q *quirks)
 }{
 	{[][]string{{"stream_options"}, {"include_usage"}}, func(q *quirks) { q.noUsage = true }},
-	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks) { q.noEffort = true }},
 	{[][]string{{"/v1/responses"}, {"responses api"}}, func(q *quirks) { q.responses = true }},
+	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks) { q.noEffort = true }},
 	{[][]string{{"openrouter reasoning details"}}, func(q *quirks) { q.details = true }},
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks) { q.signs = true }},
 	{[][]string{{"after role 'tool'"}}, func(q *quirks) { q.bridge = true }},

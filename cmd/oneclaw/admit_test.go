@@ -22,6 +22,7 @@ func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 
 	wantIn(t, w.ask(bot, bob, "hello, it is me", nil), "I have asked my owner")
 	card := w.shownTo(bot, ann, "They wrote: hello, it is me")
+	wantIn(t, card.Text, "They may use 300,000 tokens a day (budget.guest_tokens).")
 	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Let in")); err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func TestDemoPage(t *testing.T) {
 func TestDemoPageRouting(t *testing.T) {
 	t.Parallel()
 	ctx := browse(t, startDemo(t))
-	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,auto"`)
+	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,native,auto"`)
 	said := 0
 	for i, mode := range []string{"groups", "bridge", "search", "all"} {
 		if i > 0 {

@@ -75,6 +75,8 @@ type Bill struct {
 	cfg     Config
 	servers []toolgroups.Group
 	meter   *meter
+	// catalogues are the tools without and with those of the servers.
+	catalogues map[bool]*catalogue
 }
 
 // New makes a bill.
@@ -82,7 +84,7 @@ func New(cfg Config) (*Bill, error) {
 	if cfg.Registry == nil || len(cfg.Tables) == 0 {
 		return nil, errors.New("bill: no registry or no price tables")
 	}
-	b := &Bill{cfg: cfg}
+	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
 	var err error
 	if b.servers, err = Servers(); err != nil {
 		return nil, err
@@ -148,16 +150,19 @@ func (b *Bill) Compare(ctx context.Context, c Conversation) ([]Line, error) {
 }
 
 // auto plays a conversation by what "auto" decides for a table. That is found by the first
-// turn; where its requests are those of the routing that it has decided for, the rest is too.
+// two turns; where their requests are those of the routing that it has decided for, the rest
+// is too: the first request may be shorter than what follows.
 func (b *Bill) auto(ctx context.Context, c Conversation, table Table, played map[form]recording) (recording, error) {
 	beginning := c
-	beginning.Turns = c.Turns[:1]
+	beginning.Turns = c.Turns[:min(2, len(c.Turns))]
 	first, err := b.play(ctx, beginning, search.RoutingAuto, table)
 	if err != nil {
 		return first, err
 	}
 	rec := played[form{first.mode, table.Messages}]
-	if slices.Equal(first.requests[0].segments, rec.requests[0].segments) {
+	if len(first.requests) <= len(rec.requests) && slices.EqualFunc(first.requests, rec.requests[:len(first.requests)], func(a, b request) bool {
+		return slices.Equal(a.segments, b.segments)
+	}) {
 		return rec, nil
 	}
 	return b.play(ctx, c, search.RoutingAuto, table)

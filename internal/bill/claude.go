@@ -47,7 +47,10 @@ type claudeCut struct {
 }
 
 func (c *claudeCut) add(raw json.RawMessage, more string) {
-	text := claudeMark.ReplaceAllString(string(raw), "")
+	text := string(raw)
+	if strings.Contains(text, "cache_control") {
+		text = claudeMark.ReplaceAllString(text, "")
+	}
 	c.segments, c.marks = append(c.segments, text+more+","), append(c.marks, len(text) != len(raw))
 }
 
@@ -61,9 +64,12 @@ func (p *player) cutClaude(body []byte) (*claudeCut, error) {
 		definitions: map[string]string{}, found: map[string]bool{},
 	}
 	for _, raw := range r.Tools {
-		var t claudeTool
-		if err := json.Unmarshal(raw, &t); err != nil {
-			return nil, fmt.Errorf("bill: decode a tool: %w", err)
+		t, ok := p.claudeTools[string(raw)]
+		if !ok {
+			if err := json.Unmarshal(raw, &t); err != nil {
+				return nil, fmt.Errorf("bill: decode a tool: %w", err)
+			}
+			p.claudeTools[string(raw)] = t
 		}
 		if t.Defer {
 			c.deferred[t.Name], c.definitions[t.Name] = true, string(raw)

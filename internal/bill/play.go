@@ -29,9 +29,9 @@ type stage struct {
 	prompt string
 	router toolgroups.Router
 
-	registry *toolgroups.Registry
-	mu       sync.Mutex
-	results  []Call // of the conversation, as they are still to be given
+	catalogue *catalogue
+	mu        sync.Mutex
+	results   []Call // of the conversation, as they are still to be given
 }
 
 // client is a model that knows what it is.
@@ -63,7 +63,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		s.player.turn, s.player.step = i, 0
 		s.player.at += turn.After
 		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User})
-		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.registry }, agent.RestoreGroups(slices.Values(history)))
+		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.catalogue.registry }, agent.RestoreGroups(slices.Values(history)))
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
@@ -85,36 +85,60 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	return rec, nil
 }
 
-func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {
-	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, groups: map[string]string{}}}
-	for _, turn := range c.Turns {
-		for _, step := range turn.Steps {
-			s.results = append(s.results, step.Calls...)
-		}
+// catalogue is the tools that conversations are played with, one after another.
+type catalogue struct {
+	registry *toolgroups.Registry
+	groups   map[string]string // of tools
+	// run is what every tool does in the conversation that is played now.
+	run func(context.Context, toolgroups.Call) (toolgroups.Result, error)
+}
+
+// catalogue returns the tools of the program, and those of the servers if they are wanted.
+func (b *Bill) catalogue(servers bool) (*catalogue, error) {
+	if known, ok := b.catalogues[servers]; ok {
+		return known, nil
 	}
+	k := &catalogue{groups: map[string]string{}}
+	run := func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) { return k.run(ctx, call) }
 	groups := b.cfg.Registry.Groups()
-	if c.Servers {
+	if servers {
 		groups = append(groups, b.servers...)
 	}
 	cfg := toolgroups.RegistryConfig{}
 	for _, g := range groups {
 		g.Tools = slices.Clone(g.Tools)
 		for i := range g.Tools {
-			s.player.groups[g.Tools[i].Name] = g.Name
-			g.Tools[i].Run = s.run
+			k.groups[g.Tools[i].Name] = g.Name
+			g.Tools[i].Run = run
 		}
 		cfg.Groups = append(cfg.Groups, g)
 	}
 	for _, t := range b.cfg.Registry.Core() {
 		if t.Name != toolgroups.LoadToolGroup {
-			t.Run = s.run
+			t.Run = run
 			cfg.Core = append(cfg.Core, t)
 		}
 	}
 	var err error
-	if s.registry, err = toolgroups.NewRegistry(cfg); err != nil {
+	if k.registry, err = toolgroups.NewRegistry(cfg); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
+	b.catalogues[servers] = k
+	return k, nil
+}
+
+func (b *Bill) stage(c Conversation, mode search.Routing, messages bool) (*stage, error) {
+	s := &stage{prompt: b.cfg.Prompt, player: &player{conversation: c, claudeTools: map[string]claudeTool{}}}
+	for _, turn := range c.Turns {
+		for _, step := range turn.Steps {
+			s.results = append(s.results, step.Calls...)
+		}
+	}
+	var err error
+	if s.catalogue, err = b.catalogue(c.Servers); err != nil {
+		return nil, err
+	}
+	s.catalogue.run, s.player.groups = s.run, s.catalogue.groups
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}

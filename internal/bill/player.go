@@ -18,7 +18,8 @@ import (
 // would, keeps its bytes, and replies with what the conversation has it do.
 type player struct {
 	conversation Conversation
-	groups       map[string]string // of tools
+	groups       map[string]string     // of tools
+	claudeTools  map[string]claudeTool // as they were sent
 	turn, step   int
 	// sought says that the tools of this step were searched for, loaded that their
 	// groups were.

@@ -166,15 +166,16 @@ func (r *Router) direct(f toolgroups.Facts, groups []string) (*Bridge, []toolgro
 	return r.callOnly(f, tools, groups)
 }
 
-// first offers the core, and with [RoutingAuto] so many tools of groups behind it that the
-// model's cache keeps the prompt: what it does not keep is paid in full each time, which
-// costs more than tools that are read from it.
+// first offers the core, and with [RoutingAuto] from the second request on so many tools of
+// groups behind it that the model's cache keeps the prompt: what it does not keep is paid in
+// full each time, which costs more than tools that are read from it. The first request stays
+// short, and loses nothing by it: what is too short was not kept.
 func (r *Router) first(f toolgroups.Facts) []toolgroups.Tool {
 	tools := f.Registry.Offer(nil)
 	p := r.cfg.Prices(f.Model)
 	size := toolgroups.EstimateTokens(tools) + len(f.Registry.Listing())/4 + promptTokens
 	want := p.Min * fillPct / 100
-	if r.cfg.Routing != RoutingAuto || p.Min <= size || float64(want)*p.Read >= float64(size) {
+	if r.cfg.Routing != RoutingAuto || f.First || p.Min <= size || float64(want)*p.Read >= float64(size) {
 		return tools
 	}
 	// What anybody may use: a chat of several people has one beginning.
@@ -298,7 +299,7 @@ func ungrouped(tools []toolgroups.Tool) []Entry {
 func (r *Router) describe(mode Routing, f toolgroups.Facts) func([]string, []toolgroups.Tool) string {
 	return func(loaded []string, tools []toolgroups.Tool) string {
 		after := f
-		after.Loaded = loaded
+		after.Loaded, after.First = loaded, false
 		listed := toolgroups.Names(r.route(mode, after).Tools)
 		missing := slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool {
 			return slices.Contains(listed, t.Name)

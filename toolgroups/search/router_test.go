@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,5 +176,34 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{"query":"zzqq"}`)})
 	if got := decode[found](t, res.Text); fault != nil || len(got.Offline) != 1 || got.Offline[0].Name != "jira" {
 		t.Errorf("got %s, %v", res.Text, fault)
+	}
+}
+
+// A prompt that the cache of a model would not keep is filled from the second request on: the
+// first stays as short as for any model, whatever was decided, and arrays only grow.
+func TestTheFirstRequestIsNeverFilled(t *testing.T) {
+	reg := office(t, 0)
+	for _, recorded := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch, search.RoutingNative} {
+		facts := toolgroups.Facts{Registry: reg, Recorded: string(recorded), Native: true, First: true}
+		short := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts)
+		for least, want := range map[int]int{0: 0, 100: 0, 900: 900, 1 << 20: 0} {
+			r := router(t, search.RouterConfig{Routing: search.RoutingAuto, Prices: func(string) search.Prices {
+				return search.Prices{Write: 1, Read: 0.1, Min: least}
+			}})
+			facts.First = true
+			first := r.Route(facts)
+			if diff := cmp.Diff(names(short.Tools), names(first.Tools)); diff != "" {
+				t.Errorf("%s, kept from %d: the first request is another (-want +got):\n%s", recorded, least, diff)
+			}
+			facts.First = false
+			second := r.Route(facts)
+			sent := slices.DeleteFunc(slices.Clone(second.Tools), func(t toolgroups.Tool) bool { return t.Deferred })
+			if filled := len(names(sent)) > len(names(slices.DeleteFunc(slices.Clone(first.Tools), func(t toolgroups.Tool) bool { return t.Deferred }))); filled != (want > 0) {
+				t.Errorf("%s, kept from %d: filled %v, %v", recorded, least, filled, names(sent))
+			}
+			if diff := cmp.Diff(names(second.Tools), names(r.Route(facts).Tools)); diff != "" {
+				t.Errorf("%s, kept from %d: the third request is another:\n%s", recorded, least, diff)
+			}
+		}
 	}
 }

@@ -1,0 +1,189 @@
+package models_test
+
+import (
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/agent/anthropic"
+	"oneclaw/agent/openai"
+	"oneclaw/bridge"
+	"oneclaw/internal/budget"
+	emulator "oneclaw/internal/emulator/anthropic"
+	"oneclaw/internal/models"
+	"oneclaw/internal/settings"
+	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
+)
+
+// world is what models are chosen with: settings, with an emulator as Anthropic.
+type world struct {
+	*models.Models
+	claude *emulator.Server
+}
+
+func newWorld(t testing.TB, own models.Own) *world {
+	t.Helper()
+	server, err := emulator.New(emulator.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := server.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.BaseURL, own.APIKey = base, "sk-own"
+	s, vault, err := settings.Open(settings.Config{
+		KV: store, SecretKey: []byte("0123456789abcdef"),
+		Preset: settings.Preset{Type: settings.TypeOpenAI, BaseURL: base, Key: "sk-own", Model: own.Name},
+		Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}},
+		Defaults: map[string]string{
+			settings.SettingRouting: "groups", settings.SettingLogLevel: "info", settings.SettingTimeZone: "UTC", settings.SettingUserBudget: "0",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := budget.Open(budget.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := models.Transport()
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{models.New(models.Config{
+		Own: own, Settings: s, Vault: vault, HTTP: &http.Client{Transport: transport}, Ledger: ledger, Logger: slog.New(slog.DiscardHandler),
+	}), server}
+}
+
+// command gives a command of the chat, and returns what it answers.
+func (w *world) command(t testing.TB, name, args string) string {
+	t.Helper()
+	for _, c := range w.Commands() {
+		if c.Name != name {
+			continue
+		}
+		text, err := c.Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	t.Fatalf("there is no command %q", name)
+	return ""
+}
+
+// ask has the model of the chat answer as hard as the chat says, and returns the request.
+func (w *world) ask(t testing.TB) string {
+	t.Helper()
+	p, err := w.Persona(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Owner: "telegram:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Model.Complete(t.Context(), agent.Request{Effort: p.Effort, Messages: []agent.Message{{Role: agent.RoleUser, Text: "hello"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := w.claude.Requests()
+	return string(all[len(all)-1].Body)
+}
+
+// How hard a model thinks is chosen in the chat, told to the model and shown.
+func TestModelEffort(t *testing.T) {
+	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	if body := w.ask(t); strings.Contains(body, `"effort"`) {
+		t.Errorf("effort that nobody has chosen: %s", body)
+	}
+	for _, wrong := range []string{"effort very", "effort low high"} {
+		if text := w.command(t, "model", wrong); !strings.Contains(text, "minimal") {
+			t.Errorf("/model %s: %s", wrong, text)
+		}
+	}
+	if text := w.command(t, "model", "effort LOW"); !strings.Contains(text, "**low**") {
+		t.Error(text)
+	}
+	if body := w.ask(t); !strings.Contains(body, `"effort":"low"`) {
+		t.Errorf("no effort in %s", body)
+	}
+	if text := w.command(t, "model", ""); !strings.Contains(text, "Effort: low.") {
+		t.Errorf("not shown: %s", text)
+	}
+	for _, back := range []string{"effort default", "effort"} {
+		w.command(t, "model", "effort low")
+		w.command(t, "model", back)
+		if body := w.ask(t); strings.Contains(body, `"effort"`) {
+			t.Errorf("/model %s does not take it back: %s", back, body)
+		}
+	}
+	// A model whose name only begins so is a model.
+	if text := w.command(t, "model", "effortless/x"); strings.Contains(text, "think") {
+		t.Error(text)
+	}
+}
+
+// Which API a model is spoken to over: what the settings say, then the address.
+func TestWhichAPI(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, api string
+		messages  bool
+	}{
+		"Anthropic's address":             {"https://api.anthropic.com/v1", "", true},
+		"Anthropic's address in capitals": {"https://API.Anthropic.com", "", true},
+		"another port":                    {"https://api.anthropic.com:8443", "", true},
+		"part of another name":            {"https://api.anthropic.com.test/v1", "", false},
+		"in the path":                     {"https://gateway.test/api.anthropic.com", "", false},
+		"a gateway that speaks it":        {"https://gateway.test", models.APIMessages, true},
+		"Anthropic over Chat Completions": {"https://api.anthropic.com/v1", openai.APIChat, false},
+		"OpenAI":                          {"https://api.openai.com/v1", "", false},
+	} {
+		client, err := models.Own{BaseURL: c.base, API: c.api, APIKey: "k", Name: "claude-sonnet-5"}.Client(http.DefaultClient)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if _, ok := client.(*anthropic.Client); ok != c.messages {
+			t.Errorf("%s: %T", name, client)
+		}
+	}
+}
+
+// A provider of the type ANTHROPIC is spoken to over its own API, wherever it stands.
+func TestProvidersOfAnthropic(t *testing.T) {
+	w := newWorld(t, models.Own{Name: emulator.DefaultModel, API: models.APIMessages})
+	ctx := t.Context()
+	base := w.Own.BaseURL
+	p, err := w.Settings.Providers.Add(ctx, "Claude", settings.TypeAnthropic, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Vault.SetKey(ctx, p.ID, "sk-theirs"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Settings.Models.Add(ctx, settings.Ref{Provider: p.ID, Model: emulator.DefaultModel}, "Sonnet"); err != nil {
+		t.Fatal(err)
+	}
+	active := true
+	if _, _, err := w.Settings.Providers.Change(ctx, p.ID, settings.ProviderChange{Active: &active}); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.command(t, "model", p.ID+"/"+emulator.DefaultModel); !strings.Contains(text, "answers here from now on") {
+		t.Fatal(text)
+	}
+	w.ask(t)
+	all := w.claude.Requests()
+	if last := all[len(all)-1]; last.Header.Get("Anthropic-Version") == "" {
+		t.Errorf("not over the Messages API: %v", last.Header)
+	}
+}
