@@ -411,8 +411,8 @@ func TestABridgeThatEndsWhileItBeginsLeaves(t *testing.T) {
 			t.Logf("run: %v", err)
 		}
 		pass(t, 60)
-		for e := range store.List(t.Context(), storage.Range{Prefix: "replicas/member/"}) {
-			t.Errorf("still there: %s", e.Value)
+		for e, err := range store.List(t.Context(), storage.Range{Prefix: "replicas/member/"}) {
+			t.Errorf("still there: %s, %v", e.Value, err)
 		}
 	})
 }

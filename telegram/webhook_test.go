@@ -91,7 +91,7 @@ type postedTown struct {
 }
 
 func (w *postedTown) Adapter() chats.Platform {
-	p := w.posts.join(w.town.t, nil)
+	p := w.posts.join(w.t, nil)
 	w.posts.behind.Store(&[]*Platform{p}) // the one before has been stopped
 	return p
 }
@@ -102,7 +102,7 @@ func (w *postedTown) Inject(in platformtest.Place, fault platformtest.Fault) {
 		return
 	}
 	chat, _ := w.at(in)
-	w.inject(w.town.t, emulator.Fault{Method: "webhook", Chat: chat, Times: 1, Effect: emulator.Duplicate})
+	w.inject(w.t, emulator.Fault{Method: "webhook", Chat: chat, Times: 1, Effect: emulator.Duplicate})
 }
 
 // TestConformanceWithAWebhook tries what reaches the bot in another way than by polls.

@@ -140,7 +140,7 @@ func TestFailures(t *testing.T) {
 				}
 				return brain.Reply{Text: "The whole story."}
 			}
-			_, err := c.try(nil, "tell")
+			_, err := c.try("tell")
 			var f *agent.ModelError
 			if !errors.As(err, &f) || f.Kind != tc.kind || f.Status != tc.status || strings.Contains(err.Error(), key) {
 				t.Fatalf("%v", err)
@@ -156,7 +156,7 @@ func TestFailures(t *testing.T) {
 					shown.WriteString(e.Delta.Text)
 				}
 			}
-			if got, err := c.try(nil, "tell"); tc.again && (got != "The whole story." || err != nil || shown.String() != got) || !tc.again && err == nil {
+			if got, err := c.try("tell"); tc.again && (got != "The whole story." || err != nil || shown.String() != got) || !tc.again && err == nil {
 				t.Errorf("%q, shown %q, %v", got, shown.String(), err)
 			}
 		})
@@ -167,7 +167,7 @@ func TestWhatCannotHelpIsReportedAtOnce(t *testing.T) {
 	c := newTalk(t)
 	c.cfg.APIKey = "sk-wrong"
 	var f *agent.ModelError
-	if _, err := c.try(nil, "hello"); !errors.As(err, &f) || f.Kind != agent.KindAuth {
+	if _, err := c.try("hello"); !errors.As(err, &f) || f.Kind != agent.KindAuth {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []anthropic.Config{{}, {Model: "x", BaseURL: "ftp://x"}, {Model: "x", Set: openai.Settings{Vision: "perhaps"}}, {Model: "x", FirstByte: -1}} {
@@ -183,7 +183,7 @@ func TestStall(t *testing.T) {
 	c.cfg.FirstByte = 50 * time.Millisecond
 	c.think = func(brain.Request) brain.Reply { return brain.Reply{Text: "Late.", Delay: time.Minute} }
 	var f *agent.ModelError
-	if _, err := c.try(nil, "hello"); !errors.As(err, &f) || f.Kind != agent.KindUnavailable || !strings.Contains(err.Error(), "too long") {
+	if _, err := c.try("hello"); !errors.As(err, &f) || f.Kind != agent.KindUnavailable || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("%v", err)
 	}
 }
@@ -241,7 +241,7 @@ func TestNativeToolSearch(t *testing.T) {
 	c := newTalk(t).by(search.RoutingNative)
 	c.think = calling("group1_tool2", "load group0", "group0_tool5")
 	const first = `group1_tool2 {"text":"x"};`
-	answer, err := c.try(nil, "go")
+	answer, err := c.try("go")
 	if err != nil || !strings.HasPrefix(answer, first) || !strings.HasSuffix(answer, `group0_tool5 {"text":"x"}`) {
 		t.Fatalf("%q, %v", answer, err)
 	}
@@ -255,19 +255,19 @@ func TestNativeToolSearch(t *testing.T) {
 		}
 	}
 	c.think = calling("group1_tool2")
-	if answer, err := c.try(nil, "again"); err != nil || answer+";" != first {
+	if answer, err := c.try("again"); err != nil || answer+";" != first {
 		t.Errorf("%q, %v", answer, err)
 	}
 	// The tools of a group that is gone: what was found of it does not go back.
 	c.tools = tools(t, 1, 6)
 	c.think = calling("group0_tool1")
-	if answer, err := c.try(nil, "again"); err != nil || answer != `group0_tool1 {"text":"x"}` {
+	if answer, err := c.try("again"); err != nil || answer != `group0_tool1 {"text":"x"}` {
 		t.Errorf("%q, %v", answer, err)
 	}
 	// Without native routing nothing that was found goes back.
 	c.by(search.RoutingGroups)
 	c.think = calling("note")
-	if answer, err := c.try(nil, "again"); err != nil || answer != `note {"text":"x"}` {
+	if answer, err := c.try("again"); err != nil || answer != `note {"text":"x"}` {
 		t.Errorf("%q, %v", answer, err)
 	}
 	if refused := c.refusals(); len(refused) > 0 {

@@ -130,12 +130,10 @@ func (c *talk) by(mode search.Routing) *talk {
 	return c
 }
 
-// try has a message answered by a model, c's own if it is nil.
-func (c *talk) try(m agent.Model, text string, files ...string) (string, error) {
+// try has a message answered.
+func (c *talk) try(text string, files ...string) (string, error) {
 	c.t.Helper()
-	if m == nil {
-		m = c.model()
-	}
+	m := c.model()
 	u := agent.Message{Role: agent.RoleUser, Text: text}
 	for _, f := range files {
 		u.Files = append(u.Files, toolgroups.File{Path: f})
@@ -155,7 +153,7 @@ func (c *talk) try(m agent.Model, text string, files ...string) (string, error) 
 
 func (c *talk) say(text, want string, files ...string) {
 	c.t.Helper()
-	if got, err := c.try(nil, text, files...); err != nil || got != want {
+	if got, err := c.try(text, files...); err != nil || got != want {
 		c.t.Fatalf("%q is answered %q, %v; want %q", text, got, err, want)
 	}
 }

@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"slices"
+
 	api "github.com/anthropics/anthropic-sdk-go"
 
 	"oneclaw/toolgroups"
@@ -71,8 +73,8 @@ func group(tools []toolgroups.Tool, i int) string {
 
 // lastBlock is the mark of the last block of a message that can have one.
 func lastBlock(content []api.ContentBlockParamUnion) *api.CacheControlEphemeralParam {
-	for i := len(content) - 1; i >= 0; i-- {
-		if c := content[i].GetCacheControl(); c != nil {
+	for _, c := range slices.Backward(content) {
+		if c := c.GetCacheControl(); c != nil {
 			return c
 		}
 	}

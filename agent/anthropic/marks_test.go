@@ -34,7 +34,7 @@ func TestPropertyANewTurnReadsOnlyWhatIsNew(t *testing.T) {
 				}
 				return brain.Reply{Text: "Done."}
 			}
-			if _, err := c.try(nil, fmt.Sprint("message ", i)); err != nil {
+			if _, err := c.try(fmt.Sprint("message ", i)); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestALoadKeepsTheToolsInFrontOfIt(t *testing.T) {
 	c := newTalk(t).by(search.RoutingGroups)
 	c.tools = tools(t, 3, 30) // more than are looked back over
 	c.think = calling("load group0", "load group1", "load group2", "note")
-	if _, err := c.try(nil, "go"); err != nil {
+	if _, err := c.try("go"); err != nil {
 		t.Fatal(err)
 	}
 	requests := c.srv.Requests()

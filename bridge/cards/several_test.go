@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -118,12 +119,7 @@ func (r *replica) ask(t *testing.T, key string) *Kept {
 func (r *replica) told(token string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.over {
-		if t == token {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.over, token)
 }
 
 // after lets time pass, and what is due happen.

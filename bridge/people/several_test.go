@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,11 +32,12 @@ type service struct {
 // post is the jobs and the sender of a desk of cards: it carries nothing anywhere.
 type post struct{}
 
-func (post) New(m chats.Message) *jobs.Job                                                { return &jobs.Job{Message: m} }
-func (post) Queue(*jobs.Job)                                                              {}
-func (post) Adopt(context.Context, string) error                                          { return nil }
-func (post) Go(func(context.Context))                                                     {}
-func (post) Render(*jobs.Job, string) []jobs.SentPart                                     { return nil }
+func (post) New(m chats.Message) *jobs.Job            { return &jobs.Job{Message: m} }
+func (post) Queue(*jobs.Job)                          {}
+func (post) Adopt(context.Context, string) error      { return nil }
+func (post) Go(func(context.Context))                 {}
+func (post) Render(*jobs.Job, string) []jobs.SentPart { return nil }
+
 func (post) Edit(context.Context, *jobs.Job, chats.Chat, []string, []jobs.SentPart) error { return nil }
 
 // replica is the desk of one of several processes.
@@ -66,9 +68,7 @@ func newReplica(t testing.TB, store storage.Store) replica {
 	})
 	r := replica{expelled: make(chan string, 10)}
 	r.Desk = New(Config{Shared: shared, Store: store, Cards: desk, Expel: func(user string) { r.expelled <- user }})
-	for kind, handler := range r.Handlers() {
-		handlers[kind] = handler
-	}
+	maps.Copy(handlers, r.Handlers())
 	if err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -344,8 +344,8 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	if err := b.prune(t.Context(), time.Now().Add(strangerInterval)); err != nil {
 		t.Fatal(err)
 	}
-	for entry := range b.store.List(t.Context(), storage.Range{Prefix: toldPrefix}) {
-		t.Fatalf("%s is kept", entry.Key)
+	for entry, err := range b.store.List(t.Context(), storage.Range{Prefix: toldPrefix}) {
+		t.Fatalf("%s is kept, %v", entry.Key, err)
 	}
 }
 

@@ -202,7 +202,7 @@ func (c *cluster) strike(e event) (took time.Duration, sending int) {
 	const perRound = 3
 	victim := c.replicas[rand.IntN(len(c.replicas))]
 	sent, answers := 0, rand.IntN(perRound*len(c.people))
-	c.town.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+	c.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
 	c.say(perRound)
 	c.until(nil, "answers before the event", func(s telegram.State) bool { return s.Calls("sendmessage") >= sent+answers })
 	c.t.Logf("%s of %s", e.name, victim.name)

@@ -86,7 +86,7 @@ func TestClusterWithoutFencesIsCaught(t *testing.T) {
 	for n := range 10 {
 		victim := c.replicas[n%len(c.replicas)]
 		sent := 0
-		c.town.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
+		c.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })
 		c.say(3)
 		c.until(nil, "an answer before the pause", func(s telegram.State) bool { return s.Calls("sendmessage") > sent })
 		victim.signal(syscall.SIGSTOP)

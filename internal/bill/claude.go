@@ -114,11 +114,11 @@ func (c *claudeCut) references(b claudeBlock) (definitions string) {
 func textOf(content json.RawMessage) string {
 	var parts []struct{ Text string }
 	_ = json.Unmarshal(content, &parts) // what is none has no text
-	all := ""
+	var all strings.Builder
 	for _, p := range parts {
-		all += p.Text
+		all.WriteString(p.Text)
 	}
-	return all
+	return all.String()
 }
 
 // messages answers a request to the Messages API. Where a tool has to be found first, the

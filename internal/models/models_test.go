@@ -70,11 +70,11 @@ func newWorld(t testing.TB, own models.Own) *world {
 	}), server}
 }
 
-// command gives a command of the chat, and returns what it answers.
-func (w *world) command(t testing.TB, name, args string) string {
+// command gives the command /model, and returns what it answers.
+func (w *world) command(t testing.TB, args string) string {
 	t.Helper()
 	for _, c := range w.Commands() {
-		if c.Name != name {
+		if c.Name != "model" {
 			continue
 		}
 		text, err := c.Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{Chat: "telegram:1", Owner: "telegram:1"}, Args: args})
@@ -83,7 +83,7 @@ func (w *world) command(t testing.TB, name, args string) string {
 		}
 		return text
 	}
-	t.Fatalf("there is no command %q", name)
+	t.Fatalf("there is no command %q", "model")
 	return ""
 }
 
@@ -109,28 +109,28 @@ func TestModelEffort(t *testing.T) {
 		t.Errorf("effort that nobody has chosen: %s", body)
 	}
 	for _, wrong := range []string{"effort very", "effort low high"} {
-		if text := w.command(t, "model", wrong); !strings.Contains(text, "minimal") {
+		if text := w.command(t, wrong); !strings.Contains(text, "minimal") {
 			t.Errorf("/model %s: %s", wrong, text)
 		}
 	}
-	if text := w.command(t, "model", "effort LOW"); !strings.Contains(text, "**low**") {
+	if text := w.command(t, "effort LOW"); !strings.Contains(text, "**low**") {
 		t.Error(text)
 	}
 	if body := w.ask(t); !strings.Contains(body, `"effort":"low"`) {
 		t.Errorf("no effort in %s", body)
 	}
-	if text := w.command(t, "model", ""); !strings.Contains(text, "Effort: low.") {
+	if text := w.command(t, ""); !strings.Contains(text, "Effort: low.") {
 		t.Errorf("not shown: %s", text)
 	}
 	for _, back := range []string{"effort default", "effort"} {
-		w.command(t, "model", "effort low")
-		w.command(t, "model", back)
+		w.command(t, "effort low")
+		w.command(t, back)
 		if body := w.ask(t); strings.Contains(body, `"effort"`) {
 			t.Errorf("/model %s does not take it back: %s", back, body)
 		}
 	}
 	// A model whose name only begins so is a model.
-	if text := w.command(t, "model", "effortless/x"); strings.Contains(text, "think") {
+	if text := w.command(t, "effortless/x"); strings.Contains(text, "think") {
 		t.Error(text)
 	}
 }
@@ -178,7 +178,7 @@ func TestProvidersOfAnthropic(t *testing.T) {
 	if _, _, err := w.Settings.Providers.Change(ctx, p.ID, settings.ProviderChange{Active: &active}); err != nil {
 		t.Fatal(err)
 	}
-	if text := w.command(t, "model", p.ID+"/"+emulator.DefaultModel); !strings.Contains(text, "answers here from now on") {
+	if text := w.command(t, p.ID+"/"+emulator.DefaultModel); !strings.Contains(text, "answers here from now on") {
 		t.Fatal(text)
 	}
 	w.ask(t)

@@ -95,7 +95,8 @@ type node struct {
 
 func newCluster(t interface {
 	Fatal(args ...any)
-}, dir string, leases int) *cluster {
+}, dir string, leases int,
+) *cluster {
 	s, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, fmt.Sprint(time.Now().UnixNano())), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -284,13 +285,15 @@ func TestALeaseThatCannotBeUsedIsGivenBack(t *testing.T) {
 		s := newCluster(t, t.TempDir(), 1)
 		defer func() { _ = s.store.Close() }()
 		tries := 0
-		r := replicas.New(replicas.Config{Store: s.store, Leases: s.leases, TTL: ttl, Lost: func(string) {},
+		r := replicas.New(replicas.Config{
+			Store: s.store, Leases: s.leases, TTL: ttl, Lost: func(string) {},
 			Taken: func(context.Context, []string) error {
 				if tries++; tries < 3 {
 					return errors.New("not yet")
 				}
 				return nil
-			}})
+			},
+		})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.Run(ctx) }()

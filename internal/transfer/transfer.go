@@ -55,7 +55,8 @@ type Target interface {
 // Check returns [ErrUnfinished] for a store that a move has left half filled.
 func Check(ctx context.Context, store interface {
 	Get(ctx context.Context, key string) (storage.Entry, error)
-}) error {
+},
+) error {
 	_, err := store.Get(ctx, Marker)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

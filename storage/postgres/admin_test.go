@@ -82,17 +82,18 @@ func TestAloneIsOneAfterAnother(t *testing.T) {
 	at := (&schemas{base: server.Database(t)}).next(t)
 	one, two := open(t, postgres.Config{URL: at}), open(t, postgres.Config{URL: at})
 	var order []string
-	begun, ended := make(chan error), make(chan error, 1)
+	begun, ended := make(chan struct{}), make(chan error, 1)
 	err := one.Alone(ctx, func() error { return errors.New("nobody else is there") }, func(ctx context.Context) error {
 		busy := errors.New("busy")
 		if err := two.Alone(ctx, func() error { return busy }, func(context.Context) error { return nil }); !errors.Is(err, busy) {
 			t.Errorf("beside another: %v", err)
 		}
 		go func() {
-			ended <- two.Alone(ctx, func() error { close(begun); return nil }, func(context.Context) error {
+			err := two.Alone(ctx, func() error { close(begun); return nil }, func(context.Context) error {
 				order = append(order, "two")
 				return nil
 			})
+			ended <- err
 		}()
 		<-begun
 		_, err := one.Put(ctx, "k", nil, storage.Absent) // the store goes on for all

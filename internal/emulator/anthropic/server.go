@@ -237,7 +237,7 @@ func fail(w http.ResponseWriter, e *openai.Error) {
 
 // findByName is a search that looks for the words of a query in names.
 func findByName(query string, deferred []openai.Tool) (names []string) {
-	for _, word := range strings.Fields(strings.ToLower(query)) {
+	for word := range strings.FieldsSeq(strings.ToLower(query)) {
 		for _, t := range deferred {
 			if strings.Contains(t.Name, word) && !slices.Contains(names, t.Name) && len(names) < maxFound {
 				names = append(names, t.Name)

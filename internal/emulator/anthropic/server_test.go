@@ -46,7 +46,7 @@ func start(t *testing.T, cfg anthropic.Config) (*anthropic.Server, func(body str
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		text, err := io.ReadAll(resp.Body)
 		if err != nil {
 			t.Fatal(err)

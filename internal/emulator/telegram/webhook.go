@@ -188,7 +188,7 @@ func (s *Server) carry(hook *webhook, lane *hookLane, u update, f *Fault) {
 		s.life.Sleep(context.Background(), max(f.Delay, time.Nanosecond)) // 0 would be without end
 	}
 	var retryAfter time.Duration
-	err := errors.New("Webhook connection closed") //nolint:staticcheck // the service's own words
+	err := errors.New("Webhook connection closed")
 	switch effect {
 	case CutBefore, Hang:
 	case CutAfter:
@@ -275,15 +275,15 @@ func (s *Server) request(hook *webhook, u update) (retryAfter time.Duration, err
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, errors.New("Webhook connection closed") //nolint:staticcheck // the service's own words
+		return 0, errors.New("Webhook connection closed")
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return 0, errors.New("Webhook connection closed") //nolint:staticcheck // the service's own words
+		return 0, errors.New("Webhook connection closed")
 	}
 	if resp.StatusCode/100 != 2 {
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 is none
-		return time.Duration(seconds) * time.Second, fmt.Errorf("Wrong response from the webhook: %s", resp.Status)
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))                                                  // 0 is none
+		return time.Duration(seconds) * time.Second, fmt.Errorf("Wrong response from the webhook: %s", resp.Status) //nolint:staticcheck // the service's own words
 	}
 	return 0, nil
 }
