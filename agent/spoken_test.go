@@ -21,7 +21,9 @@ func TestC19OnlyWhatIsSpokenIsLeft(t *testing.T) {
 		"<|channel|>analysis<|message|>SECRET THOUGHT<|end|><|start|>assistant<|channel|>final<|message|>Hi.": "Hi.",
 		"<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{\"path\":\"a\"}<|call|>":   "",
 		"<|start_header_id|>assistant<|end_header_id|>\n\nHi.<|eot_id|>":                                      "Hi.",
-		"Hi.<｜end▁of▁sentence｜>":                                  "Hi.",
+
+		"Hi.<｜end▁of▁sentence｜>": "Hi.",
+
 		"[INST] x [/INST] Hi.</s>":                                "x  Hi.",
 		"I look.\n<tool_call>\n{\"name\":\"exec\"}\n</tool_call>": "I look.",
 		"<s>I look.\n<function_calls>x":                           "I look.",
