@@ -220,7 +220,7 @@ type town struct {
 
 func newTown(t testing.TB, brain openai.Brain) *town {
 	t.Helper()
-	tg, err := telegram.New(telegram.Config{})
+	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
