@@ -92,7 +92,9 @@ func (in *intake) receive(ctx context.Context, j *jobs.Job) error {
 	if in.jobs.Assign(j); j.Offer {
 		return nil // the chat was given away meanwhile
 	}
-	j.Found = false
+	// Its number is that of the write that takes it: what has begun here goes before it, also
+	// after a restart.
+	j.Found, j.Seq = false, 0
 	switch j.Message.Kind {
 	case chats.KindText, chats.KindPress, chats.KindEdit:
 		if j.Notice == "" {

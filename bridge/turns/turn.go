@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"oneclaw/agent"
@@ -119,8 +118,13 @@ func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) 
 // continued looks at a turn that an earlier try or a former run of the program began: it
 // may have its answer already, or may have taken the program down too often.
 func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Message) (string, bool, error) {
-	if i := slices.IndexFunc(turn, func(m agent.Message) bool { return m.Final }); i >= 0 {
-		return turn[i].Text, true, nil
+	for i, m := range turn {
+		if i > 0 && m.Ref != "" {
+			break // what follows answers another question
+		}
+		if m.Final {
+			return m.Text, true, nil
+		}
 	}
 	if !j.Found || j.Counted {
 		return "", false, nil
