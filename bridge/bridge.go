@@ -254,7 +254,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 // learning has a room learn of what other processes change there, again where that fails.
 func (b *Bridge) learning(of string, watch func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
-		for pauses := retry.New(minRetry, maxLook); ctx.Err() == nil; {
+		for pauses := retry.New(minRetry, b.maxRetry); ctx.Err() == nil; {
 			watching, end := context.WithCancel(ctx) // a watch that nobody reads any more would collect events
 			err := watch(watching)
 			end()

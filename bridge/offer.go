@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
@@ -131,12 +130,9 @@ func (in *intake) resume(ctx context.Context, j *jobs.Job) error {
 	return err
 }
 
-// maxLook bounds the pauses after which a process looks again for what others have written.
-const maxLook = time.Second
-
 // follow takes what other processes write for this one, until ctx ends.
 func (in *intake) follow(ctx context.Context) {
-	for pauses := retry.New(minRetry, maxLook); ctx.Err() == nil; {
+	for pauses := retry.New(minRetry, in.maxRetry); ctx.Err() == nil; {
 		watching, again := context.WithCancel(ctx)
 		in.mu.Lock()
 		in.again = again
@@ -223,7 +219,7 @@ func (in *intake) see(chat chats.Chat) {
 
 // takeIn takes what there is for a chat, until there is no more.
 func (in *intake) takeIn(ctx context.Context, chat chats.Chat) {
-	for pauses := retry.New(minRetry, maxLook); ; {
+	for pauses := retry.New(minRetry, in.maxRetry); ; {
 		in.mu.Lock()
 		in.taking[chat] = false
 		in.mu.Unlock()

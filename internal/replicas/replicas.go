@@ -114,14 +114,8 @@ func New(cfg Config) *Replica {
 	}
 }
 
-// Holds reports whether this replica may act under a lease now: it holds it, and has proved
-// to be alive recently enough that nobody can have taken it for dead.
-func (r *Replica) Holds(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, held := r.held[name]
-	return held && time.Since(r.beaten) < r.cfg.TTL
-}
+// Holds reports whether this replica may act under a lease now: it holds it, and is alive.
+func (r *Replica) Holds(name string) bool { return r.holds(name) && r.Alive() }
 
 // Alive reports whether this replica has proved to be alive recently enough that nobody can
 // have taken it for dead.
