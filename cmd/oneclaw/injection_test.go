@@ -124,7 +124,7 @@ func obeyAPage(t *testing.T, routing string) {
 	if data, err := os.ReadFile(filepath.Join(bobs, "diary.txt")); err != nil || string(data) != "BOBS DIARY" {
 		t.Errorf("the diary holds %q, %v", data, err)
 	}
-	wantIn(t, w.ask(bot, ann, "/status", nil), "idle") // and Ann's /clear is her own
+	wantIn(t, w.ask(bot, ann, "/status", nil), "Messages in this conversation: 1") // and Ann's /clear is her own
 	wantIn(t, w.ask(bot, root, "/tools", nil), "config")
 }
 

@@ -59,6 +59,13 @@ func (l *line) Put(ctx context.Context, key string, value []byte, rev storage.Re
 	return l.Store.Put(ctx, key, value, rev)
 }
 
+func (l *line) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if err := l.pass(); err != nil {
+		return 0, err
+	}
+	return l.Store.Write(ctx, ops...)
+}
+
 func (l *line) Delete(ctx context.Context, key string, rev storage.Revision) error {
 	if err := l.pass(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"oneclaw/storage"
@@ -26,7 +27,7 @@ func (l *life) share(ctx context.Context) {
 			}
 		}
 	}
-	own += l.take(ctx, free[:min(len(free), max(0, fair-own))])
+	own += l.take(ctx, l.pick(free, max(0, fair-own)))
 	for _, name := range l.r.cfg.Leases {
 		switch {
 		case !l.r.holds(name) && decodeLease(l.leases[name].Value).Owner == l.self.ID:
@@ -52,6 +53,19 @@ func (l *life) fair() int {
 	return (len(l.r.cfg.Leases) + others) / (others + 1)
 }
 
+// pick returns at most count of the free leases. Replicas that find the same ones free at the
+// same moment begin at different places.
+func (l *life) pick(free []string, count int) []string {
+	place := 0
+	for id, s := range l.seen {
+		if !s.retires && id < l.self.ID {
+			place++
+		}
+	}
+	begin := place * len(free) / (len(l.seen) + 1)
+	return slices.Concat(free[begin:], free[:begin])[:min(len(free), count)]
+}
+
 // spare reports whether a lease is held and may be given away.
 func (l *life) spare(name string) bool {
 	return l.r.holds(name) && (l.r.cfg.Busy == nil || !l.r.cfg.Busy(name))
@@ -73,12 +87,7 @@ func (l *life) dead(ctx context.Context, id string) bool {
 // take makes leases this replica's, over the versions that were seen of them, and returns how
 // many of them it got.
 func (l *life) take(ctx context.Context, free []string) int {
-	var taken []string
-	for _, name := range free {
-		if ctx.Err() == nil && l.write(ctx, name, l.self.ID, l.leases[name].Revision) == nil {
-			taken = append(taken, name)
-		}
-	}
+	taken := l.claim(ctx, free)
 	if len(taken) == 0 {
 		return 0
 	}
@@ -97,6 +106,35 @@ func (l *life) take(ctx context.Context, free []string) int {
 		l.r.held[name], l.r.had[name] = l.leases[name].Revision, true
 	}
 	return len(taken)
+}
+
+// claim writes this replica into leases, all in one step if nobody was faster, and returns
+// those that it got.
+func (l *life) claim(ctx context.Context, free []string) (got []string) {
+	if len(free) == 0 {
+		return nil
+	}
+	value, err := json.Marshal(lease{Owner: l.self.ID})
+	if err != nil {
+		return nil
+	}
+	ops := make([]storage.Op, len(free))
+	for i, name := range free {
+		ops[i] = storage.Put(leasePrefix+name, value, l.leases[name].Revision)
+	}
+	rev, err := l.r.cfg.Store.Write(ctx, ops...)
+	if err == nil {
+		for _, name := range free {
+			l.leases[name] = storage.Entry{Key: leasePrefix + name, Value: value, Revision: rev}
+		}
+		return free
+	}
+	for _, name := range free {
+		if errors.Is(err, storage.ErrConflict) && ctx.Err() == nil && l.write(ctx, name, l.self.ID, l.leases[name].Revision) == nil {
+			got = append(got, name)
+		}
+	}
+	return got
 }
 
 // give gives a lease back.
@@ -148,7 +186,12 @@ func (l *life) leave() {
 	for name := range held {
 		l.give(ctx, name)
 	}
-	if err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, l.rev); err != nil {
+	err := l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, l.rev)
+	if errors.Is(err, storage.ErrConflict) {
+		// The last beat was cut short and written all the same, or others removed the record.
+		err = l.r.cfg.Store.Delete(ctx, memberPrefix+l.self.ID, storage.Any)
+	}
+	if err != nil {
 		l.r.log.Warn("the record of this replica cannot be removed; others notice in a while", "err", err, "after", l.r.cfg.TTL.Round(time.Second))
 	}
 }
