@@ -156,7 +156,7 @@ func (c *cluster) flood(t *testing.T) {
 	}
 	c.say(3)
 	c.answered()
-	calm := c.served(time.Now())
+	calm := c.undisturbed()
 	chosen := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return !strings.Contains(e.name, os.Getenv(eventVariable)) })
 	outcomes := map[string]*outcome{}
 	found := 0
@@ -171,7 +171,7 @@ func (c *cluster) flood(t *testing.T) {
 		of.found += sending
 		of.worst = max(of.worst, took)
 		found += sending
-		calm = max(calm, c.served(time.Now()))
+		calm = max(calm, c.undisturbed())
 	}
 	c.stopAll()
 	marks := c.check(t)
@@ -196,10 +196,19 @@ func (c *cluster) flood(t *testing.T) {
 	}
 }
 
+// perRound is how many messages everybody writes before an event.
+const perRound = 3
+
+// undisturbed returns how long the messages of a round take where nothing happens.
+func (c *cluster) undisturbed() time.Duration {
+	begun := time.Now()
+	c.say(perRound)
+	return c.served(begun)
+}
+
 // strike has an event happen in the flood.
 func (c *cluster) strike(e event) (took time.Duration, sending int) {
 	c.t.Helper()
-	const perRound = 3
 	victim := c.replicas[rand.IntN(len(c.replicas))]
 	sent, answers := 0, rand.IntN(perRound*len(c.people))
 	c.telegram.View(func(s telegram.State) { sent = s.Calls("sendmessage") })

@@ -17,11 +17,12 @@ func (l *life) share(ctx context.Context) {
 	fair := l.fair()
 	own := 0
 	var free []string
+	dead := map[string]bool{}
 	for _, name := range l.r.cfg.Leases {
 		switch owner := decodeLease(l.leases[name].Value).Owner; {
 		case l.r.holds(name):
 			own++
-		case owner == "" || owner == l.self.ID || l.dead(ctx, owner):
+		case owner == "" || owner == l.self.ID || l.dead(ctx, owner, dead):
 			if l.r.cfg.Busy == nil || !l.r.had[name] || !l.r.cfg.Busy(name) { // else what ran under it here has not ended
 				free = append(free, name)
 			}
@@ -72,16 +73,20 @@ func (l *life) spare(name string) bool {
 }
 
 // dead reports whether no member has an id. The event of one that has joined may come after
-// that of its lease, so the store is asked.
-func (l *life) dead(ctx context.Context, id string) bool {
+// that of its lease, so the store is asked, once for all leases: known are its answers.
+func (l *life) dead(ctx context.Context, id string, known map[string]bool) bool {
 	if _, seen := l.seen[id]; seen {
 		return false
+	}
+	if dead, asked := known[id]; asked {
+		return dead
 	}
 	entry, err := l.r.cfg.Store.Get(ctx, memberPrefix+id)
 	if err == nil {
 		l.seen[id] = saw(entry)
 	}
-	return errors.Is(err, storage.ErrNotFound)
+	known[id] = errors.Is(err, storage.ErrNotFound)
+	return known[id]
 }
 
 // take makes leases this replica's, over the versions that were seen of them, and returns how
