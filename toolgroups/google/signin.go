@@ -65,7 +65,7 @@ func (g *Google) connected(ctx context.Context, user string, p signin.Pending, c
 
 // confirm ends a sign-in with what its page has shown.
 func (g *Google) confirm(ctx context.Context, req ConnectRequest) (string, error) {
-	p, err := g.signIns.Confirm(ctx, req.User, req.Chat, req.Args)
+	p, err := g.signIns.Confirm(ctx, req.User, req.Chat, req.Args, nil)
 	if err != nil {
 		return told(err)
 	}

@@ -70,7 +70,6 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 		DisplayName: cmp.Or(l.Title, s.name+" (MCP)"),
 		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
 		Source:      "mcp:" + s.name,
-		Role:        s.role,
 	}
 	if !known {
 		g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name)
@@ -112,6 +111,7 @@ func (s *server) tool(e entry) (toolgroups.Tool, error) {
 		Parameters:  e.Parameters,
 		Timeout:     s.cfg.StartTimeout + s.cfg.Timeout + slack,
 		Effect:      s.effect(e),
+		Personal:    s.personal(),
 		Asks:        func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		Run:         s.handler(e.Name),
 	}, nil

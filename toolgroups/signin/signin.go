@@ -220,7 +220,7 @@ func (d *Desk) Arrive(ctx context.Context, of, state, code string, redeem func(P
 	}
 	if redeem != nil {
 		if code, err = redeem(p); err != nil {
-			return p, err
+			return p, d.spoilt(ctx, of, p, rev, err)
 		}
 	}
 	random := rand.Text()
@@ -232,9 +232,24 @@ func (d *Desk) Arrive(ctx context.Context, of, state, code string, redeem func(P
 	return p, err
 }
 
+// spoilt counts a code that could not be redeemed: a few of them end the sign-in.
+func (d *Desk) spoilt(ctx context.Context, of string, p Pending, rev storage.Revision, err error) error {
+	var stored error
+	if p.Wrong++; p.Wrong >= maxWrong {
+		stored = d.end(ctx, of, rev)
+	} else {
+		_, stored = d.put(ctx, of, p, rev)
+	}
+	if stored != nil && !errors.Is(stored, storage.ErrConflict) && !errors.Is(stored, ErrLink) {
+		return errors.Join(err, stored)
+	}
+	return err
+}
+
 // Confirm ends a sign-in with what its page has shown, in the chat of its link. A few
-// wrong ones make it void.
-func (d *Desk) Confirm(ctx context.Context, of, chat, proof string) (Pending, error) {
+// wrong ones make it void. before, where there is one, is called with a sign-in that was
+// confirmed and that does not end where it fails.
+func (d *Desk) Confirm(ctx context.Context, of, chat, proof string, before func(Pending) error) (Pending, error) {
 	for {
 		p, rev, err := d.Find(ctx, of, "")
 		switch {
@@ -245,6 +260,11 @@ func (d *Desk) Confirm(ctx context.Context, of, chat, proof string) (Pending, er
 		case p.Code == "":
 			return Pending{}, ErrEarly
 		case subtle.ConstantTimeCompare([]byte(strings.ToUpper(proof)), []byte(p.Proof)) == 1:
+			if before != nil {
+				if err := before(p); err != nil {
+					return p, err
+				}
+			}
 			return p, d.end(ctx, of, rev)
 		}
 		if p.Wrong++; p.Wrong >= maxWrong {
