@@ -70,6 +70,7 @@ func (s *server) build(l list, known bool) toolgroups.Group {
 		DisplayName: cmp.Or(l.Title, s.name+" (MCP)"),
 		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
 		Source:      "mcp:" + s.name,
+		Role:        s.role,
 	}
 	if !known {
 		g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name)
