@@ -104,6 +104,7 @@ func (b *bot) handler() http.Handler {
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
+	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	return mux
 }
 
@@ -173,7 +174,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 				}
 			},
 		},
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google)),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
