@@ -182,7 +182,9 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 			}
 		}
 	}()
-	defer c.sender.ShowTyping(ctx, j.Address())()
+	if j.Trigger == nil || !j.Trigger.Quiet {
+		defer c.sender.ShowTyping(ctx, j.Address())()
+	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
 	if j.Notice == "" {

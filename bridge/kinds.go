@@ -39,7 +39,7 @@ type kinds struct {
 func (b *Bridge) fillKinds() {
 	turn := kind{Place: lanes.Place{Turn: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
-	task.Lane, task.closing = "/task", b.closeTask
+	task.Lane, task.answer, task.closing = "/task", b.answerTask, b.closeTask
 	command := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
 	stop, open := command, command
 	stop.stops, open.open = true, true

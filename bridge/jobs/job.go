@@ -103,6 +103,8 @@ type Job struct {
 	Generation int `json:"generation,omitempty"`
 	// Title stands above the answer of a task.
 	Title string `json:"title,omitempty"`
+	// Trigger is what began a task; nil for those of older programs, and of messages.
+	Trigger *Trigger `json:"trigger,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
 	// Knock has the owner asked about the sender, who is told so instead of the notice.

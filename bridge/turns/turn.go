@@ -250,7 +250,7 @@ func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
-	if !m.Final || !wording.Visible(m.Text) {
+	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)

@@ -137,13 +137,15 @@ func (s story) text() string {
 	m := s.job.Message
 	whose := "Your message"
 	switch {
+	case s.job.Trigger != nil && s.job.Trigger.Hook != "":
+		whose = "What a webhook brought"
 	case m.Kind == jobs.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
 		whose = "The last message"
 	}
 	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text)))), ""}
-	for _, line := range slices.Concat([]string{s.outcome(), s.received()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
+	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
 		}
@@ -197,7 +199,26 @@ func (s story) outcome() string {
 	case j.State == jobs.StateOpen:
 		return "It waits for its turn."
 	}
+	return s.answered()
+}
+
+func (s story) answered() string {
+	if t := s.job.Trigger; t != nil && t.Silent {
+		return "Ended in silence: there was nothing to tell."
+	}
 	return "Answered."
+}
+
+// begunBy says what began a task.
+func (s story) begunBy() string {
+	t := s.job.Trigger
+	switch {
+	case t == nil || t.Hook == "" && t.Note == "":
+		return ""
+	case t.Hook == "":
+		return "Begun by its schedule: " + wording.Escape(t.Note) + "."
+	}
+	return "Begun by the webhook " + wording.Escape(t.Hook) + ", " + wording.Escape(t.Note) + "."
 }
 
 func (s story) received() string {
