@@ -26,30 +26,43 @@ func Unfinished(text string) string {
 	if last := len(lines) - 1; lines[last] == "" {
 		lines = lines[:last]
 	}
-	block, fence := 0, "" // where the last block begins, and the fence that is open
+	var at blocks
 	for i, line := range lines {
-		whole := strings.HasSuffix(line, "\n")
-		line = strings.TrimRight(line, "\r\n")
-		m := fenceLine.FindStringSubmatch(line)
-		switch {
-		case fence != "" && m != nil && m[1][0] == fence[0] && len(m[1]) >= len(fence) && strings.TrimSpace(m[2]) == "":
-			fence, block = "", i+1
-		case fence != "" && !whole && line != "" && strings.Trim(line, fence[:1]+" ") == "":
-			return strings.Join(lines[:i], "") // half of its end
-		case fence != "":
-		case m != nil && (m[1][0] == '~' || !strings.Contains(m[2], "`")):
-			if !whole {
-				return finish(lines[:i], block)
-			}
-			fence, block = m[1], i+1
-		case strings.TrimSpace(line) == "":
-			block = i + 1
+		if half := at.pass(i, strings.TrimRight(line, "\r\n"), strings.HasSuffix(line, "\n")); half {
+			lines = lines[:i]
 		}
 	}
-	if fence != "" {
-		return text
+	if at.fence != "" {
+		return strings.Join(lines, "")
 	}
-	return finish(lines, block)
+	return finish(lines, at.begin)
+}
+
+// blocks knows where the last block of a text begins, and the fence that is open.
+type blocks struct {
+	begin int
+	fence string
+}
+
+// pass goes on with a line. It reports whether that is the last and half of a fence.
+func (b *blocks) pass(i int, line string, whole bool) (half bool) {
+	m := fenceLine.FindStringSubmatch(line)
+	opens := m != nil && (m[1][0] == '~' || !strings.Contains(m[2], "`"))
+	if b.fence != "" {
+		bare := strings.Trim(line, b.fence[:1]+" ") == ""
+		if m != nil && bare && strings.Contains(m[1], b.fence) {
+			b.fence, b.begin = "", i+1
+			return false
+		}
+		return !whole && bare && line != ""
+	}
+	switch {
+	case opens && whole:
+		b.fence, b.begin = m[1], i+1
+	case strings.TrimSpace(line) == "":
+		b.begin = i + 1
+	}
+	return opens && !whole
 }
 
 // finish closes what is open in the last block of a text, outside of fences.
@@ -193,8 +206,7 @@ func (in *inline) marks(text string, at, n int) {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at+n:])
 	first, last := at == 0 || unicode.IsSpace(before), at+n == len(text) || unicode.IsSpace(after)
-	word := mark[0] == '_' && !first && !last && wordRune(before) && wordRune(after)
-	if word || first && last && at+n < len(text) || mark[0] == '~' && n > 2 {
+	if literal(mark, before, after, first, last) && at+n < len(text) {
 		in.out.WriteString(mark)
 		return
 	}
@@ -208,6 +220,17 @@ func (in *inline) marks(text string, at, n int) {
 	if !last {
 		in.open = append(in.open, mark)
 	}
+}
+
+// literal reports whether a run of marks is none, by what stands around it.
+func literal(mark string, before, after rune, first, last bool) bool {
+	switch {
+	case mark[0] == '_' && !first && !last:
+		return wordRune(before) && wordRune(after)
+	case mark[0] == '~' && len(mark) > 2:
+		return true
+	}
+	return first && last
 }
 
 // shut closes as much as a run of marks does, and returns what is left of it. The last of
