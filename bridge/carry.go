@@ -183,7 +183,8 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 		}
 	}()
 	if j.Trigger == nil || !j.Trigger.Quiet {
-		defer c.sender.ShowTyping(ctx, j.Address())()
+		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
+		defer j.Quiet()
 	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
@@ -195,6 +196,7 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 	case err != nil || j.Parts != nil:
 	case j.Card != "":
 		j.Parts, err = c.desk.Parts(ctx, j)
+		j.Parts = c.sender.Adopt(j, j.Parts)
 	default:
 		c.sender.Prepare(j, text, false)
 	}
@@ -252,6 +254,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 		if err = c.jobs.Check(ctx, j); err == nil {
 			err = closing(ctx, j)
 		}
+	}
+	if err == nil && j.Preview != nil {
+		err = c.endPreview(ctx, j)
 	}
 	if err == nil {
 		err = c.jobs.Close(ctx, j)

@@ -331,6 +331,9 @@ func (s story) delivered() []string {
 	}
 	var parts []string
 	for _, p := range s.job.Parts {
+		if p.Last {
+			continue
+		}
 		text := words[p.State]
 		if p.ID != "" {
 			text += " as `" + p.ID + "`"
