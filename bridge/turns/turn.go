@@ -190,6 +190,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
+		Steer:  func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) },
 		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
 		Redact: t.cfg.Redact,
 	}
@@ -295,7 +296,7 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) || errors.Is(err, errFiles) {
+	if errors.Is(err, agent.ErrSuspended) || slices.ContainsFunc([]error{errGate, errFiles, errSteer}, func(again error) bool { return errors.Is(err, again) }) {
 		return "", err
 	}
 	if refused(err) {
