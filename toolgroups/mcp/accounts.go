@@ -48,8 +48,7 @@ func (c *Client) find(name string) (*server, bool) {
 	return servers[i], true
 }
 
-// Pages are what browsers are shown during a sign-in, under /mcp/; nil where there are no
-// accounts.
+// Pages are what browsers are shown during a sign-in, under /mcp/.
 func (c *Client) Pages() http.Handler {
 	if c.cfg.accounts == nil {
 		return http.NotFoundHandler()
@@ -160,8 +159,9 @@ func (c *Client) Has(name string) bool {
 	return ok
 }
 
-// Try makes a server as [Client.Add] would, without keeping it: it asks whether people
-// have to sign in, and else reads the tools. The error is for the administrator.
+// Try contacts a server that an administrator wants to add, without keeping it: it asks
+// whether people have to sign in, and else reads the tools and says how many there are.
+// It returns the server as it is to be added. The error is for the administrator.
 func (c *Client) Try(ctx context.Context, name string, cfg Server) (Server, int, error) {
 	if err := c.fits(name, cfg); err != nil {
 		return cfg, 0, err
