@@ -23,6 +23,7 @@ var waitedNotice = regexp.MustCompile(`^I was away: this waited for [a-z0-9 ]+\.
 // hour back and a day back while messages come in, and kills it where the clock is wrong.
 // Nothing is lost, nothing comes twice, each chat keeps its order.
 func TestTrialClockJumpsInAFlood(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	var people []int64
@@ -81,6 +82,7 @@ func TestTrialClockJumpsInAFlood(t *testing.T) {
 // TestTrialClockBehindAClear clears a conversation while the clock is ahead. What is said
 // when it is right again, and after a kill, is answered in the new conversation.
 func TestTrialClockBehindAClear(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	ann := w.person("Ann")
@@ -209,6 +211,7 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 // TestTrialClockAndWhatExpires sets the clock over the time of a claim and of a card, and
 // back while a card is open.
 func TestTrialClockAndWhatExpires(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, doing("exec", counting))
 	clock := newOffClock(t, w)
 	delete(w.env, "ONECLAW_ALLOW")
