@@ -78,7 +78,6 @@ func (c *complaints) Errorf(format string, args ...any) {
 // TestClusterWithoutFencesIsCaught is the control: programs without fences are paused for
 // longer than the time-out in the flood, until the checks of the flood complain.
 func TestClusterWithoutFencesIsCaught(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, ttlOfTest, unfencedVariable+"=1")
 	defer c.explain()
 	c.say(1)

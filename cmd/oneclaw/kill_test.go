@@ -82,7 +82,6 @@ func (w *town) caughtUp(bot *process, people []int64, said int) {
 // chat, once, but for those that a kill found in the middle of their sending, and these are
 // marked.
 func TestKilledInAFlood(t *testing.T) {
-	t.Parallel()
 	const chats, perRound = 8, 3
 	w := newTown(t, openai.BrainFunc(repeating))
 	var people []int64
