@@ -49,13 +49,7 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "slack:"+people[0], "127.0.0.0/8"
 		bot := start(t, w.env, "run")
 		connectNotes(t, em, func(text string) string {
-			before := 0
-			workspace.View(func(s slack.State) { before = s.CountAnswers(dm) })
-			sayTo(t, workspace, dm, people[0], text, "")
-			waitSlack(t, workspace, "answer to "+text, func(s slack.State) bool { return s.CountAnswers(dm) > before })
-			var answer string
-			workspace.View(func(s slack.State) { answer = s.Answers(dm)[before].Text })
-			return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(answer)
+			return askSlack(t, workspace, dm, people[0], text)
 		}, func() {
 			bot.kill(syscall.SIGTERM)
 			bot = start(t, w.env, "run")
