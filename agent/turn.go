@@ -95,6 +95,8 @@ type Event struct {
 
 // RequestEvent is a request that goes to the model.
 type RequestEvent struct {
+	// Model is what the provider calls the model that is asked first; empty if unknown.
+	Model string
 	// Routing is the way by which tools reach the model, as its router calls it; empty
 	// without one.
 	Routing string
@@ -109,6 +111,8 @@ type RequestEvent struct {
 // ReplyEvent is a reply of the model.
 type ReplyEvent struct {
 	Err error
+	// Text says that there is some, Aloud that it began in the middle of a thought.
+	Text, Aloud bool
 }
 
 // ToolEvent is a tool call that has ended.

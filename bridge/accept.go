@@ -214,9 +214,20 @@ func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, er
 	return in.jobs.Add(ctx, j)
 }
 
-// known looks after a message that the platform has given again.
+// known looks after a message that the platform has given again. One that another process
+// has written meanwhile is taken at once, before what comes next in its chat.
 func (in *intake) known(ctx context.Context, j *jobs.Job) error {
-	err := in.adopt(ctx, j.Key())
+	if in.lanes.Has(j.Key()) {
+		return nil
+	}
+	known, err := in.jobs.Load(ctx, j.Key())
+	switch {
+	case known == nil:
+	case known.Holder == in.jobs.Mark(known.Message.Chat):
+		in.begin(known)
+	case in.cfg.Sharing.On && in.owners.Owns(known.Message.Chat):
+		err = in.receive(ctx, known)
+	}
 	if d, is := errors.AsType[*jobs.DamagedError](err); is {
 		if _, err := in.keeper.mend(ctx, d, chats.Chat{}, ""); err != nil {
 			return err
@@ -246,13 +257,21 @@ func (in *intake) adopt(ctx context.Context, key string) error {
 		return nil
 	}
 	j, err := in.jobs.Load(ctx, key)
-	if j != nil && !j.Offer && j.Holder == in.jobs.Mark(j.Message.Chat) {
-		if in.kinds.of(j).stops {
-			in.stops.now(j)
-		}
-		in.lanes.Queue(j)
+	if j != nil && j.Holder == in.jobs.Mark(j.Message.Chat) {
+		in.begin(j)
 	}
 	return err
+}
+
+// begin queues a job of this process that nobody works on, unless another one answers now.
+func (in *intake) begin(j *jobs.Job) {
+	if j.Offer {
+		return
+	}
+	if in.kinds.of(j).stops {
+		in.stops.now(j)
+	}
+	in.lanes.Queue(j)
 }
 
 // job makes the job of a message: this process's, or an offer where another one answers.

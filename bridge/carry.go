@@ -188,7 +188,10 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 			}
 		}
 	}()
-	defer c.sender.ShowTyping(ctx, j.Address())()
+	if j.Trigger == nil || !j.Trigger.Quiet {
+		j.Quiet = c.sender.ShowTyping(ctx, j.Address())
+		defer j.Quiet()
+	}
 	j.Card = "" // of an earlier try
 	answer := c.notice
 	if j.Notice == "" {
@@ -199,6 +202,7 @@ func (c *carrier) compose(ctx context.Context, k *kind, j *jobs.Job) (err error)
 	case err != nil || j.Parts != nil:
 	case j.Card != "":
 		j.Parts, err = c.desk.Parts(ctx, j)
+		j.Parts = c.sender.Adopt(j, j.Parts)
 	default:
 		c.sender.Prepare(j, text, false)
 	}
@@ -256,6 +260,9 @@ func (c *carrier) settle(j *jobs.Job, state jobs.State) error {
 		if err = c.jobs.Check(ctx, j); err == nil {
 			err = closing(ctx, j)
 		}
+	}
+	if err == nil && j.Preview != nil {
+		err = c.endPreview(ctx, j)
 	}
 	if err == nil {
 		err = c.jobs.Close(ctx, j)

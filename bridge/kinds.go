@@ -33,16 +33,19 @@ type kind struct {
 type kinds struct {
 	commands                             *commands
 	message, command, stop, open, notice kind
-	others                               map[chats.Kind]*kind
+	// halt is the row of presses that stop an answer.
+	halt   kind
+	others map[chats.Kind]*kind
 }
 
 func (b *Bridge) fillKinds() {
 	turn := kind{Place: lanes.Place{Turn: true, Joins: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
-	task.Lane, task.Joins, task.closing = "/task", false, b.closeTask
+	task.Lane, task.Joins, task.answer, task.closing = "/task", false, b.answerTask, b.closeTask
 	command := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
 	stop, open := command, command
 	stop.stops, open.open = true, true
+	b.kinds.halt = kind{Place: stop.Place, stops: true, lasting: true, run: b.stops.pressed}
 	card := kind{Place: lanes.Place{Lane: "/card"}, lasting: true, open: true}
 	refresh, press := card, card
 	refresh.run = b.cardStep(b.desk.Refresh)
@@ -60,11 +63,15 @@ func (b *Bridge) fillKinds() {
 		jobs.KindRefresh: &refresh,
 		jobs.KindExpire:  &refresh, // of a former build: its card is looked at, and shown as it is
 		chats.KindPress:  &press,
+		jobs.KindPreview: &card,
 	}
 }
 
 func (t *kinds) of(j *jobs.Job) *kind {
 	if k, ok := t.others[j.Message.Kind]; ok {
+		if jobs.Stops(j.Message) != "" {
+			return &t.halt
+		}
 		return k
 	}
 	if j.Notice != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/bridge/chats"
@@ -44,6 +45,9 @@ func (s *stops) now(j *jobs.Job) {
 // endOlder ends what was accepted before a /stop, and keeps in it what that was.
 func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, error) {
 	chat := j.Message.Chat
+	if aims, err := s.aims(ctx, j); err != nil || !aims {
+		return sessions.Session{}, err
+	}
 	// First on disk: a tool may hang on, and a restart must not go on with its turn.
 	session, err := sessions.Current(ctx, s.store, chat)
 	for err == nil && session.StoppedAt < j.Seq && s.lanes.Pending(chat, 0, j.Seq) {
@@ -68,6 +72,10 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 func (s *stops) found(ctx context.Context, open []*jobs.Job) error {
 	for _, j := range open {
 		if !s.kinds.of(j).stops {
+			continue
+		}
+		token := jobs.Stops(j.Message)
+		if token != "" && !slices.ContainsFunc(open, func(older *jobs.Job) bool { return shows(older, token) && older.Seq < j.Seq }) {
 			continue
 		}
 		for _, older := range open {

@@ -170,6 +170,8 @@ type Part struct {
 	Plain string `json:"plain,omitempty"`
 	// Repeat asks the platform to show [RepeatNotice] with the part.
 	Repeat bool `json:"repeat,omitempty"`
+	// Note is a line that stands under the text: plain, at most 80 characters.
+	Note string `json:"note,omitempty"`
 	// Buttons stand under the text, in rows. Only platforms that are an [Editor] show
 	// them; they are given to no other.
 	Buttons [][]Button `json:"buttons,omitempty"`

@@ -62,6 +62,8 @@ const (
 	KindRefresh chats.Kind = "card-refresh"
 	// KindExpire is what older programs left of a card whose time was over.
 	KindExpire chats.Kind = "card-expire"
+	// KindPreview is what a preview shows in the end whose answer does not come.
+	KindPreview chats.Kind = "preview"
 )
 
 // PartState is where a part of an answer stands.
@@ -90,6 +92,11 @@ type SentPart struct {
 	ID string `json:"id,omitempty"`
 	// Error is why the last try failed.
 	Error string `json:"error,omitempty"`
+	// Edit is the id of the message that the part takes the place of: an edit can be made
+	// again. Where that message is gone the part is sent; if it is Last, which takes the
+	// buttons away, it is left out.
+	Edit string `json:"edit,omitempty"`
+	Last bool   `json:"last,omitempty"`
 
 	// Ready is true where the record says sending, and the request is still to be made.
 	Ready bool `json:"-"`
@@ -108,6 +115,8 @@ type Job struct {
 	Generation int `json:"generation,omitempty"`
 	// Title stands above the answer of a task.
 	Title string `json:"title,omitempty"`
+	// Trigger is what began a task; nil for those of older programs, and of messages.
+	Trigger *Trigger `json:"trigger,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
 	// Knock has the owner asked about the sender, who is told so instead of the notice.
@@ -127,6 +136,8 @@ type Job struct {
 	// Aside is the incident under which the rest of the answer was set aside. A line that
 	// says so stands in its place.
 	Aside string `json:"aside,omitempty"`
+	// Preview is the message in which the answer is shown while it is made.
+	Preview *Preview `json:"preview,omitempty"`
 	// Card is the token of the card that the parts show.
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
@@ -167,6 +178,8 @@ type Job struct {
 	Turn bool `json:"-"`
 	// Waits says that it is counted among those of its sender that wait.
 	Waits bool `json:"-"`
+	// Quiet takes the sign of work down; nil where there is none.
+	Quiet func() `json:"-"`
 	// Tries counts the errors of a press.
 	Tries int `json:"-"`
 	// Suspended says that its last run ended with a wait for an approval.

@@ -60,6 +60,9 @@ type Settings struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it cannot do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Growing, if not nil, masks secrets in an answer that is still being made. It is shown
+	// meanwhile then, where the platform can.
+	Growing func(text string) string
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
 	Observe func(chats.Chat, agent.Event)
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
@@ -96,6 +99,9 @@ type House struct {
 	Prepare func(j *jobs.Job, answer string, recorded bool)
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
+	// Watch returns what is told what happens in the turn of a job, concurrently, and what
+	// is called at the end of that: the job knows its preview then.
+	Watch func(j *jobs.Job) (observe func(agent.Event), end func())
 	// AwaitTurn waits until a job may have the agent again.
 	AwaitTurn func(ctx context.Context, j *jobs.Job)
 }

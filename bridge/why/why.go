@@ -146,6 +146,8 @@ func (s story) text() string {
 	m := s.job.Message
 	whose := "Your message"
 	switch {
+	case s.job.Trigger != nil && s.job.Trigger.Hook != "":
+		whose = "What a webhook brought"
 	case m.Kind == jobs.KindTask:
 		whose = "The scheduled task"
 	case !m.Direct:
@@ -157,7 +159,7 @@ func (s story) text() string {
 			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
 	}
 	lines := []string{first, ""}
-	for _, line := range slices.Concat([]string{s.outcome(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
+	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
 		}
@@ -229,7 +231,26 @@ func (s story) outcome() string {
 	case j.State == jobs.StateOpen:
 		return "It waits for its turn."
 	}
+	return s.answered()
+}
+
+func (s story) answered() string {
+	if t := s.job.Trigger; t != nil && t.Silent {
+		return "Ended in silence: there was nothing to tell."
+	}
 	return "Answered."
+}
+
+// begunBy says what began a task.
+func (s story) begunBy() string {
+	t := s.job.Trigger
+	switch {
+	case t == nil || t.Hook == "" && t.Note == "":
+		return ""
+	case t.Hook == "":
+		return "Begun by its schedule: " + wording.Escape(t.Note) + "."
+	}
+	return "Begun by the webhook " + wording.Escape(t.Hook) + ", " + wording.Escape(t.Note) + "."
 }
 
 func (s story) received() string {
@@ -342,6 +363,9 @@ func (s story) delivered() []string {
 	}
 	var parts []string
 	for _, p := range s.job.Parts {
+		if p.Last {
+			continue
+		}
 		text := words[p.State]
 		if p.ID != "" {
 			text += " as `" + p.ID + "`"
