@@ -80,7 +80,7 @@ func albumIsOne(_ testing.TB, w *world) {
 func longTextIsOne(_ testing.TB, w *world) {
 	b := w.burster()
 	var words []string
-	for i := range 1500 {
+	for i := range 1400 {
 		words = append(words, fmt.Sprintf("w%05d", i))
 	}
 	w.think = func(ctx context.Context, said []string) string {
@@ -90,7 +90,7 @@ func longTextIsOne(_ testing.TB, w *world) {
 		return echo(ctx, said)
 	}
 	w.start()
-	place, want := w.open(Direct, w.town.Member), "true, 1500 words"
+	place, want := w.open(Direct, w.town.Member), "true, 1400 words"
 	b.SayLong(place, w.town.Member, strings.Join(words, " "))
 	w.want(w.shown(place, 1), want)
 	w.cutShort(func() { b.SayLong(place, w.town.Member, strings.Join(words, " ")) })
