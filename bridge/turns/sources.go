@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
 	"oneclaw/bridge/wording"
 	"oneclaw/toolgroups"
@@ -22,10 +23,13 @@ const (
 // turn tell of pages: those that the answer names by their address, else the first of
 // each result. They are read off the log, so that a turn which went on after a crash has
 // those of before the crash too.
-func (t *Runner) cited(ctx context.Context, h *sessions.History, ref, answer string) string {
-	turn, err := h.Turn(ctx, ref)
+func (t *Runner) cited(ctx context.Context, j *jobs.Job, h *sessions.History, answer string) string {
+	if j.Trigger != nil && j.Trigger.Ends(answer) {
+		return answer // it says that there is nothing to say
+	}
+	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
-		t.cfg.Log.Error("sources of an answer cannot be found and are not shown", "job", ref, "err", err)
+		t.cfg.Log.Error("sources of an answer cannot be found and are not shown", "job", j.Key(), "err", err)
 		return answer
 	}
 	sources := drawnOn(turn, answer)
