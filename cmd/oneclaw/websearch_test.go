@@ -66,7 +66,7 @@ func TestTheWebIsSearched(t *testing.T) {
 		s.start()
 		s.say(0, "what about the comet?")
 		answer := s.one("A comet was seen.").text
-		wantIn(s.t, answer, "Sources: ", "Comet [seen] & *named*", "Comets")
+		wantIn(s.t, answer, "Sources: ", "Comet [seen]", " · ", "Comets")
 		if requests := server.Requests(); len(requests) != 2 || requests[0].Service != websearch.Brave || requests[1].Status != 200 {
 			s.t.Errorf("searched %+v", requests)
 		}
@@ -113,6 +113,8 @@ func TestWebSearchIsThereWhenItIsSetUp(t *testing.T) {
 		cfg, err := config.Load("", append(c.env, "ONECLAW_DATA_DIR="+t.TempDir()))
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err != nil {
 			continue
 		}
 		services, _ := cfg.Tools.WebSearch.Services()
