@@ -94,6 +94,9 @@ func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *m
 	if err := c.addGoogle(cfg, store); err != nil {
 		return nil, err
 	}
+	if err := c.addWebSearch(cfg, m, private); err != nil {
+		return nil, err
+	}
 	if err := c.addServers(cfg, store, private); err != nil {
 		return nil, err
 	}
