@@ -1,10 +1,12 @@
 package hooks_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -83,7 +85,8 @@ func TestADeliveryIsTakenOnceInEveryForm(t *testing.T) {
 }
 
 func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
-	d := newDoor(t)
+	var log bytes.Buffer
+	d := newDoor(t, func(c *hooks.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	one, other := d.hook(ann, "one"), d.hook(ann, "other")
 	const body = `{"a":1}`
 	good := func(form string, change ...string) map[string]string {
@@ -132,6 +135,9 @@ func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
 	}
 	if got := d.taken(); len(got) > 0 {
 		t.Errorf("%d tasks of strangers: %+v", len(got), got)
+	}
+	if n := strings.Count(log.String(), "turned away"); n != 1 || strings.Contains(log.String(), "whsec_") {
+		t.Errorf("%d lines in the log: %s", n, log.String())
 	}
 }
 
