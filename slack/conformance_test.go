@@ -200,10 +200,26 @@ func buttonsOf(m emulator.Message) (rows [][]chats.Button) {
 	return rows
 }
 
+// Remove implements [platformtest.Remover].
+func (w *town) Remove(in platformtest.Place, message string) {
+	w.t.Helper()
+	if err := w.Server.TakeAway(w.at(in).ID, message); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	f := emulator.Fault{Method: "chat.postMessage", Chat: w.at(in).ID, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	if fault.Edit {
+		f.Method = "chat.update"
+	}
 	switch fault.Effect {
+	case platformtest.Slow:
+		f.Effect, f.Delay = emulator.Slow, fault.RetryAfter
+	case platformtest.Refused:
+		f.Effect, f.Status = emulator.Refuse, 0
+		f.Error = "edit_window_closed"
 	case platformtest.AnswerDropped:
 		f.Effect = emulator.CutAfter
 	case platformtest.RateLimited:

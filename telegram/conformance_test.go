@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,11 +123,27 @@ func (w *town) Press(in platformtest.Place, by, message, data string) {
 	}
 }
 
+// Remove implements [platformtest.Remover].
+func (w *town) Remove(in platformtest.Place, message string) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if err := w.Server.TakeAway(chat, w.number(message)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *town) Inject(in platformtest.Place, fault platformtest.Fault) {
 	w.t.Helper()
 	chat, _ := w.at(in)
 	f := emulator.Fault{Method: "sendMessage", Chat: chat, Times: 1, RetryAfter: int(fault.RetryAfter.Seconds())}
+	if fault.Edit {
+		f.Method = "editMessageText"
+	}
 	switch fault.Effect {
+	case platformtest.Slow:
+		f.Effect, f.Delay = emulator.Slow, fault.RetryAfter
+	case platformtest.Refused:
+		f.Effect, f.Status = emulator.ServerError, http.StatusRequestEntityTooLarge
 	case platformtest.AnswerDropped:
 		f.Effect = emulator.CutAfter
 	case platformtest.RateLimited:

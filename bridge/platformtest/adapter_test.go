@@ -66,6 +66,12 @@ func bugs() map[string][]string {
 		"keeps buttons in edits":                 {"EditReplaces"},
 		"edits once":                             {"EditReplaces"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
+		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
+		"forgets its previews":                   {"C06GrowsAcrossARestart"},
+		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
+		"calls floods of previews unknown":       {"C07GrowsInAFlood"},
+		"calls lost previews not sent":           {"C04GrowsAndIsLost"},
+		"takes what is gone for shown":           {"C08GrowsNoMore"},
 	}
 }
 
@@ -242,7 +248,7 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 		defer func() { <-a.still }()
 	}
 	a.m.change(func() { a.m.view.Sends++ })
-	text := part.Text
+	text := noted(part)
 	if part.Repeat && !a.has("hides repeats") || a.has("marks everything") {
 		text += "\n\n" + chats.RepeatNotice
 	}
@@ -251,6 +257,10 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 	switch fault.Effect {
 	case Outage:
 		return "", &chats.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+	case Slow:
+		timer := time.NewTimer(fault.RetryAfter)
+		defer timer.Stop()
+		<-timer.C
 	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part)
 	}

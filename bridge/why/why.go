@@ -58,11 +58,18 @@ func (e Explainer) Explain(ctx context.Context, j *jobs.Job, _ string) (string, 
 		}
 		return text, nil
 	}
-	turn, err := e.turn(ctx, last)
-	if err != nil {
+	w := story{job: last, whole: e.Admin(j.Message)}
+	if last.With != "" {
+		if with, err := e.Jobs.Find(ctx, last.With); err != nil {
+			return "", err
+		} else if with != nil {
+			w.job, w.part = with, last
+		}
+	}
+	if w.turn, err = e.turn(ctx, w.job); err != nil {
 		return "", err
 	}
-	w := story{job: last, turn: turn, whole: e.Admin(j.Message), running: e.Answering(j.Message.Chat, last.Key())}
+	w.running = e.Answering(j.Message.Chat, w.job.Key())
 	return w.text(), nil
 }
 
@@ -117,7 +124,7 @@ func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, erro
 			slices.Reverse(turn)
 			return turn, nil
 		}
-		if m.Role == agent.RoleUser {
+		if m.Asks() {
 			turn = nil
 		}
 	}
@@ -126,8 +133,10 @@ func (e Explainer) turn(ctx context.Context, j *jobs.Job) ([]agent.Message, erro
 
 // story makes the answer from a job and its turn.
 type story struct {
-	job   *jobs.Job
-	turn  []agent.Message
+	job  *jobs.Job
+	turn []agent.Message
+	// part is the message that was asked about, where it is part of the job's.
+	part  *jobs.Job
 	whole bool // for administrators: also what they find in the log
 	// running says that it is being answered now.
 	running bool
@@ -144,13 +153,36 @@ func (s story) text() string {
 	case !m.Direct:
 		whose = "The last message"
 	}
-	lines := []string{fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text)))), ""}
-	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
+	first := fmt.Sprintf("**%s** “%s”", whose, wording.Escape(quoted(firstOf(s.job.Title, m.Text))))
+	if s.part != nil && s.job.Whole <= 1 {
+		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
+			wording.Escape(quoted(firstOf(s.part.Message.Text))), wording.Escape(quoted(firstOf(m.Text))))
+	}
+	lines := []string{first, ""}
+	for _, line := range slices.Concat([]string{s.outcome(), s.begunBy(), s.received(), s.joined()}, s.answering(), s.tools(), s.delivered(), s.forAdministrators()) {
 		if line != "" {
 			lines = append(lines, "- "+line)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// joined says what else is part of the message.
+func (s story) joined() string {
+	var text []string
+	if s.job.Whole > 1 {
+		text = append(text, fmt.Sprintf("It came in %d pieces, which I took as one message.", s.job.Whole))
+	}
+	n := 0
+	for i := range s.turn {
+		if s.turn[i].Joined != "" {
+			n++
+		}
+	}
+	if n > 0 {
+		text = append(text, "Written while I worked on it, and part of it: "+wording.Count(n, "message", "messages")+".")
+	}
+	return strings.Join(text, " ")
 }
 
 func firstOf(texts ...string) string {
@@ -331,6 +363,9 @@ func (s story) delivered() []string {
 	}
 	var parts []string
 	for _, p := range s.job.Parts {
+		if p.Last {
+			continue
+		}
 		text := words[p.State]
 		if p.ID != "" {
 			text += " as `" + p.ID + "`"
