@@ -119,6 +119,7 @@ func TestNobodyGetsInWithoutTheSecret(t *testing.T) {
 		"old":                     {one.path, forms(one.secret, "d1", body, d.now.Add(-6*time.Minute))["standard"], 401, "6m0s away from mine"},
 		"ahead":                   {one.path, forms(one.secret, "d1", body, d.now.Add(time.Hour))["standard"], 401, "1h0m0s away from mine"},
 		"no such hook":            {"/hook/nosuchhook", good("bearer"), 404, "There is no such webhook"},
+		"a bad address":           {"/hook/%00%ff", good("bearer"), 404, "There is no such webhook"},
 		"a hook that was removed": {gone.path, forms(gone.secret, "d1", body, d.now)["bearer"], 404, "There is no such webhook"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,6 +321,25 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 		if err := d.Done(t.Context(), bridge.TaskResult{Key: key}); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
+	}
+}
+
+// TestADamagedHookHoldsNothingUp: its delivery is not taken, and what was taken is closed.
+func TestADamagedHookHoldsNothingUp(t *testing.T) {
+	d := newDoor(t)
+	one := d.hook(ann, "one")
+	d.post(one, "bearer", "d1", "x")
+	if _, err := d.store.Put(t.Context(), "hook"+strings.TrimPrefix(one.path, "/hook"), []byte("{"), storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Done(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key}); err != nil {
+		t.Error(err)
+	}
+	if status, text := d.post(one, "bearer", "d2", "x"); status != http.StatusServiceUnavailable || !strings.Contains(text, "I cannot keep this now") {
+		t.Errorf("%d %s", status, text)
+	}
+	if got := d.say(ann, ""); !strings.Contains(got, "There are no webhooks here.") {
+		t.Errorf("/hook says %q", got)
 	}
 }
 
