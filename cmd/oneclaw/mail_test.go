@@ -60,6 +60,7 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAcceptance018And071DeleteTheSpamOnes checks mail in one message and deletes the spam in
 // the next, on both platforms: one load, and one request to Google for 61 letters.
 func TestAcceptance018And071DeleteTheSpamOnes(t *testing.T) {
+	t.Parallel()
 	t.Run("telegram", func(t *testing.T) {
 		w := newTown(t, openai.BrainFunc(mailReader))
 		server := w.withGoogle(t)

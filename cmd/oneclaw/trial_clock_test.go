@@ -81,6 +81,7 @@ func TestTrialClockJumpsInAFlood(t *testing.T) {
 // TestTrialClockBehindAClear clears a conversation while the clock is ahead. What is said
 // when it is right again, and after a kill, is answered in the new conversation.
 func TestTrialClockBehindAClear(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, openai.BrainFunc(repeating))
 	clock := newOffClock(t, w)
 	ann := w.person("Ann")
@@ -211,6 +212,7 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 // TestTrialClockAndWhatExpires sets the clock over the time of a claim and of a card, and
 // back while a card is open.
 func TestTrialClockAndWhatExpires(t *testing.T) {
+	t.Parallel()
 	w := newTown(t, doing("exec", counting))
 	clock := newOffClock(t, w)
 	delete(w.env, "ONECLAW_ALLOW")
