@@ -49,7 +49,10 @@ type town struct {
 // newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
 // named, with the app of a manifest, or with one that has no agent view.
 func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
-	cfg := quick()
+	return townOf(t, quick(), protocol, app)
+}
+
+func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Town {
 	cfg.AckTimeout = time.Second
 	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	if protocol != "" {
