@@ -50,6 +50,11 @@ type Turn struct {
 	// yielded, and may change it. An error ends the turn. It is called by the goroutine that
 	// iterates.
 	Settle func(ctx context.Context, result *Message) error
+	// Steer, if not nil, is asked after each round of tools for what people have written
+	// since the turn began. The messages it returns are in the conversation already, as
+	// [Message.Joined] ones, and the next request shows them. It is called by the goroutine
+	// that iterates.
+	Steer func(ctx context.Context) ([]Message, error)
 	// Cut, if not nil, is told before such a request. It is called by the goroutine that
 	// iterates.
 	Cut func(Cut)

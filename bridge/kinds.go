@@ -39,9 +39,9 @@ type kinds struct {
 }
 
 func (b *Bridge) fillKinds() {
-	turn := kind{Place: lanes.Place{Turn: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
+	turn := kind{Place: lanes.Place{Turn: true, Joins: true}, explained: true, answer: b.turns.Answer, closing: b.gate.Void}
 	task := turn
-	task.Lane, task.closing = "/task", b.closeTask
+	task.Lane, task.Joins, task.answer, task.closing = "/task", false, b.answerTask, b.closeTask
 	command := kind{Place: lanes.Place{Beside: true}, lasting: true, answer: b.commands.run}
 	stop, open := command, command
 	stop.stops, open.open = true, true
@@ -57,6 +57,7 @@ func (b *Bridge) fillKinds() {
 	b.kinds.others = map[chats.Kind]*kind{
 		jobs.KindTask:    &task,
 		jobs.KindLoad:    {run: b.attemptLoad},
+		jobs.KindAmend:   {Place: lanes.Place{Joins: true}, run: b.carrier.amended},
 		jobs.KindMove:    &move,
 		jobs.KindCard:    &card,
 		jobs.KindRefresh: &refresh,
@@ -99,5 +100,6 @@ func (t *kinds) slash(j *jobs.Job) *kind {
 func (t *kinds) place(j *jobs.Job) lanes.Place {
 	place := t.of(j).Place
 	place.Turn = place.Turn && j.Parts == nil && j.Notice == ""
+	place.Loose = place.Turn && place.Joins && j.Whole == 0 && (j.Message.Group != "" || j.Message.Cut != chats.CutNowhere)
 	return place
 }

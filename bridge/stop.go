@@ -9,6 +9,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
+	"oneclaw/bridge/lanes"
 	"oneclaw/bridge/sessions"
 	"oneclaw/storage"
 )
@@ -58,7 +59,7 @@ func (s *stops) endOlder(ctx context.Context, j *jobs.Job) (sessions.Session, er
 		return session, err
 	}
 	running, waiting := s.lanes.Interrupt(chat, j.Seq, sessions.ErrStopped)
-	j.Cut, j.Dropped = j.Cut || running, j.Dropped+len(waiting)
+	j.Cut, j.Dropped = j.Cut || running, j.Dropped+lanes.Count(waiting)
 	// The caller goes on meanwhile.
 	if settle := func() { s.settleAll(waiting, jobs.StateStopped) }; !s.lanes.TryGo(settle) {
 		settle()
@@ -122,7 +123,7 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
-	return clearedText + ended(interrupted, len(waiting)), nil
+	return clearedText + ended(interrupted, lanes.Count(waiting)), nil
 }
 
 // mayClear reports whether the sender may clear the chat of a message: in a direct

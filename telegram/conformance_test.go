@@ -14,10 +14,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-func TestConformance(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Town { return newTown(t, "") })
-}
-
+// The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
 func TestLiveC01OverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
@@ -36,8 +33,7 @@ type town struct {
 	forum  int64
 }
 
-// newTown makes a service that speaks a protocol over TLS, or plain HTTP where none is
-// named.
+// newTown makes a service that speaks a protocol over TLS.
 func newTown(t *testing.T, protocol string) platformtest.Town {
 	return townOn(t, secureStage(t, protocol))
 }

@@ -78,6 +78,8 @@ func Headed(j *jobs.Job, answer string) string {
 	switch {
 	case j.Waited > 0:
 		return "_I was away: this waited for " + wording.Roughly(j.Waited) + "._\n\n" + answer
+	case j.Trigger != nil && j.Trigger.Hook != "":
+		return `\[Webhook\] ` + wording.Escape(j.Title) + "\n\n" + answer
 	case j.Message.Kind == jobs.KindTask:
 		return `\[Scheduled\] ` + wording.Escape(j.Title) + "\n\n" + answer
 	}

@@ -40,6 +40,8 @@ const (
 	StateBarred State = "barred"
 	// StateRefused: too many messages waited when it came.
 	StateRefused State = "refused"
+	// StateJoined: it is part of another job, and answered by that; see [Job.With].
+	StateJoined State = "joined"
 )
 
 // The kinds of jobs that no platform delivers.
@@ -49,6 +51,9 @@ const (
 	// KindLoad is a tool group that somebody loads with a button. It waits for its turn
 	// like a message, because it changes the conversation.
 	KindLoad chats.Kind = "load"
+	// KindAmend is the edit of a message that is being answered. It is given to that turn, or
+	// answered with a line when it is over.
+	KindAmend chats.Kind = "amend"
 	// KindMove is the move of a chat to a new id. Its job waits until no turn runs at
 	// either end; no message is answered there before it is done, and what waits goes along.
 	KindMove chats.Kind = "move"
@@ -110,6 +115,8 @@ type Job struct {
 	Generation int `json:"generation,omitempty"`
 	// Title stands above the answer of a task.
 	Title string `json:"title,omitempty"`
+	// Trigger is what began a task; nil for those of older programs, and of messages.
+	Trigger *Trigger `json:"trigger,omitempty"`
 	// Notice is an answer that needs no model: a polite refusal, a full queue.
 	Notice string `json:"notice,omitempty"`
 	// Knock has the owner asked about the sender, who is told so instead of the notice.
@@ -139,6 +146,13 @@ type Job struct {
 	Incident string `json:"incident,omitempty"`
 	// Refused is set where a budget did not allow an answer.
 	Refused bool `json:"refused,omitempty"`
+	// Joined are the keys of the messages that became part of this one, With that of the job
+	// that this one is part of.
+	Joined []string `json:"joined,omitempty"`
+	With   string   `json:"with,omitempty"`
+	// Whole is how many pieces a message was put together from, before its turn; 0 where more
+	// of them may come.
+	Whole int `json:"whole,omitempty"`
 	// Resumes counts the restarts that found the job begun.
 	Resumes  int       `json:"resumes,omitempty"`
 	Accepted time.Time `json:"accepted"`
@@ -176,6 +190,11 @@ type Job struct {
 	// their queue.
 	Cut     bool `json:"-"`
 	Dropped int  `json:"-"`
+	// Pieces are the messages behind it that are to become part of it before its turn.
+	Pieces []*Job `json:"-"`
+	// Ripe says that nothing more of it is waited for, Doubt that it may have become part of
+	// another job although the write reported an error.
+	Ripe, Doubt bool `json:"-"`
 	// Files are to be delivered with the answer that is being rendered.
 	Files []toolgroups.File `json:"-"`
 }

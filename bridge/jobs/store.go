@@ -128,7 +128,7 @@ func (s Store) Check(ctx context.Context, j *Job) error {
 	case known == nil || known.Holder != j.Holder && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
-	j.Rev, j.Preview = known.Rev, known.Preview
+	j.Rev, j.Preview, j.Joined = known.Rev, known.Preview, known.Joined
 	return nil
 }
 

@@ -51,10 +51,11 @@ type Desk struct {
 func New(cfg Config) *Desk { return &Desk{cfg: cfg, aloud: make(map[string]bool)} }
 
 // Watch shows what is observed in the turn of a job, until end returns; the job knows its
-// preview then. Tasks have none, and neither has a job of which one may stand unfinished.
+// preview then. What began without a person has none, and neither has a job of which one may
+// stand unfinished.
 func (d *Desk) Watch(j *jobs.Job) (observe func(agent.Event), end func()) {
 	p, ok := d.cfg.Platforms[j.Message.Chat.Platform].(chats.Previewer)
-	if !ok || j.Message.Kind == jobs.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.In != j.Address().Chat.ID) {
+	if !ok || j.Trigger != nil || j.Message.Kind == jobs.KindTask || j.Preview != nil && (j.Preview.ID == "" || j.Preview.In != j.Address().Chat.ID) {
 		return func(agent.Event) {}, func() {}
 	}
 	w := &watch{

@@ -190,6 +190,7 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
+		Steer:  func(ctx context.Context) ([]agent.Message, error) { return t.steer(ctx, j, h, scope) },
 		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
 		Redact: t.cfg.Redact,
 	}
@@ -251,7 +252,7 @@ func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
-	if !m.Final || !wording.Visible(m.Text) {
+	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, jobs.WriteTimeout)
@@ -295,7 +296,7 @@ func (t *Runner) ended(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	if errors.Is(err, agent.ErrSuspended) || errors.Is(err, errGate) || errors.Is(err, errFiles) {
+	if errors.Is(err, agent.ErrSuspended) || slices.ContainsFunc([]error{errGate, errFiles, errSteer}, func(again error) bool { return errors.Is(err, again) }) {
 		return "", err
 	}
 	if refused(err) {

@@ -89,6 +89,9 @@ type House struct {
 	Decide func(context.Context, *jobs.Job, *sessions.History, toolgroups.Call, toolgroups.Tool) (agent.Decision, error)
 	// Decided reports whether one of the decisions is there that these cards ask for.
 	Decided func(ctx context.Context, cards []string) (bool, error)
+	// Join gives what was written while a turn runs, and can be answered by it, to join. That
+	// returns what is part of the job from now on, and what is nobody's here any more.
+	Join func(ctx context.Context, j *jobs.Job, join func(some []*jobs.Job) (joined, gone []*jobs.Job, err error)) error
 	// Refused answers a turn for which there is no budget; the notice says so.
 	Refused func(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, failure error, notice string) (string, error)
 	// Prepare makes the parts of an answer and of the job's files. The caller says whether

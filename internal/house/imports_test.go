@@ -59,7 +59,10 @@ var layers = []layer{
 	{"slack/manifest", nil},
 	{"slack/shared", []string{"bridge/chats", "storage", "internal/cache", "internal/seal"}},
 	{"slack", []string{"slack/manifest", "slack/shared", "bridge/chats", "storage", "internal/cache", "internal/caller", "internal/doctor", "internal/markdown", "internal/pace", "internal/redact", "internal/retry", "internal/runes"}},
-	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "storage", "internal/named", "internal/retry", "internal/runes", "internal/seal"}},
+	{"toolgroups/google", []string{"toolgroups", "toolgroups/google/*", "toolgroups/signin", "storage", "internal/named", "internal/retry", "internal/seal"}},
+	{"toolgroups/mcp/oauth", []string{"toolgroups", "toolgroups/signin", "storage", "internal/guard", "internal/named", "internal/retry", "internal/runes", "internal/seal"}},
+	{"toolgroups/mcp", []string{"toolgroups", "toolgroups/files", "toolgroups/mcp/oauth", "storage", "internal/folder", "internal/guard", "internal/redact", "internal/retry", "internal/runes"}},
+	{"toolgroups/signin", []string{"storage", "internal/runes", "internal/seal"}},
 	{"toolgroups/files", []string{"toolgroups", "internal/runes", "internal/workspace"}},
 	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/retry", "internal/workspace"}},
@@ -78,6 +81,8 @@ var layers = []layer{
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "bridge", "bridge/chats", "bridge/turns", "internal/budget", "internal/metrics", "internal/price", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
+	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/jobs", "internal/cache", "internal/runes", "internal/seal", "storage", "toolgroups"}},
+	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
@@ -99,6 +104,8 @@ var clients = []client{
 	{"github.com/slack-go/slack", "slack", []string{"internal/emulator/slack", "slack/manifest"}},
 	{"go.etcd.io/bbolt", "storage/bolt", nil},
 	{"github.com/jackc/pgx/v5", "storage/postgres", nil},
+	// For tests alone: nothing that the program is built from may import its owner.
+	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }
 
 type layer struct {
