@@ -209,7 +209,7 @@ func (in *intake) enqueue(ctx context.Context, j *jobs.Job) error {
 // answered without what it says.
 func (in *intake) shorten(ctx context.Context, j *jobs.Job, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
-	j.Message.Text, j.Message.Files, j.Message.Skipped = "", nil, nil
+	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
 	j.Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
 	return in.jobs.Add(ctx, j)
 }

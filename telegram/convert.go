@@ -195,7 +195,8 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		// A live location is edited all the time.
 		msg.Skipped = nil
 	}
-	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
+	d.point(m, msg)
+	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && !(m.isForward() && len(msg.Quoted) > 0) {
 		return nil // a service message: somebody joined, a title changed
 	}
 	return msg
@@ -234,6 +235,8 @@ func (d *decoder) forBot(u *decoded) bool {
 	switch {
 	case m.Chat.Type == "private":
 		return true
+	case m.isForward():
+		return false // whoever wrote it called somebody, not who passes it on
 	case m.MediaGroup != "" && d.albums.known.Has(album{m.Chat.ID, m.MediaGroup}):
 		return true
 	}

@@ -89,6 +89,12 @@ type Message struct {
 	// Skipped says, in words for the user, what of the message could not be read
 	// (a voice note, a sticker, a file that is too large).
 	Skipped []string `json:"skipped,omitempty"`
+	// Quoted is what the message points at. Text holds nothing of it.
+	Quoted []Quoted `json:"quoted,omitempty"`
+	// Inside is true of a message in a thread that others began, and Called where it calls
+	// the bot by its name: what was said there before can be asked of an [Archive].
+	Inside bool `json:"inside,omitempty"`
+	Called bool `json:"called,omitempty"`
 	// Time is when the platform says it was sent.
 	Time time.Time `json:"time"`
 }
