@@ -276,7 +276,7 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 		return j.Message.Kind == chats.KindText && j.From == "" && j.Message.ID == edit.ID && j.Message.User == edit.User && !j.Begun && len(j.Approvals) == 0
 	})
 	if j != nil {
-		if err := in.replace(ctx, j, &edited, edit.Text); err != nil {
+		if err := in.replace(ctx, j, &edited, edit); err != nil {
 			return err
 		}
 	}
@@ -284,8 +284,12 @@ func (in *intake) amend(ctx context.Context, amendment *jobs.Job) error {
 }
 
 // replace puts an edited copy of a message that waits in its place.
-func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, text string) error {
+func (in *intake) replace(ctx context.Context, j, edited *jobs.Job, edit chats.Message) error {
+	text := edit.Text
 	edited.Message.Text = text
+	if len(edit.Quoted) > 0 {
+		edited.Message.Quoted = edit.Quoted // it links to something else now
+	}
 	err := in.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
 		// Its turn has begun, or an earlier try to write this reported an error.

@@ -65,6 +65,7 @@ type Platform struct {
 	leads       func() bool
 	told        sync.Map // reasons that the log has told
 	signatures  signatures
+	me          atomic.Pointer[self]
 	receiver    atomic.Pointer[receiver] // of the Run whose requests are served
 }
 
@@ -72,6 +73,7 @@ var (
 	_ chats.Editor         = (*Platform)(nil)
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
+	_ chats.Archive        = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
 	_ chats.Administrators = (*Platform)(nil)
 	_ chats.Monitor        = (*Platform)(nil)

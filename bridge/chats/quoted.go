@@ -68,6 +68,9 @@ func Bound(list []Quoted) []Quoted {
 		q.Files = q.Files[:min(len(q.Files), MaxQuotedFiles-files)]
 		q.Skipped = q.Skipped[:min(len(q.Skipped), MaxQuotedFiles)]
 		files += len(q.Files)
+		if y := q.Time.Year(); y < 1 || y > 9999 {
+			q.Time = time.Time{} // JSON has no such years
+		}
 	}
 	return list
 }
