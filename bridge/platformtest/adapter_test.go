@@ -66,6 +66,10 @@ func bugs() map[string][]string {
 		"keeps buttons in edits":                 {"EditReplaces"},
 		"edits once":                             {"EditReplaces"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
+		"drops what is pointed at":               {"QuotedReaches"},
+		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
+		"tells nothing of threads":               {"ThreadReaches"},
+		"tells threads from their beginning":     {"ThreadReaches"},
 	}
 }
 
@@ -85,6 +89,7 @@ var (
 	_ chats.Typer          = (*adapter)(nil)
 	_ chats.Administrators = (*adapter)(nil)
 	_ chats.Pinger         = (*adapter)(nil)
+	_ chats.Archive        = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -165,9 +170,27 @@ func (a *adapter) spoil(msg *chats.Message) {
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
 		}
+	case "drops what is pointed at":
+		msg.Quoted = nil
+	case "takes what is passed on for own words":
+		for _, q := range msg.Quoted {
+			msg.Text = strings.TrimSpace(msg.Text + " " + q.Text)
+		}
+		msg.Quoted = nil
 	case "strips slashes":
 		msg.Text = strings.TrimPrefix(msg.Text, "/")
 	}
+}
+
+// Said implements [chats.Archive].
+func (a *adapter) Said(_ context.Context, m chats.Message, after string, _ int) ([]chats.Quoted, error) {
+	switch a.m.bug {
+	case "tells nothing of threads":
+		return nil, nil
+	case "tells threads from their beginning":
+		after = ""
+	}
+	return a.m.said(Place(m.Chat.String()), after), nil
 }
 
 func (a *adapter) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, error) {

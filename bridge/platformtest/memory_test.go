@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +29,14 @@ type memory struct {
 	faults   map[string]Fault // for the next send in a chat
 	outage   int              // pings that are to fail
 	openers  map[string]string
+	asides   map[Place][]chats.Quoted
 	view     View
 }
 
 func newMemory(t testing.TB, bug string) *memory {
 	return &memory{
 		t: t, bug: bug, changed: make(chan struct{}),
-		twice: map[string]bool{}, faults: map[string]Fault{}, openers: map[string]string{},
+		twice: map[string]bool{}, faults: map[string]Fault{}, openers: map[string]string{}, asides: map[Place][]chats.Quoted{},
 	}
 }
 
@@ -76,7 +78,40 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
-func (m *memory) Say(in Place, by, text string) (id string) {
+func (m *memory) Say(in Place, by, text string) (id string) { return m.tell(in, by, text) }
+
+func (m *memory) Point(in Place, by, text string, at Original) {
+	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
+	if at.Own != "" {
+		m.mu.Lock()
+		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })
+		q.Own, q.Text = true, m.view.Messages[i].Text
+		m.mu.Unlock()
+	}
+	m.tell(in, by, text, q)
+}
+
+func (m *memory) Aside(in Place, by, text string) {
+	m.change(func() {
+		m.ids++
+		m.asides[in] = append(m.asides[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
+	})
+}
+
+// Said is what was said aside in a place, behind a message.
+func (m *memory) said(in Place, after string) (list []chats.Quoted) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, _ := strconv.Atoi(after)
+	for _, q := range m.asides[in] {
+		if id, _ := strconv.Atoi(q.ID); id > last {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -87,6 +122,7 @@ func (m *memory) Say(in Place, by, text string) (id string) {
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
+			Quoted: quoted, Inside: chat.Thread != "", Called: chat.Thread != "",
 		}
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
@@ -165,4 +201,4 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
-var _ Service = (*memory)(nil)
+var _ Pointer = (*memory)(nil)

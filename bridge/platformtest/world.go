@@ -36,6 +36,8 @@ type world struct {
 	// think is the agent: it gets what people said in the conversation and answers
 	// the last of it. It is set before start.
 	think thought
+	// reads is what the agent gets of a message that somebody sent.
+	reads func(agent.Message) string
 
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
@@ -56,7 +58,7 @@ func newWorld(t testing.TB, town Town) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
+	w := &world{t: t, town: town, store: &hookedStore{Store: engine}, think: echo, reads: func(m agent.Message) string { return m.Text }, opened: map[Place]bool{}, received: make(chan struct{}, 1), stop: func() {}}
 	w.cfg = bridge.Config{
 		Store: w.store, Turns: turns.Settings{Agent: w, Tools: func() *toolgroups.Registry { return registry }}, DataDir: t.TempDir(), Limits: bridge.Limits{DrainTimeout: -1},
 		Logger: slog.New(listener{slog.NewTextHandler(t.Output(), nil), w.received}),
@@ -115,7 +117,7 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 		var said []string
 		for _, m := range turn.History {
 			if m.Role == agent.RoleUser {
-				said = append(said, m.Text)
+				said = append(said, w.reads(m))
 			}
 		}
 		text := w.think(ctx, said)
