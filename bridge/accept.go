@@ -108,6 +108,8 @@ func (in *intake) check(m chats.Message) error {
 func (in *intake) admit(ctx context.Context, j *jobs.Job) error {
 	m := j.Message
 	switch {
+	case m.Kind == chats.KindHeard:
+		return in.observer.Keep(ctx, m)
 	case j.Offer:
 		return in.offer(ctx, j)
 	case m.Kind == chats.KindEdit:

@@ -112,6 +112,9 @@ func (s *stops) clear(ctx context.Context, j *jobs.Job, _ string) (string, error
 	if _, err := session.Clear(ctx, s.store, j, empty); err != nil {
 		return "", err
 	}
+	if err := s.observer.Drop(ctx, j.Message.Chat); err != nil {
+		return "", err
+	}
 	interrupted, waiting := s.lanes.Interrupt(j.Message.Chat, j.Seq, sessions.ErrCleared)
 	s.settleAll(waiting, jobs.StateCleared)
 	return clearedText + ended(interrupted, len(waiting)), nil

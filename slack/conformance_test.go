@@ -193,7 +193,8 @@ func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOpt
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")
 	direct := w.direct[by] == chat.ID
-	if direct && isCommand && !w.agent {
+	// Commands about a channel are said in no thread.
+	if isCommand && (direct && !w.agent || strings.HasPrefix(command, "observe")) {
 		sent, err := w.Command(chat.ID, by, "/oneclaw", command)
 		if err != nil {
 			w.t.Fatal(err)

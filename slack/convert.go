@@ -151,10 +151,12 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	}
 	msg, w := r.compose(e, m)
 	forBot, err := r.isForBot(ctx, e, msg, w.mentioned)
-	if !forBot || err != nil {
+	if err != nil || !forBot && !r.hears(m, msg) {
 		return nil, err
 	}
-	r.name(e, m, msg, r.names(ctx))
+	if r.name(e, m, msg, r.naming(ctx, forBot)); !forBot {
+		msg.Kind, msg.Chat = chats.KindHeard, msg.Chat.Whole()
+	}
 	msg.Files, msg.Skipped = attachments(m.Files)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil

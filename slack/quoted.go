@@ -44,9 +44,9 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 		}
 		me = &self{user: who.UserID, bot: who.BotID, name: who.User}
 	}
-	found, more, err := p.readThread(ctx, m, after, limit)
+	found, more, err := readThread(ctx, p.api, m, after, limit)
 	if oldest := strconv.FormatInt(m.Time.Add(-hugeThread).Unix(), 10) + ".000000"; more && err == nil && oldest > after {
-		found, _, err = p.readThread(ctx, m, oldest, limit)
+		found, _, err = readThread(ctx, p.api, m, oldest, limit)
 	}
 	name := p.names(ctx)
 	var list []chats.Quoted
@@ -58,10 +58,10 @@ func (p *Platform) Said(ctx context.Context, m chats.Message, after string, limi
 
 // readThread returns the last messages between two, and whether there are more pages than
 // are read.
-func (p *Platform) readThread(ctx context.Context, m chats.Message, after string, limit int) (found []message, more bool, err error) {
+func readThread(ctx context.Context, api *client, m chats.Message, after string, limit int) (found []message, more bool, err error) {
 	params := slack.GetConversationRepliesParameters{ChannelID: m.Chat.ID, Timestamp: m.Chat.Thread, Oldest: after, Latest: m.ID, Limit: threadPage}
 	for range threadPages {
-		page, err := ask(ctx, p.api, "conversations.replies", replies(&params))
+		page, err := ask(ctx, api, "conversations.replies", replies(&params))
 		if err != nil {
 			return found, false, err
 		}
@@ -94,4 +94,24 @@ func (s self) quote(m *message, channel string, name names) []chats.Quoted {
 		list = append([]chats.Quoted{q}, list...)
 	}
 	return chats.Bound(list)
+}
+
+// hears reports whether a message of a channel is wanted although it is not for the bot. What
+// is said in threads is asked of Slack when the bot is called there.
+func (r *receiver) hears(m *message, msg *chats.Message) bool {
+	listener, ok := r.in.(chats.Listener)
+	return ok && m.ThreadTS == "" && listener.Listens(msg.Chat)
+}
+
+// naming tells names: without asking for them where a message is not for the bot.
+func (r *receiver) naming(ctx context.Context, forBot bool) names {
+	if forBot {
+		return r.names(ctx)
+	}
+	return r.knownName
+}
+
+// NameOf implements [chats.Namer].
+func (p *Platform) NameOf(ctx context.Context, user string) string {
+	return p.askName(ctx, user, nameTimeout)
 }

@@ -74,6 +74,7 @@ var (
 	_ chats.Typer          = (*Platform)(nil)
 	_ chats.Fetcher        = (*Platform)(nil)
 	_ chats.Archive        = (*Platform)(nil)
+	_ chats.Namer          = (*Platform)(nil)
 	_ chats.Uploader       = (*Platform)(nil)
 	_ chats.Administrators = (*Platform)(nil)
 	_ chats.Monitor        = (*Platform)(nil)

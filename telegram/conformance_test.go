@@ -55,7 +55,7 @@ func townOn(t *testing.T, s *stage) platformtest.Town {
 }
 
 func (w *town) group(forum bool) emulator.ChatSpec {
-	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}}
+	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}, BotAdmin: true}
 }
 
 func (w *town) number(s string) int64 {
@@ -149,7 +149,8 @@ func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOpt
 	switch command := strings.HasPrefix(text, "/"); {
 	case chat > 0:
 	case command:
-		text += "@" + w.Bot().Username
+		name, rest, _ := strings.Cut(text, " ")
+		text = strings.TrimSpace(name + "@" + w.Bot().Username + " " + rest)
 	default:
 		text = "@" + w.Bot().Username + " " + text
 	}

@@ -158,3 +158,16 @@ func plain(text string, entities []entity) string {
 	}
 	return strings.TrimSpace(apply(units, edits, 0, len(units)))
 }
+
+// hears reports whether a message of a group is wanted although it is not for the bot.
+func (d *decoder) hears(m *message) bool {
+	return d.listens != nil && m.Chat.ID != 0 && d.listens(chatOf(m.Chat.ID))
+}
+
+// listening asks an inbox what it wants besides what is for the bot; nil where that is nothing.
+func listening(in chats.Inbox) func(chats.Chat) bool {
+	if l, ok := in.(chats.Listener); ok {
+		return l.Listens
+	}
+	return nil
+}

@@ -57,6 +57,9 @@ const (
 	KindEdit Kind = "edit"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
+	// KindHeard is a message, or its new text, that is not for the bot, in a chat where a
+	// [Listener] wants it all the same. It is answered by nobody.
+	KindHeard Kind = "heard"
 )
 
 // Message is what a platform delivers: something that a person did, for the bot.

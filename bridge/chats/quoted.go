@@ -84,3 +84,15 @@ type Archive interface {
 	// with the id after unless that is empty: the last limit messages, the oldest first.
 	Said(ctx context.Context, m Message, after string, limit int) ([]Quoted, error)
 }
+
+// Listener is an [Inbox] that may want what is said in a chat and not to the bot.
+type Listener interface {
+	// Listens reports whether messages of [KindHeard] are wanted from a chat.
+	Listens(chat Chat) bool
+}
+
+// Namer is a platform that can tell the names of people later than their messages.
+type Namer interface {
+	// NameOf returns the name of a user, or the id where that is not to be had soon.
+	NameOf(ctx context.Context, user string) string
+}

@@ -68,6 +68,7 @@ func bugs() map[string][]string {
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
 		"drops what is pointed at":               {"QuotedReaches"},
 		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
+		"answers what is for others":             {"ObservedReaches"},
 		"tells nothing of threads":               {"ThreadReaches"},
 		"tells threads from their beginning":     {"ThreadReaches"},
 	}
@@ -78,6 +79,8 @@ type adapter struct {
 	m *memory
 	// restarted is true where it is not the first one.
 	restarted bool
+	// listens says whether it is wanted what is not for the bot.
+	listens func(chats.Chat) bool
 	// still is full while a message is sent, by one that sends one at a time.
 	still chan struct{}
 	// origins are where messages came from, for one that has mixed them up.
@@ -105,6 +108,10 @@ func (a *adapter) Ping(context.Context) error {
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
 func (a *adapter) Run(ctx context.Context, in chats.Inbox) error {
+	a.listens = func(chat chats.Chat) bool {
+		l, ok := in.(chats.Listener)
+		return ok && l.Listens(chat)
+	}
 	for ctx.Err() == nil {
 		updates, changed := a.m.take()
 		if len(updates) == 0 {
@@ -138,6 +145,9 @@ func (a *adapter) confirm(n int) {
 }
 
 func (a *adapter) decode(messages []chats.Message) []chats.Message {
+	messages = slices.DeleteFunc(messages, func(m chats.Message) bool {
+		return m.Kind == chats.KindHeard && (!a.listens(m.Chat) || a.has("hears nothing"))
+	})
 	for i := range messages {
 		a.spoil(&messages[i])
 	}
@@ -169,6 +179,10 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "drops threads of presses":
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
+		}
+	case "answers what is for others":
+		if msg.Kind == chats.KindHeard {
+			msg.Kind = chats.KindText
 		}
 	case "drops what is pointed at":
 		msg.Quoted = nil

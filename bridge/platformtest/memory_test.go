@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 )
@@ -92,8 +93,18 @@ func (m *memory) Point(in Place, by, text string, at Original) {
 }
 
 func (m *memory) Aside(in Place, by, text string) {
+	chat, err := chats.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
 	m.change(func() {
 		m.ids++
+		if chat.Thread == "" {
+			m.updates = append(m.updates, chats.Message{
+				Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindHeard, User: by, UserName: by, Text: text, Time: time.Now(),
+			})
+			return
+		}
 		m.asides[in] = append(m.asides[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
 	})
 }

@@ -38,6 +38,8 @@ type world struct {
 	think thought
 	// reads is what the agent gets of a message that somebody sent.
 	reads func(agent.Message) string
+	// roams allows messages of the bot in places that were not opened.
+	roams bool
 
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
@@ -245,7 +247,7 @@ func (w *world) settled(place Place) []Shown {
 // noStrays checks that the bot has written nowhere but where people did.
 func (w *world) noStrays() {
 	w.t.Helper()
-	if w.t.Failed() {
+	if w.t.Failed() || w.roams {
 		return
 	}
 	for _, s := range w.look().Messages {
