@@ -90,7 +90,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Temperature: r.turn.Temperature,
 		Effort:      r.turn.Effort,
 	}
-	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
+	if at := max(turnStart(r.history), 0); slices.ContainsFunc(r.history[at:], func(m Message) bool { return m.Role == RoleUser && len(m.Files) > 0 }) {
 		req.ReadFile = r.turn.ReadFile
 	}
 	req.System = r.prompt(round, false)
@@ -153,14 +153,18 @@ func (r *run) request(ctx context.Context, req Request) (Reply, error) {
 			names[i] = req.Tools[i].Name
 		}
 		r.observe(Event{Request: &RequestEvent{
-			Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
+			Model: ProfileOf(r.model).Name, Routing: r.round.Mode(), Tools: names, Groups: r.turn.Set.Loaded(), ToolTokens: r.round.Tokens(),
 			AllTokens: req.AllTokens,
 		}})
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
 	reply, err := r.model.Complete(ctx, req, onDelta)
+	told := ReplyEvent{Err: err, Text: reply.Text != ""}
+	if r.turn.Observe != nil {
+		told.Aloud = beganInThought(reply.Text)
+	}
 	reply.Usage.Tools, reply.Text = r.round.Tokens(), Spoken(reply.Text)
-	r.observe(Event{Reply: &ReplyEvent{Err: err}})
+	r.observe(Event{Reply: &told})
 	return reply, err
 }
 

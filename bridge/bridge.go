@@ -21,6 +21,7 @@ import (
 	"oneclaw/bridge/owners"
 	"oneclaw/bridge/panel"
 	"oneclaw/bridge/people"
+	"oneclaw/bridge/previews"
 	"oneclaw/bridge/turns"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
@@ -56,6 +57,7 @@ type rooms struct {
 	gate      *approval.Gate
 	observer  *observing.Observer
 	turns     *turns.Runner
+	previews  *previews.Desk
 	panel     panel.Panel
 	maxRetry  time.Duration // bounds the pauses between tries of what the store did not take
 
@@ -134,10 +136,12 @@ func (b *Bridge) furnish() {
 	b.gate = approval.New(approval.Config{
 		Shared: shared, Policy: cfg.Approve, Timeout: cfg.Limits.ApprovalTimeout, Desk: b.desk, Role: b.people.Role, Lane: b.lanes.Lane,
 	})
+	b.previews = previews.New(previews.Config{Shared: shared, Jobs: b.jobs, Growing: cfg.Turns.Growing, InOrder: b.sender.InOrder, Work: b.lanes.Work})
 	b.turns = turns.New(turns.Config{
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
 			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn, Heard: b.heard,
+			Watch: b.watching(), Join: lanes.Joins{Lanes: b.lanes}.Join,
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},

@@ -2,6 +2,7 @@ package chats
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"oneclaw/internal/runes"
@@ -73,6 +74,18 @@ func Bound(list []Quoted) []Quoted {
 		}
 	}
 	return list
+}
+
+// Join returns what two pieces of one message point at: each piece of an album says what the
+// album answers.
+func Join(list, more []Quoted) []Quoted {
+	list = slices.Clone(list)
+	for _, q := range more {
+		if q.ID == "" || !slices.ContainsFunc(list, func(known Quoted) bool { return known.How == q.How && known.ID == q.ID }) {
+			list = append(list, q)
+		}
+	}
+	return Bound(list)
 }
 
 // Empty reports whether there is nothing to be quoted.

@@ -71,6 +71,12 @@ func bugs() map[string][]string {
 		"answers what is for others":             {"ObservedReaches"},
 		"tells nothing of threads":               {"ThreadReaches"},
 		"tells threads from their beginning":     {"ThreadReaches"},
+		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
+		"forgets its previews":                   {"C06GrowsAcrossARestart"},
+		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
+		"calls floods of previews unknown":       {"C07GrowsInAFlood"},
+		"calls lost previews not sent":           {"C04GrowsAndIsLost"},
+		"takes what is gone for shown":           {"C08GrowsNoMore"},
 	}
 }
 
@@ -279,7 +285,7 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 		defer func() { <-a.still }()
 	}
 	a.m.change(func() { a.m.view.Sends++ })
-	text := part.Text
+	text := noted(part)
 	if part.Repeat && !a.has("hides repeats") || a.has("marks everything") {
 		text += "\n\n" + chats.RepeatNotice
 	}
@@ -288,6 +294,10 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 	switch fault.Effect {
 	case Outage:
 		return "", &chats.SendError{Outcome: a.cut(), Err: errors.New("connection lost")}
+	case Slow:
+		timer := time.NewTimer(fault.RetryAfter)
+		defer timer.Stop()
+		<-timer.C
 	case RateLimited, ServerError:
 		return a.refuse(ctx, fault, to, part)
 	}

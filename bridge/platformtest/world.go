@@ -40,6 +40,8 @@ type world struct {
 	reads func(agent.Message) string
 	// roams allows messages of the bot in places that were not opened.
 	roams bool
+	// speak, if not nil, is the agent, and is heard while it speaks.
+	speak func(ctx context.Context, said []string, show func(piece string)) string
 
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
@@ -122,7 +124,13 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 				said = append(said, w.reads(m))
 			}
 		}
-		text := w.think(ctx, said)
+		text := ""
+		if w.speak == nil {
+			text = w.think(ctx, said)
+		} else {
+			turn.Observe(agent.Event{Request: &agent.RequestEvent{}})
+			text = w.speak(ctx, said, func(piece string) { turn.Observe(agent.Event{Delta: &agent.Delta{Text: piece}}) })
+		}
 		if err := context.Cause(ctx); err != nil {
 			yield(agent.Message{}, err)
 			return

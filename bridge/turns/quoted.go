@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -27,15 +28,15 @@ const (
 	threadTimeout = 10 * time.Second
 )
 
-// gather adds to a question what came with it and what it points at. That is stored with it,
-// once, so that what a model was shown stays the same.
-func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, message *agent.Message) error {
+// gather adds to a question what came with it and what it points at, of what was said behind
+// the message with the id after. That is stored with it, once, so that what a model was shown
+// stays the same.
+func (t *Runner) gather(ctx context.Context, j *jobs.Job, h *sessions.History, scope toolgroups.Scope, after string, message *agent.Message) error {
 	if len(j.Message.Files) > 0 {
 		if err := t.fetchFiles(ctx, j, j.Message.Files, scope, message); err != nil {
 			return err
 		}
 	}
-	after := lastAsked(h.View(), j)
 	var pointed []chats.Quoted
 	if t.cfg.House.Heard != nil {
 		pointed = t.cfg.House.Heard(ctx, j, after)
@@ -114,7 +115,7 @@ func (t *Runner) said(ctx context.Context, j *jobs.Job, h *sessions.History, aft
 // it has none.
 func lastAsked(view []agent.Message, j *jobs.Job) string {
 	for i := len(view) - 1; i >= 0; i-- {
-		if m, ok := jobs.MessageOf(view[i].Ref, ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
+		if m, ok := jobs.MessageOf(cmp.Or(view[i].Ref, view[i].Joined), ""); ok && m.Chat == j.Origin().Whole() && m.Kind == chats.KindText {
 			return m.ID
 		}
 	}
