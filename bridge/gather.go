@@ -118,7 +118,7 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 	}
 	mark := edit.ID + editMark
 	over := !turn.Closed.IsZero() && !in.lanes.Has(turn.Key())
-	if known.Message.Text == edit.Text && !unfurls(edit, known, over) && !in.amends(edit.Chat, turn, "/"+mark) {
+	if !unfurls(edit, known, over) && in.isSame(edit, known, turn, "/"+mark) {
 		return nil // something else about it has changed
 	}
 	if over {
@@ -126,6 +126,11 @@ func (in *intake) reconsider(ctx context.Context, amendment *jobs.Job) error {
 	}
 	edit.ID, edit.Kind, edit.On = mark+jobs.Hash(edit.Text, edit.Time.String()), jobs.KindAmend, known.Key()
 	return in.put(ctx, in.job(edit))
+}
+
+// isSame reports whether an edit says what its message says already.
+func (in *intake) isSame(edit chats.Message, known, turn *jobs.Job, mark string) bool {
+	return known.Message.Text == edit.Text && !in.amends(edit.Chat, turn, mark)
 }
 
 // unfurls reports whether an edit shows what a message links to only now, and in time.
