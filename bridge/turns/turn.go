@@ -86,8 +86,8 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		}
 	}
 	message := t.question(j)
-	if len(j.Message.Files) > 0 {
-		if err := t.fetchFiles(ctx, j, scope, &message); err != nil {
+	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
+		if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), &message); err != nil {
 			return "", false, err
 		}
 	}
@@ -108,7 +108,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Message.Text, pointedAt(j.Message))), Begun: t.cfg.Now(),
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()

@@ -59,6 +59,8 @@ type SayOptions struct {
 	Thread int64 `json:"thread"`
 	// ReplyTo is the message replied to.
 	ReplyTo int64 `json:"reply_to"`
+	// Pointers say what else the message points at.
+	Pointers
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
@@ -251,6 +253,9 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 		if m.replyTo = c.byID[opts.ReplyTo]; m.replyTo == nil {
 			return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", opts.ReplyTo, chatID)
 		}
+	}
+	if err := s.pointAt(m, opts.Pointers); err != nil {
+		return Sent{}, err
 	}
 	if a := opts.Attachment; a != nil {
 		kind := a.Kind
