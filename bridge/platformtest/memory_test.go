@@ -78,6 +78,11 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 }
 
 func (m *memory) Say(in Place, by, text string) (id string) {
+	return m.send(in, by, text, func(*chats.Message) {})
+}
+
+// send has somebody say something that is changed before it is delivered.
+func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -89,6 +94,7 @@ func (m *memory) Say(in Place, by, text string) (id string) {
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
 		}
+		change(&msg)
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
 			m.updates = append(m.updates, msg)
@@ -170,4 +176,29 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
-var _ Service = (*memory)(nil)
+func (m *memory) SayAlbum(in Place, by, text string, files ...string) {
+	for range files {
+		m.send(in, by, text, func(msg *chats.Message) { msg.Group = fmt.Sprint("album ", files) })
+		text = ""
+	}
+}
+
+func (m *memory) SayLong(in Place, by, text string) {
+	parts := cut(text)
+	for i, part := range parts {
+		m.send(in, by, strings.TrimSpace(part.Text), func(msg *chats.Message) {
+			if i < len(parts)-1 {
+				msg.Cut = chats.CutBetween
+			}
+		})
+	}
+}
+
+func (m *memory) Amend(in Place, by, message, text string) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.ID, msg.Kind = message, chats.KindEdit })
+}
+
+var (
+	_ Service = (*memory)(nil)
+	_ Burster = (*memory)(nil)
+)
