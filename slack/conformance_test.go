@@ -46,7 +46,10 @@ type town struct {
 // newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
 // with one that has no agent view.
 func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
-	cfg := quick()
+	return townOf(t, quick(), protocol, app)
+}
+
+func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Town {
 	cfg.AckTimeout = time.Second
 	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error
