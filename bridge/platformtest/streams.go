@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,17 +13,18 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// streamed is how many chats are answered at the same time by [Streams], words how many words
-// each answer has, one of which is said each fifth of a second.
-const (
-	streamed = 50
-	words    = 40
-)
+// words is how many words each answer of [Streams] has, one of which is said each fifth of a
+// second.
+const words = 40
 
-// Streams has fifty answers grow at the same time and logs how long after the model's first
+// Streams has so many answers grow at the same time and logs how long after the model's first
 // words people see some, and after its last all. Edits tells how often the service was asked
 // to change a message.
-func Streams(t *testing.T, town Town, edits func() int) {
+func Streams(t *testing.T, town Town, number string, edits func() int) {
+	streamed, err := strconv.Atoi(number)
+	if err != nil {
+		t.Skip("it measures, and runs where TEST_ONECLAW_STREAMS says how many answers grow")
+	}
 	w := newWorld(t, town)
 	defer w.close()
 	if _, ok := w.town.Adapter().(chats.Previewer); !ok {
@@ -62,7 +64,7 @@ func Streams(t *testing.T, town Town, edits func() int) {
 	first, whole := map[string]time.Time{}, map[string]time.Time{}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
 	defer cancel()
-	err := town.Await(ctx, func(v View) bool {
+	err = town.Await(ctx, func(v View) bool {
 		now := time.Now()
 		for _, s := range v.Messages {
 			asked, _, _ := strings.Cut(s.Text, "word")
@@ -82,7 +84,7 @@ func Streams(t *testing.T, town Town, edits func() int) {
 	defer mu.Unlock()
 	t.Logf("first words after the model's first: %s", spread(begun, first))
 	t.Logf("whole answer after the model's last: %s", spread(ended, whole))
-	t.Logf("%d changes, %.1f for each answer", edits(), float64(edits())/streamed)
+	t.Logf("%d changes, %.1f for each answer", edits(), float64(edits())/float64(streamed))
 }
 
 // spread is how much later something was, as a rule and at most.
