@@ -147,10 +147,70 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
+	return w.tell(in, by, text, emulator.SayOptions{})
+}
+
+// SayAlbum has one message: so does Slack.
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	var with []emulator.Attachment
+	for _, name := range files {
+		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	w.tell(in, by, text, emulator.SayOptions{Files: with})
+}
+
+// SayLong has one message: Slack takes 40,000 characters.
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{})
+}
+
+// Point implements [platformtest.Pointer].
+func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+	w.t.Helper()
+	of := emulator.Share{Channel: w.at(in).ID, TS: at.Own}
+	if at.Own == "" {
+		of.Channel = w.make(emulator.ChannelSpec{Members: w.people, WithoutBot: true})
+		var files []emulator.Attachment
+		if at.File != "" {
+			files = []emulator.Attachment{{Name: at.File, MIME: "text/plain", Data: []byte(at.Text)}}
+		}
+		command, isCommand := strings.CutPrefix(at.Text, "/")
+		if isCommand {
+			command = "!" + command
+		}
+		sent, err := w.Server.Say(of.Channel, at.Author, command, &emulator.SayOptions{Files: files})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		of.TS = sent.TS
+	}
+	w.tell(in, by, text, emulator.SayOptions{Share: &of})
+}
+
+func (w *town) Aside(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat := w.at(in)
+	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) Amend(in platformtest.Place, _, message, text string) {
+	w.t.Helper()
+	if _, err := w.Server.Edit(w.at(in).ID, message, text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
+	w.t.Helper()
 	chat := w.at(in)
 	command, isCommand := strings.CutPrefix(text, "/")
 	direct := w.direct[by] == chat.ID
-	if direct && isCommand && !w.agent {
+	// Commands about a channel are said in no thread.
+	if isCommand && (direct && !w.agent || strings.HasPrefix(command, "observe")) {
 		sent, err := w.Command(chat.ID, by, "/oneclaw", command)
 		if err != nil {
 			w.t.Fatal(err)
@@ -171,7 +231,8 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	if shared {
 		chat.Thread = root
 	}
-	sent, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread})
+	opts.Thread = chat.Thread
+	sent, err := w.Server.Say(chat.ID, by, text, &opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func townOn(t *testing.T, s *stage) platformtest.Town {
 }
 
 func (w *town) group(forum bool) emulator.ChatSpec {
-	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}}
+	return emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Group", Forum: forum, Members: w.people, Admins: []int64{w.admin}, BotAdmin: true}
 }
 
 func (w *town) number(s string) int64 {
@@ -100,19 +100,94 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
+	return w.tell(in, by, text, emulator.SayOptions{})
+}
+
+// Point implements [platformtest.Pointer]. In a direct chat it is a message of another chat
+// that is answered.
+func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	var opts emulator.SayOptions
+	var file *emulator.Attachment
+	if at.File != "" {
+		file = &emulator.Attachment{Name: at.File, MIME: "text/plain", Data: []byte(at.Text)}
+	}
+	switch {
+	case at.Own != "":
+		opts.ReplyTo = w.number(at.Own)
+	case text == "":
+		opts.Forward = &emulator.Origin{Kind: emulator.OriginHidden, User: w.number(at.Author)}
+		text = at.Text
+	case chat > 0:
+		opts.Quote = at.Text
+		opts.External = &emulator.External{Origin: emulator.Origin{Kind: emulator.OriginUser, User: w.number(at.Author)}, Title: "Elsewhere", Attachment: file}
+	default:
+		sent, err := w.Server.Say(chat, w.number(at.Author), at.Text, &emulator.SayOptions{Thread: topic, Attachment: file})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		opts.ReplyTo = sent.Message
+	}
+	w.tell(in, by, text, opts)
+}
+
+func (w *town) Aside(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if _, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) tell(in platformtest.Place, by, text string, opts emulator.SayOptions) string {
+	w.t.Helper()
 	chat, topic := w.at(in)
 	switch command := strings.HasPrefix(text, "/"); {
 	case chat > 0:
 	case command:
-		text += "@" + w.Bot().Username
+		name, rest, _ := strings.Cut(text, " ")
+		text = strings.TrimSpace(name + "@" + w.Bot().Username + " " + rest)
 	default:
 		text = "@" + w.Bot().Username + " " + text
 	}
-	sent, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic})
+	opts.Thread = topic
+	sent, err := w.Server.Say(chat, w.number(by), text, &opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return strconv.FormatInt(sent.Message, 10)
+}
+
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if chat < 0 {
+		text = "@" + w.Bot().Username + " " + text
+	}
+	var items []emulator.Attachment
+	for _, name := range files {
+		items = append(items, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	if _, err := w.Server.SayAlbum(chat, w.number(by), text, items...); err != nil || topic != 0 {
+		w.t.Fatal("no album: ", err)
+	}
+}
+
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	chat, topic := w.at(in)
+	if _, err := w.Server.SayLong(chat, w.number(by), text, &emulator.SayOptions{Thread: topic}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *town) Amend(in platformtest.Place, _, message, text string) {
+	w.t.Helper()
+	chat, _ := w.at(in)
+	if _, err := w.Server.Edit(chat, w.number(message), text); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *town) Press(in platformtest.Place, by, message, data string) {

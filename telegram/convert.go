@@ -32,6 +32,7 @@ type decoder struct {
 	albums   albums
 	forums   *cache.Cache[int64, bool]
 	log      *slog.Logger
+	listens  func(chats.Chat) bool
 }
 
 // decoded is an update whose message has been decoded too.
@@ -72,19 +73,26 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 	return events, last, known, nil
 }
 
-// lookUpAlbums finds out which albums are for the bot. Only one item of an album carries
-// the words that call it, and that need not be the first.
+// lookUpAlbums finds out which albums are for the bot, and which texts in pieces. Only one
+// item of an album carries the words that call it, and that need not be the first; of a text
+// it is the first.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
 	var others []album
 	for _, u := range list {
 		m := u.message
-		if m == nil || m.MediaGroup == "" || m.Chat.Type == "private" {
+		if m == nil || m.Chat.Type == "private" {
 			continue
 		}
-		if a := (album{m.Chat.ID, m.MediaGroup}); !d.forBot(u) {
+		forBot := d.forBot(u)
+		switch a := m.belongsTo(); {
+		case m.MediaGroup == "" && forBot:
+			d.goesOn(m)
+		case m.MediaGroup != "" && !forBot:
 			others = append(others, a)
-		} else if err := d.albums.add(ctx, a); err != nil {
-			return err
+		case m.MediaGroup != "":
+			if err := d.albums.add(ctx, a); err != nil {
+				return err
+			}
 		}
 	}
 	for _, a := range others {
@@ -165,7 +173,8 @@ func chatOf(id int64) chats.Chat {
 func (d *decoder) convert(u *decoded) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
-	if !ok || !d.forBot(u) {
+	forBot := ok && d.forBot(u)
+	if !ok || !forBot && !d.hears(m) {
 		return nil
 	}
 	msg := &chats.Message{
@@ -190,15 +199,29 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
+	if !d.fill(u, msg) {
+		return nil
+	}
+	if !forBot {
+		msg.Kind = chats.KindHeard
+	}
+	if msg.Kind == chats.KindText {
+		msg.Group, msg.Cut = m.MediaGroup, m.cut()
+	}
+	return msg
+}
+
+// fill fills in what came with a message. It reports whether that is anything: somebody who
+// joined, or a title that changed, is a message of the service.
+func (d *decoder) fill(u *decoded, msg *chats.Message) bool {
+	m := u.message
 	msg.Files, msg.Skipped = m.attachments(u.raw)
 	if msg.Kind == chats.KindEdit {
 		// A live location is edited all the time.
 		msg.Skipped = nil
 	}
-	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 {
-		return nil // a service message: somebody joined, a title changed
-	}
-	return msg
+	d.point(m, msg)
+	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForward() && len(msg.Quoted) > 0
 }
 
 // sender returns who a message is from. One that was sent in the name of a chat (by
@@ -234,7 +257,9 @@ func (d *decoder) forBot(u *decoded) bool {
 	switch {
 	case m.Chat.Type == "private":
 		return true
-	case m.MediaGroup != "" && d.albums.known.Has(album{m.Chat.ID, m.MediaGroup}):
+	case m.isForward():
+		return false // whoever wrote it called somebody, not who passes it on
+	case d.albums.known.Has(m.belongsTo()):
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

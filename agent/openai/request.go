@@ -118,7 +118,8 @@ func (e *encoder) reserve(req agent.Request) {
 	size, calls := len(req.System)+256, 0
 	for i := range req.Messages {
 		calls += len(req.Messages[i].Calls)
-		size += len(req.Messages[i].Text) + len(req.Messages[i].Text)/16 + 96
+		text := len(req.Messages[i].Text) + len(req.Messages[i].Quoted)
+		size += text + text/16 + 96
 	}
 	for i := range req.Tools {
 		size += len(req.Tools[i].Description) + len(req.Tools[i].Parameters) + 128
@@ -141,8 +142,8 @@ func lastUser(messages []agent.Message) int {
 	return -1
 }
 
-// UserText is what the model reads of a user message: "[Ann] text" in shared chats,
-// a line "[file: path]" for each file, and what the memory has about it.
+// UserText is what the model reads of a user message: what it quotes, "[Ann] text" in shared
+// chats, a line "[file: path]" for each file, and what the memory has about it.
 func UserText(m *agent.Message) string {
 	if m.Role == agent.RoleSummary {
 		return "[Summary of the conversation so far]\n" + m.Text
@@ -150,6 +151,9 @@ func UserText(m *agent.Message) string {
 	text := m.Text
 	if name := senderName(m.Sender); name != "" {
 		text = "[" + name + "] " + text
+	}
+	if m.Quoted != "" {
+		text = m.Quoted + "\n" + text
 	}
 	for _, f := range m.Files {
 		text = strings.TrimPrefix(text+"\n[file: "+f.Path+"]", "\n")

@@ -68,7 +68,7 @@ func (s Store) Resolve(ctx context.Context, j *Job) error {
 // become takes over what the record says. The chat stays: it may have moved.
 func (j *Job) become(known *Job) {
 	m, k := &j.Message, known.Message
-	m.Text, m.Files, m.Skipped, m.Cut = k.Text, k.Files, k.Skipped, k.Cut
+	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
 	j.Rev, j.Joined, j.Whole, j.Doubt = known.Rev, known.Joined, known.Whole, false
 }
 
@@ -99,15 +99,17 @@ func Together(m chats.Message, pieces []*Job) chats.Message {
 		text.WriteString(p.Message.Text)
 		m.Cut = p.Message.Cut
 		m.Files, m.Skipped = append(m.Files, p.Message.Files...), append(m.Skipped, p.Message.Skipped...)
+		m.Quoted = chats.Join(m.Quoted, p.Message.Quoted)
 	}
 	m.Text = text.String()
 	return m
 }
 
 // Takes reports whether another message can become part of this one, which is being answered:
-// that of the same sender, on whose behalf its tools run, or an edit of what is in it.
+// that of the same sender, on whose behalf its tools run, or an edit of what is in it. A turn
+// that had a decision to wait for takes none: who wrote meanwhile was told to be next.
 func (j *Job) Takes(o *Job) bool {
-	if o.Message.User != j.Message.User || o.From != j.From || o.Begun || o.Waited > 0 || o.Parts != nil {
+	if len(j.Approvals) > 0 || o.Message.User != j.Message.User || o.From != j.From || o.Begun || o.Waited > 0 || o.Parts != nil {
 		return false
 	}
 	amended := o.Message.On

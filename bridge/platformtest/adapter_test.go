@@ -24,7 +24,7 @@ func bugs() map[string][]string {
 		"takes everybody for an administrator":   {"ClearIsRefused"},
 		"takes everybody for the opener":         {"ClearIsRefused"},
 		"takes nobody for an administrator":      {"Clear"},
-		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide"},
+		"mixes conversations up":                 {"C15D01Sessions", "C06SideBySide", "Steered"},
 		"drops threads of messages":              {"C13D16Threads", "C06SideBySide"},
 		"drops threads of answers":               {"C13D16Threads", "B10D06D09LongAnswers"},
 		"loses threads in a restart":             {"C06Restart", "TakenOver"},
@@ -65,7 +65,15 @@ func bugs() map[string][]string {
 		"edits by posting":                       {"EditReplaces"},
 		"keeps buttons in edits":                 {"EditReplaces"},
 		"edits once":                             {"EditReplaces"},
+		"names no albums":                        {"Album"},
+		"does not see where texts are cut":       {"LongText"},
+		"delivers no edits":                      {"EditReaches"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
+		"drops what is pointed at":               {"QuotedReaches"},
+		"takes what is passed on for own words":  {"QuotedIsNoCommand", "QuotedReaches"},
+		"answers what is for others":             {"ObservedReaches"},
+		"tells nothing of threads":               {"ThreadReaches"},
+		"tells threads from their beginning":     {"ThreadReaches"},
 		"ends previews by posting":               {"C08Grows", "GrowsSlowly"},
 		"forgets its previews":                   {"C06GrowsAcrossARestart"},
 		"leaves the button":                      {"C08Grows", "C06GrowsUntilStopped"},
@@ -80,6 +88,8 @@ type adapter struct {
 	m *memory
 	// restarted is true where it is not the first one.
 	restarted bool
+	// listens says whether it is wanted what is not for the bot.
+	listens func(chats.Chat) bool
 	// still is full while a message is sent, by one that sends one at a time.
 	still chan struct{}
 	// origins are where messages came from, for one that has mixed them up.
@@ -91,6 +101,7 @@ var (
 	_ chats.Typer          = (*adapter)(nil)
 	_ chats.Administrators = (*adapter)(nil)
 	_ chats.Pinger         = (*adapter)(nil)
+	_ chats.Archive        = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -106,6 +117,10 @@ func (a *adapter) Ping(context.Context) error {
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
 func (a *adapter) Run(ctx context.Context, in chats.Inbox) error {
+	a.listens = func(chat chats.Chat) bool {
+		l, ok := in.(chats.Listener)
+		return ok && l.Listens(chat)
+	}
 	for ctx.Err() == nil {
 		updates, changed := a.m.take()
 		if len(updates) == 0 {
@@ -139,6 +154,9 @@ func (a *adapter) confirm(n int) {
 }
 
 func (a *adapter) decode(messages []chats.Message) []chats.Message {
+	messages = slices.DeleteFunc(messages, func(m chats.Message) bool {
+		return m.Kind == chats.KindHeard && (!a.listens(m.Chat) || a.has("hears nothing"))
+	})
 	for i := range messages {
 		a.spoil(&messages[i])
 	}
@@ -165,15 +183,45 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "mixes conversations up":
 		a.origins.Store(msg.ID, msg.Chat)
 		msg.Chat.ID, msg.Chat.Thread, msg.Direct = "one", "", false
+	case "names no albums":
+		msg.Group = ""
+	case "does not see where texts are cut":
+		msg.Cut = chats.CutNowhere
+	case "delivers no edits":
+		if msg.Kind == chats.KindEdit {
+			msg.ID = "nobody's"
+		}
 	case "gives the pressed message no id":
 		msg.On = ""
 	case "drops threads of presses":
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
 		}
+	case "answers what is for others":
+		if msg.Kind == chats.KindHeard {
+			msg.Kind = chats.KindText
+		}
+	case "drops what is pointed at":
+		msg.Quoted = nil
+	case "takes what is passed on for own words":
+		for _, q := range msg.Quoted {
+			msg.Text = strings.TrimSpace(msg.Text + " " + q.Text)
+		}
+		msg.Quoted = nil
 	case "strips slashes":
 		msg.Text = strings.TrimPrefix(msg.Text, "/")
 	}
+}
+
+// Said implements [chats.Archive].
+func (a *adapter) Said(_ context.Context, m chats.Message, after string, _ int) ([]chats.Quoted, error) {
+	switch a.m.bug {
+	case "tells nothing of threads":
+		return nil, nil
+	case "tells threads from their beginning":
+		after = ""
+	}
+	return a.m.said(Place(m.Chat.String()), after), nil
 }
 
 func (a *adapter) IsAdmin(_ context.Context, _ chats.Chat, user string) (bool, error) {

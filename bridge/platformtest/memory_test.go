@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oneclaw/bridge/chats"
 )
@@ -29,13 +31,14 @@ type memory struct {
 	edits    map[string]Fault // for the next edit in a chat
 	outage   int              // pings that are to fail
 	openers  map[string]string
+	asides   map[Place][]chats.Quoted
 	view     View
 }
 
 func newMemory(t testing.TB, bug string) *memory {
 	return &memory{
 		t: t, bug: bug, changed: make(chan struct{}),
-		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{},
+		twice: map[string]bool{}, faults: map[string]Fault{}, edits: map[string]Fault{}, openers: map[string]string{}, asides: map[Place][]chats.Quoted{},
 	}
 }
 
@@ -78,6 +81,52 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 }
 
 func (m *memory) Say(in Place, by, text string) (id string) {
+	return m.send(in, by, text, func(*chats.Message) {})
+}
+
+func (m *memory) Point(in Place, by, text string, at Original) {
+	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
+	if at.Own != "" {
+		m.mu.Lock()
+		i := slices.IndexFunc(m.view.Messages, func(s Shown) bool { return s.ID == at.Own })
+		q.Own, q.Text = true, m.view.Messages[i].Text
+		m.mu.Unlock()
+	}
+	m.send(in, by, text, func(msg *chats.Message) { msg.Quoted = []chats.Quoted{q} })
+}
+
+func (m *memory) Aside(in Place, by, text string) {
+	chat, err := chats.ParseChat(string(in))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.change(func() {
+		m.ids++
+		if chat.Thread == "" {
+			m.updates = append(m.updates, chats.Message{
+				Chat: chat, ID: fmt.Sprint(m.ids), Kind: chats.KindHeard, User: by, UserName: by, Text: text, Time: time.Now(),
+			})
+			return
+		}
+		m.asides[in] = append(m.asides[in], chats.Quoted{How: chats.PointThread, ID: fmt.Sprint(m.ids), By: by, Text: text})
+	})
+}
+
+// Said is what was said aside in a place, behind a message.
+func (m *memory) said(in Place, after string) (list []chats.Quoted) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, _ := strconv.Atoi(after)
+	for _, q := range m.asides[in] {
+		if id, _ := strconv.Atoi(q.ID); id > last {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// send has somebody say something that is changed before it is delivered.
+func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -88,7 +137,9 @@ func (m *memory) Say(in Place, by, text string) (id string) {
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
+			Inside: chat.Thread != "", Called: chat.Thread != "",
 		}
+		change(&msg)
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
 			m.updates = append(m.updates, msg)
@@ -170,4 +221,30 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
-var _ Service = (*memory)(nil)
+func (m *memory) SayAlbum(in Place, by, text string, files ...string) {
+	for range files {
+		m.send(in, by, text, func(msg *chats.Message) { msg.Group = fmt.Sprint("album ", files) })
+		text = ""
+	}
+}
+
+func (m *memory) SayLong(in Place, by, text string) {
+	parts := cut(text)
+	for i, part := range parts {
+		m.send(in, by, strings.TrimSpace(part.Text), func(msg *chats.Message) {
+			if i < len(parts)-1 {
+				msg.Cut = chats.CutBetween
+			}
+		})
+	}
+}
+
+func (m *memory) Amend(in Place, by, message, text string) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.ID, msg.Kind = message, chats.KindEdit })
+}
+
+var (
+	_ Service = (*memory)(nil)
+	_ Burster = (*memory)(nil)
+	_ Pointer = (*memory)(nil)
+)

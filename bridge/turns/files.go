@@ -26,15 +26,15 @@ const inbox = "inbox"
 // fetchTimeout bounds the fetching of one file.
 const fetchTimeout = 2 * time.Minute
 
-// fetchFiles saves what came with a message in the workspace. The text names what could not
-// be had, in words for the user; the message is answered all the same.
-func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.Scope, message *agent.Message) error {
+// fetchFiles saves files that came with a message in the workspace. The text names what could
+// not be had, in words for the user; the message is answered all the same.
+func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, files []chats.Attachment, scope toolgroups.Scope, message *agent.Message) error {
 	fetcher, ok := t.cfg.Platforms[j.Message.Chat.Platform].(chats.Fetcher)
 	full := t.cfg.CheckOut(ctx, j)
 	if full != nil && !workspace.NoRoom(full) {
 		return full
 	}
-	for i, a := range j.Message.Files {
+	for i, a := range files {
 		name := wording.FileName(a.Name, i)
 		if !ok {
 			message.Text += notReceived(name + ": files cannot be read here")

@@ -86,8 +86,8 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 		}
 	}
 	message := t.question(j)
-	if len(j.Message.Files) > 0 {
-		if err := t.fetchFiles(ctx, j, scope, &message); err != nil {
+	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.Inside {
+		if err := t.gather(ctx, j, h, scope, lastAsked(h.View(), j), &message); err != nil {
 			return "", false, err
 		}
 	}
@@ -108,7 +108,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Message.Text, pointedAt(j.Message))), Begun: t.cfg.Now(),
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
@@ -205,13 +205,10 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		}
 		if m.Final {
 			end()
-			if missing.first {
-				m.Text = missing.admit(h, m.Text)
+			if missing.first || len(h.Staged) == 0 { // else no tool has run
+				m.Text = missing.admit(h, t.cited(ctx, j, h, m.Text))
 			}
 			answer = m.Text
-		}
-		if m.Role == agent.RoleStarted {
-			m.Approved = j.ApprovedBy(m)
 		}
 		err = t.keep(context.WithoutCancel(ctx), j, h, m)
 		if errors.Is(err, storage.ErrInvalid) {
@@ -252,6 +249,9 @@ func (t *Runner) decide(ctx context.Context, j *jobs.Job, h *sessions.History, c
 // keep stores a message of a turn. The answer and the record that its first part is being
 // sent are one write: a platform that is in order is asked next.
 func (t *Runner) keep(ctx context.Context, j *jobs.Job, h *sessions.History, m agent.Message) error {
+	if m.Role == agent.RoleStarted {
+		m.Approved = j.ApprovedBy(m)
+	}
 	if !m.Final || !wording.Visible(m.Text) || j.Trigger != nil && j.Trigger.Ends(m.Text) {
 		return t.append(ctx, j, h, m)
 	}

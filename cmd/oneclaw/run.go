@@ -106,6 +106,7 @@ func (b *bot) handler() http.Handler {
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
+	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
 	return mux
 }
@@ -178,7 +179,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 				}
 			},
 		},
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google), b.hooks.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{

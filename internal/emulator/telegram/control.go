@@ -59,6 +59,8 @@ type SayOptions struct {
 	Thread int64 `json:"thread"`
 	// ReplyTo is the message replied to.
 	ReplyTo int64 `json:"reply_to"`
+	// Pointers say what else the message points at.
+	Pointers
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
@@ -252,6 +254,9 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 			return Sent{}, fmt.Errorf("telegram emulator: no message %d in chat %d", opts.ReplyTo, chatID)
 		}
 	}
+	if err := s.pointAt(m, opts.Pointers); err != nil {
+		return Sent{}, err
+	}
 	if a := opts.Attachment; a != nil {
 		kind := a.Kind
 		if kind == "" {
@@ -330,6 +335,29 @@ func (s *Server) SayAlbum(chatID, userID int64, caption string, items ...Attachm
 			return all, err
 		}
 		all, caption = append(all, sent), ""
+	}
+	return all, nil
+}
+
+// SayLong has a person send a text of any length: the client cuts it into messages of at most
+// 4,096 characters, each at the last space that fits, as the one for Android does
+// (ChatActivityEnterView.processSendingText).
+func (s *Server) SayLong(chatID, userID int64, text string, opts *SayOptions) ([]Sent, error) {
+	const most = 4096
+	var all []Sent
+	for rest := []rune(text); len(rest) > 0; {
+		n := min(most, len(rest))
+		for k := n; n < len(rest) && k > n-300; k-- {
+			if rest[k-1] == ' ' {
+				n = k
+				break
+			}
+		}
+		sent, err := s.Say(chatID, userID, strings.TrimSpace(string(rest[:n])), opts)
+		if err != nil {
+			return all, err
+		}
+		all, rest = append(all, sent), rest[n:]
 	}
 	return all, nil
 }
