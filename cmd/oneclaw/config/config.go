@@ -54,8 +54,7 @@ type Config struct {
 	Limits         LimitsConfig `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
 
-	// MaxParts bounds the messages of one answer; a longer one goes as a file.
-	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
+	AnswerConfig `yaml:",inline"`
 
 	program `yaml:"-"`
 }
@@ -168,7 +167,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		MaxParts:       bridge.DefaultMaxParts,
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
