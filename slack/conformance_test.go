@@ -46,7 +46,10 @@ type town struct {
 // newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
 // with one that has no agent view.
 func newTown(t *testing.T, protocol string, app []byte) platformtest.Town {
-	cfg := quick()
+	return townOf(t, quick(), protocol, app)
+}
+
+func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Town {
 	cfg.AckTimeout = time.Second
 	w := &town{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error
@@ -174,6 +177,29 @@ func (w *town) Aside(in platformtest.Place, by, text string) {
 	w.t.Helper()
 	chat := w.at(in)
 	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// SayAlbum has one message: so does Slack.
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	var with []emulator.Attachment
+	for _, name := range files {
+		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	w.tell(in, by, text, emulator.SayOptions{Files: with})
+}
+
+// SayLong has one message: Slack takes 40,000 characters.
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{})
+}
+
+func (w *town) Amend(in platformtest.Place, _, message, text string) {
+	w.t.Helper()
+	if _, err := w.Server.Edit(w.at(in).ID, message, text); err != nil {
 		w.t.Fatal(err)
 	}
 }

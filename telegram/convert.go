@@ -73,19 +73,26 @@ func (d *decoder) batch(ctx context.Context, raws []json.RawMessage) (events []e
 	return events, last, known, nil
 }
 
-// lookUpAlbums finds out which albums are for the bot. Only one item of an album carries
-// the words that call it, and that need not be the first.
+// lookUpAlbums finds out which albums are for the bot, and which texts in pieces. Only one
+// item of an album carries the words that call it, and that need not be the first; of a text
+// it is the first.
 func (d *decoder) lookUpAlbums(ctx context.Context, list []*decoded) error {
 	var others []album
 	for _, u := range list {
 		m := u.message
-		if m == nil || m.MediaGroup == "" || m.Chat.Type == "private" {
+		if m == nil || m.Chat.Type == "private" {
 			continue
 		}
-		if a := (album{m.Chat.ID, m.MediaGroup}); !d.forBot(u) {
+		forBot := d.forBot(u)
+		switch a := m.belongsTo(); {
+		case m.MediaGroup == "" && forBot:
+			d.goesOn(m)
+		case m.MediaGroup != "" && !forBot:
 			others = append(others, a)
-		} else if err := d.albums.add(ctx, a); err != nil {
-			return err
+		case m.MediaGroup != "":
+			if err := d.albums.add(ctx, a); err != nil {
+				return err
+			}
 		}
 	}
 	for _, a := range others {
@@ -192,6 +199,9 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
+	if msg.Kind == chats.KindText {
+		msg.Group, msg.Cut = m.MediaGroup, m.cut()
+	}
 	if !d.fill(u, msg) {
 		return nil
 	}
@@ -244,12 +254,10 @@ func tidy(name string) string {
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
-	switch {
-	case m.Chat.Type == "private":
-		return true
-	case m.isForward():
+	if m.Chat.Type != "private" && m.isForward() {
 		return false // whoever wrote it called somebody, not who passes it on
-	case m.MediaGroup != "" && d.albums.known.Has(album{m.Chat.ID, m.MediaGroup}):
+	}
+	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

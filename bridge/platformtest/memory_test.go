@@ -80,8 +80,6 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
-func (m *memory) Say(in Place, by, text string) (id string) { return m.tell(in, by, text) }
-
 func (m *memory) Point(in Place, by, text string, at Original) {
 	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
 	if at.Own != "" {
@@ -123,7 +121,16 @@ func (m *memory) said(in Place, after string) (list []chats.Quoted) {
 	return list
 }
 
-func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) (id string) {
+func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.Quoted = quoted })
+}
+
+func (m *memory) Say(in Place, by, text string) (id string) {
+	return m.send(in, by, text, func(*chats.Message) {})
+}
+
+// send has somebody say something that is changed before it is delivered.
+func (m *memory) send(in Place, by, text string, change func(*chats.Message)) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -134,8 +141,9 @@ func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) (id str
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
 			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
-			Quoted: quoted, Inside: chat.Thread != "", Called: chat.Thread != "",
+			Inside: chat.Thread != "", Called: chat.Thread != "",
 		}
+		change(&msg)
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
 			m.updates = append(m.updates, msg)
@@ -217,4 +225,30 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
-var _ Pointer = (*memory)(nil)
+func (m *memory) SayAlbum(in Place, by, text string, files ...string) {
+	for range files {
+		m.send(in, by, text, func(msg *chats.Message) { msg.Group = fmt.Sprint("album ", files) })
+		text = ""
+	}
+}
+
+func (m *memory) SayLong(in Place, by, text string) {
+	parts := cut(text)
+	for i, part := range parts {
+		m.send(in, by, strings.TrimSpace(part.Text), func(msg *chats.Message) {
+			if i < len(parts)-1 {
+				msg.Cut = chats.CutBetween
+			}
+		})
+	}
+}
+
+func (m *memory) Amend(in Place, by, message, text string) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.ID, msg.Kind = message, chats.KindEdit })
+}
+
+var (
+	_ Service = (*memory)(nil)
+	_ Burster = (*memory)(nil)
+	_ Pointer = (*memory)(nil)
+)

@@ -106,6 +106,7 @@ func (b *bot) handler() http.Handler {
 		}
 	}
 	mux.Handle("/google/", b.tools.google.Pages())
+	mux.Handle("/mcp/", b.tools.mcp.Pages())
 	mux.Handle(hooks.Path, b.hooks.Handler())
 	return mux
 }
@@ -170,6 +171,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
+			Growing: cfg.Redact.Unfinished,
 			Observe: func(chat chats.Chat, e agent.Event) {
 				b.metrics.Observe(b.tools.Registry(), e)
 				for _, f := range observe {
@@ -177,7 +179,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 				}
 			},
 		},
-		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), accountCommands(b.tools.google), b.hooks.Commands()),
+		Commands: slices.Concat(found.Commands(), spending.Commands(b.ledger), b.tools.connections.Commands(), b.hooks.Commands()),
 		Cards:    map[string]cards.Handler{spending.Card: desk.Pressed},
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
