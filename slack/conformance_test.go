@@ -150,22 +150,6 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	return w.tell(in, by, text, emulator.SayOptions{})
 }
 
-// SayAlbum has one message: so does Slack.
-func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
-	w.t.Helper()
-	var with []emulator.Attachment
-	for _, name := range files {
-		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
-	}
-	w.tell(in, by, text, emulator.SayOptions{Files: with})
-}
-
-// SayLong has one message: Slack takes 40,000 characters.
-func (w *town) SayLong(in platformtest.Place, by, text string) {
-	w.t.Helper()
-	w.tell(in, by, text, emulator.SayOptions{})
-}
-
 // Point implements [platformtest.Pointer].
 func (w *town) Point(in platformtest.Place, by, text string, at platformtest.Original) {
 	w.t.Helper()
@@ -195,6 +179,22 @@ func (w *town) Aside(in platformtest.Place, by, text string) {
 	if _, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// SayAlbum has one message: so does Slack.
+func (w *town) SayAlbum(in platformtest.Place, by, text string, files ...string) {
+	w.t.Helper()
+	var with []emulator.Attachment
+	for _, name := range files {
+		with = append(with, emulator.Attachment{Name: name + ".txt", Data: []byte(name)})
+	}
+	w.tell(in, by, text, emulator.SayOptions{Files: with})
+}
+
+// SayLong has one message: Slack takes 40,000 characters.
+func (w *town) SayLong(in platformtest.Place, by, text string) {
+	w.t.Helper()
+	w.tell(in, by, text, emulator.SayOptions{})
 }
 
 func (w *town) Amend(in platformtest.Place, _, message, text string) {

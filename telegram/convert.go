@@ -199,14 +199,14 @@ func (d *decoder) convert(u *decoded) *chats.Message {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
+	if msg.Kind == chats.KindText {
+		msg.Group, msg.Cut = m.MediaGroup, m.cut()
+	}
 	if !d.fill(u, msg) {
 		return nil
 	}
 	if !forBot {
 		msg.Kind = chats.KindHeard
-	}
-	if msg.Kind == chats.KindText {
-		msg.Group, msg.Cut = m.MediaGroup, m.cut()
 	}
 	return msg
 }
@@ -254,12 +254,10 @@ func tidy(name string) string {
 
 func (d *decoder) forBot(u *decoded) bool {
 	m := u.message
-	switch {
-	case m.Chat.Type == "private":
-		return true
-	case m.isForward():
+	if m.Chat.Type != "private" && m.isForward() {
 		return false // whoever wrote it called somebody, not who passes it on
-	case d.albums.known.Has(m.belongsTo()):
+	}
+	if m.Chat.Type == "private" || d.albums.known.Has(m.belongsTo()) {
 		return true
 	}
 	return d.self.isForBot(m, u.words, d.commands)

@@ -80,10 +80,6 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
-func (m *memory) Say(in Place, by, text string) (id string) {
-	return m.send(in, by, text, func(*chats.Message) {})
-}
-
 func (m *memory) Point(in Place, by, text string, at Original) {
 	q := chats.Quoted{How: chats.PointReply, By: at.Author, Text: at.Text}
 	if at.Own != "" {
@@ -92,7 +88,7 @@ func (m *memory) Point(in Place, by, text string, at Original) {
 		q.Own, q.Text = true, m.view.Messages[i].Text
 		m.mu.Unlock()
 	}
-	m.send(in, by, text, func(msg *chats.Message) { msg.Quoted = []chats.Quoted{q} })
+	m.tell(in, by, text, q)
 }
 
 func (m *memory) Aside(in Place, by, text string) {
@@ -123,6 +119,14 @@ func (m *memory) said(in Place, after string) (list []chats.Quoted) {
 		}
 	}
 	return list
+}
+
+func (m *memory) tell(in Place, by, text string, quoted ...chats.Quoted) {
+	m.send(in, by, text, func(msg *chats.Message) { msg.Quoted = quoted })
+}
+
+func (m *memory) Say(in Place, by, text string) (id string) {
+	return m.send(in, by, text, func(*chats.Message) {})
 }
 
 // send has somebody say something that is changed before it is delivered.
