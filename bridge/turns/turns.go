@@ -60,6 +60,9 @@ type Settings struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it cannot do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Apart has what is written while a turn runs wait for a turn of its own, instead of
+	// becoming part of the one that runs.
+	Apart bool
 	// Growing, if not nil, masks secrets in an answer that is still being made. It is shown
 	// meanwhile then, where the platform can.
 	Growing func(text string) string

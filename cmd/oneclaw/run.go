@@ -171,7 +171,7 @@ func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe 
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
 			Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
-			Growing: cfg.Growing(),
+			Growing: cfg.Growing(), Apart: !cfg.Steering,
 			Observe: func(chat chats.Chat, e agent.Event) {
 				b.metrics.Observe(b.tools.Registry(), e)
 				for _, f := range observe {

@@ -6,6 +6,9 @@ type AnswerConfig struct {
 	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
 	// Previews has answers shown while they are made.
 	Previews bool `yaml:"previews" env:"ONECLAW_PREVIEWS"`
+	// Steering has what somebody writes while the bot is at work on their message reach that
+	// work, and be answered with it.
+	Steering bool `yaml:"steering" env:"ONECLAW_STEERING"`
 }
 
 // Growing masks secrets in an answer that is shown while it is made; nil where none is.

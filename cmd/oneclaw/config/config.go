@@ -167,7 +167,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true},
+		AnswerConfig:   AnswerConfig{MaxParts: bridge.DefaultMaxParts, Previews: true, Steering: true},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
