@@ -132,7 +132,7 @@ func TestStatusNamesWhatBecamePartOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached, letGo := make(chan struct{}, 10), make(chan struct{}, 10)
 		s := newSlow()
-		var r *rig = newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
+		r := newRig(t, nil, busy(t, waiting(reached, letGo)), func(cfg *bridge.Config) {
 			cfg.Turns.Agent = agent.New(agent.Config{Model: patient{s}})
 		})
 		r.accept(direct("1", "work"))
