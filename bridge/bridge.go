@@ -135,6 +135,10 @@ func (b *Bridge) furnish() {
 		Settings: cfg.Turns, Shared: shared, Store: cfg.Store, Jobs: b.jobs,
 		House: turns.House{
 			Scope: b.scope, Decide: b.gate.Decide, Decided: b.gate.Decided, Refused: b.refused, Prepare: b.sender.Prepare, AwaitTurn: b.lanes.AwaitTurn,
+			Show: func(ctx context.Context, key string, chat chats.Chat, under, line string) error {
+				_, err := b.desk.Post(ctx, key, chat, cards.Card{ReplyTo: under, Text: line, Exact: true})
+				return err
+			},
 			Mend: func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error) {
 				return b.keeper.mend(ctx, d, chat, "")
 			},

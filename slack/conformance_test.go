@@ -164,6 +164,19 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 		}
 		return sent.Trigger
 	}
+	return w.put(in, by, text, isCommand)
+}
+
+// Speak implements [platformtest.Speaker].
+func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+	w.t.Helper()
+	w.put(in, by, "", false, emulator.Attachment{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3})
+}
+
+func (w *town) put(in platformtest.Place, by, text string, isCommand bool, files ...emulator.Attachment) string {
+	w.t.Helper()
+	chat := w.at(in)
+	command, direct := strings.TrimPrefix(text, "/"), w.direct[by] == chat.ID
 	w.mu.Lock()
 	root, shared := w.roots[chat.ID]
 	w.mu.Unlock()
@@ -178,7 +191,7 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	if shared {
 		chat.Thread = root
 	}
-	sent, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread})
+	sent, err := w.Server.Say(chat.ID, by, text, &emulator.SayOptions{Thread: chat.Thread, Files: files})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -103,6 +103,17 @@ func (w *town) Open(kind platformtest.Kind, by string) platformtest.Place {
 
 func (w *town) Say(in platformtest.Place, by, text string) string {
 	w.t.Helper()
+	return w.put(in, by, text, nil)
+}
+
+// Speak implements [platformtest.Speaker].
+func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
+	w.t.Helper()
+	w.put(in, by, "", &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3})
+}
+
+func (w *town) put(in platformtest.Place, by, text string, file *emulator.Attachment) string {
+	w.t.Helper()
 	chat, topic := w.at(in)
 	switch command := strings.HasPrefix(text, "/"); {
 	case chat > 0:
@@ -111,7 +122,7 @@ func (w *town) Say(in platformtest.Place, by, text string) string {
 	default:
 		text = "@" + w.Bot().Username + " " + text
 	}
-	sent, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic})
+	sent, err := w.Server.Say(chat, w.number(by), text, &emulator.SayOptions{Thread: topic, Attachment: file})
 	if err != nil {
 		w.t.Fatal(err)
 	}

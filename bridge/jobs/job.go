@@ -126,6 +126,8 @@ type Job struct {
 	Card string `json:"card,omitempty"`
 	// Approvals are the calls that needed a person's approval.
 	Approvals []Approval `json:"approvals,omitempty"`
+	// Heard is what was understood of the sounds that came with the message.
+	Heard []Heard `json:"heard,omitempty"`
 	// Incident is the id under which the log says why there was no answer.
 	Incident string `json:"incident,omitempty"`
 	// Refused is set where a budget did not allow an answer.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,6 +68,7 @@ func bugs() map[string][]string {
 		"keeps buttons in edits":                 {"EditReplaces"},
 		"edits once":                             {"EditReplaces"},
 		"edits nothing":                          {"EditReplaces", "EditOfNothing"},
+		"takes voice notes for files":            {"VoiceHeard", "VoiceOnce", "VoiceSilent"},
 	}
 }
 
@@ -85,6 +88,7 @@ var (
 	_ chats.Typer          = (*adapter)(nil)
 	_ chats.Administrators = (*adapter)(nil)
 	_ chats.Pinger         = (*adapter)(nil)
+	_ chats.Fetcher        = (*adapter)(nil)
 )
 
 func (a *adapter) has(bug string) bool { return a.m.bug == bug }
@@ -96,6 +100,18 @@ func (a *adapter) Ping(context.Context) error {
 		return errors.New("connection lost")
 	}
 	return nil
+}
+
+// Fetch implements [chats.Fetcher].
+func (a *adapter) Fetch(_ context.Context, file chats.Attachment, w io.Writer) error {
+	n, err := strconv.Atoi(file.Ref)
+	if err != nil {
+		return err
+	}
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	_, err = w.Write(a.m.sounds[n])
+	return err
 }
 
 // Run accepts what waits, all at once, and again a second later where it was not kept.
@@ -164,6 +180,10 @@ func (a *adapter) spoil(msg *chats.Message) {
 	case "drops threads of presses":
 		if msg.Kind == chats.KindPress {
 			msg.Chat.Thread = ""
+		}
+	case "takes voice notes for files":
+		for i := range msg.Files {
+			msg.Files[i].Sound = chats.Sound{}
 		}
 	case "strips slashes":
 		msg.Text = strings.TrimPrefix(msg.Text, "/")

@@ -29,6 +29,7 @@ type memory struct {
 	outage   int              // pings that are to fail
 	openers  map[string]string
 	view     View
+	sounds   [][]byte
 }
 
 func newMemory(t testing.TB, bug string) *memory {
@@ -76,7 +77,18 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 	return place
 }
 
-func (m *memory) Say(in Place, by, text string) (id string) {
+func (m *memory) Say(in Place, by, text string) string { return m.say(in, by, text) }
+
+// Speak implements [Speaker].
+func (m *memory) Speak(in Place, by string, sound []byte) {
+	m.change(func() {
+		m.sounds = append(m.sounds, sound)
+	})
+	a := chats.Attachment{Ref: fmt.Sprint(len(m.sounds) - 1), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}}
+	m.say(in, by, "", a)
+}
+
+func (m *memory) say(in Place, by, text string, files ...chats.Attachment) (id string) {
 	chat, err := chats.ParseChat(string(in))
 	if err != nil {
 		m.t.Fatal(err)
@@ -86,7 +98,7 @@ func (m *memory) Say(in Place, by, text string) (id string) {
 		id = fmt.Sprint(m.ids)
 		msg := chats.Message{
 			Chat: chat, ID: id, Kind: chats.KindText, User: by, UserName: by, Text: text,
-			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)],
+			Direct: strings.HasPrefix(chat.ID, "dm-"), Opener: m.openers[string(in)], Files: files,
 		}
 		m.updates = append(m.updates, msg)
 		if m.twice[chat.ID] {
@@ -165,4 +177,7 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 	return id
 }
 
-var _ Service = (*memory)(nil)
+var (
+	_ Service = (*memory)(nil)
+	_ Speaker = (*memory)(nil)
+)

@@ -46,10 +46,18 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 		}
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
-			message.Text += notReceived(fileNote(name, err))
-			continue
+		} else {
+			message.Files = append(message.Files, toolgroups.File{Path: saved})
 		}
-		message.Files = append(message.Files, toolgroups.File{Path: saved})
+		if a.Sound.Kind != "" {
+			heard, lost := t.hear(ctx, j, scope, a, saved, err)
+			if lost != nil {
+				return lost
+			}
+			message.Text += wordsOf(heard, name)
+		} else if err != nil {
+			message.Text += notReceived(fileNote(name, err))
+		}
 	}
 	if full == nil && len(message.Files) > 0 {
 		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j); full != nil && !workspace.NoRoom(full) {

@@ -79,14 +79,14 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 			return text, done, err
 		}
 	}
-	if h.Last == 0 {
-		if err := t.List(ctx, j, scope); err != nil {
-			return "", false, err
-		}
-	}
 	message := t.question(j)
 	if len(j.Message.Files) > 0 {
-		if err := t.fetchFiles(ctx, j, scope, &message); err != nil {
+		if answer, err := t.takeFiles(ctx, j, h, scope, &message); answer != "" || err != nil {
+			return answer, answer != "", err
+		}
+	}
+	if h.Last == 0 {
+		if err := t.List(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
@@ -107,7 +107,7 @@ func (t *Runner) begin(ctx context.Context, j *jobs.Job, h *sessions.History, sc
 func (t *Runner) List(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) error {
 	entry := sessions.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: j.Generation,
-		Title: title(cmp.Or(j.Title, j.Message.Text)), Begun: t.cfg.Now(),
+		Title: title(cmp.Or(j.Title, j.Words())), Begun: t.cfg.Now(),
 	}
 	if j.Message.Kind == jobs.KindTask {
 		entry.Task, entry.Chat = j.Message.ID, j.Origin()
@@ -140,7 +140,7 @@ func (t *Runner) continued(ctx context.Context, j *jobs.Job, turn []agent.Messag
 // recall searches the memory for a message. A memory that cannot be read is no reason
 // not to answer.
 func (t *Runner) recall(ctx context.Context, j *jobs.Job, scope toolgroups.Scope) string {
-	found, err := t.cfg.Recall(ctx, scope, j.Message.Text)
+	found, err := t.cfg.Recall(ctx, scope, j.Words())
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}

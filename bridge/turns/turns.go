@@ -60,6 +60,9 @@ type Settings struct {
 	// for: the memory's chance to keep what it wants. It may be given them again after a
 	// crash, and what it cannot do does not stop the summary.
 	BeforeCompact func(ctx context.Context, scope toolgroups.Scope, messages []agent.Message) error
+	// Hear writes a recording of somebody down. What cannot be written down is an *[Unheard]; after
+	// another error whoever sent it may try again. Nil means that recordings are not heard.
+	Hear func(ctx context.Context, scope toolgroups.Scope, r Recording) (string, error)
 	// Observe, if not nil, is told what happens in turns: best effort, concurrently.
 	Observe func(chats.Chat, agent.Event)
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
@@ -93,6 +96,9 @@ type House struct {
 	Prepare func(j *jobs.Job, answer string, recorded bool)
 	// Mend sets a damaged record aside, and reports whether that was done now.
 	Mend func(ctx context.Context, d *jobs.DamagedError, chat chats.Chat) (bool, error)
+	// Show puts a line of Markdown under a message, or into the chat where that is empty: once
+	// under its key, and certainly once it returns.
+	Show func(ctx context.Context, key string, chat chats.Chat, under, line string) error
 	// AwaitTurn waits until a job may have the agent again.
 	AwaitTurn func(ctx context.Context, j *jobs.Job)
 }

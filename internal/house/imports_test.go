@@ -77,6 +77,7 @@ var layers = []layer{
 	{"internal/history", []string{"agent", "bridge/chats", "bridge/sessions", "storage", "toolgroups/core", "toolgroups/memory"}},
 	{"internal/spending", []string{"bridge", "bridge/cards", "bridge/chats", "bridge/jobs", "bridge/sessions", "internal/budget", "internal/price", "storage", "toolgroups"}},
 	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "bridge", "bridge/chats", "bridge/turns", "internal/budget", "internal/metrics", "internal/price", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
+	{"internal/voice", []string{"agent", "agent/openai", "bridge/turns", "internal/redact", "toolgroups"}},
 	{"internal/policy", []string{"bridge/approval", "bridge/chats", "toolgroups"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},

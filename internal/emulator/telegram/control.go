@@ -42,7 +42,8 @@ type ChatSpec struct {
 
 // Attachment is a file that a person sends.
 type Attachment struct {
-	// Kind is KindDocument, KindPhoto or KindVoice. Empty means a document.
+	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a
+	// document.
 	Kind string `json:"kind"`
 	// Name and MIME are what the person's app tells.
 	Name string `json:"name"`
@@ -51,6 +52,8 @@ type Attachment struct {
 	Data []byte `json:"data"`
 	// Size may pretend to more bytes than Data has.
 	Size int `json:"size"`
+	// Seconds is how long a sound or video lasts.
+	Seconds int `json:"seconds"`
 }
 
 // SayOptions are the details of a message of a person.
@@ -242,6 +245,7 @@ func (s *Server) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 			kind = KindDocument
 		}
 		m.file = s.files.put(kind, a.Name, a.MIME, slices.Clone(a.Data), a.Size, s.cfg.MaxFiles)
+		m.file.seconds = a.Seconds
 	} else if text == "" {
 		return Sent{}, errors.New("telegram emulator: a message needs a text or a file")
 	}
