@@ -1,7 +1,9 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -429,6 +431,63 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	waitAnswered(t, r.platform, "re: hello")
 	r.stop()
 	several{r}.stop(t)
+}
+
+// What has begun in a chat goes on before what was offered there earlier, and takes no other
+// question's answer for its own.
+func TestWhatHasBegunGoesBeforeAnEarlierOffer(t *testing.T) {
+	called := make(chan struct{}, 1)
+	var going atomic.Bool
+	r := newRig(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			last := turn.History[len(turn.History)-1].Text
+			if last == "offered" || going.Load() {
+				echo(ctx, turn)(yield)
+				return
+			}
+			if last == "begun" && (!yield(agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "1", Name: "read_file", Arguments: "{}"}}}, nil) ||
+				!yield(agent.Message{Role: agent.RoleTool, CallID: "1", Text: "what is in it"}, nil)) {
+				return
+			}
+			called <- struct{}{}
+			<-ctx.Done()
+			yield(agent.Message{}, context.Cause(ctx))
+		}
+	})
+	r.accept(direct("0", "offered"))
+	waitAnswered(t, r.platform, "re: offered")
+	r.accept(direct("2", "begun"))
+	<-called
+	r.stop()
+	offers := jobs.Store{Store: r.cfg.Store, Mark: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+	offer, err := json.Marshal(jobs.Job{Message: direct("1", "offered"), State: jobs.StateOpen, Offer: true, Seq: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &jobs.Job{Message: direct("1", "offered"), State: jobs.StateOpen, Offer: true}
+	if added, err := offers.Add(t.Context(), j); !added || err != nil {
+		t.Fatal(added, err)
+	}
+	if _, err := r.cfg.Store.Put(t.Context(), jobs.OpenPrefix+j.Key(), offer, storage.Any); err != nil {
+		t.Fatal(err)
+	}
+	changes := r.cfg.Store.Watch(t.Context(), jobs.OpenPrefix+j.Key())
+	r.start()
+	<-called
+	for e, err := range changes {
+		var taken jobs.Job
+		if err := cmp.Or(err, json.Unmarshal(e.Value, &taken)); err != nil {
+			t.Fatal(err)
+		}
+		if taken.Holder != "" {
+			break
+		}
+	}
+	going.Store(true)
+	r.restart()
+	if got := texts(r.platform.wait(t, 3)); !slices.Equal(got[1:], []string{"re: what is in it", "re: offered"}) {
+		t.Errorf("answers: %q", got)
+	}
 }
 
 // A job whose chat was given away is left as it is.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
 )
@@ -22,7 +23,7 @@ import (
 // settings writes the settings file of the bot.
 func (w *town) settings(yaml string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), []byte(yaml), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], config.ConfigName), []byte(yaml), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }

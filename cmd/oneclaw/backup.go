@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 )
 
@@ -22,13 +23,13 @@ func backupCommand(load loader) *cobra.Command {
 			"memory, tasks, what was set up in chats, and accounts (keys and tokens encrypted), all as it was at one moment. " +
 			"It is the same from a file and from PostgreSQL, and can be restored into either. " + beside,
 		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			size, err := database.Backup(cmd.Context(), cfg.place(), args[0], force)
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			size, err := database.Backup(cmd.Context(), cfg.Place(), args[0], force)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Backup written to %s and checked (%s).\nIt holds the database in %s as it was at one moment. %s\n",
-				args[0], bytesInWords(size), cfg.place(), beside)
+				args[0], bytesInWords(size), cfg.Place(), beside)
 			return err
 		}),
 	}
@@ -44,12 +45,12 @@ func restoreCommand(load loader) *cobra.Command {
 			"A database in PostgreSQL is written to a file in the data directory first, and then replaced: where that breaks off, restore again; " +
 			"no bot starts before. Stop the bot first. What the backup says is still unanswered is answered at the next start. " + beside,
 		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.place(), args[0], len(cfg.outside.migrations))
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], len(cfg.Outside.Migrations))
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Restored %s into %s.\n", args[0], cfg.place())
+			text := fmt.Sprintf("Restored %s into %s.\n", args[0], cfg.Place())
 			if kept != "" {
 				text += fmt.Sprintf("The database as it was is kept in %s; delete it when you do not need it.\n", kept)
 			}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
@@ -28,7 +29,7 @@ import (
 func oneclaw(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = standard().main(args, strings.NewReader(""), &out, &errs)
+	code = execute(config.Standard(), args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -184,7 +185,7 @@ func dataDir(t *testing.T, value string) (dir, database string) {
 	dir = t.TempDir()
 	database = filepath.Join(dir, databaseName)
 	t.Setenv("ONECLAW_DATA_DIR", dir)
-	cfg := defaultConfig()
+	cfg := config.Default()
 	cfg.DataDir = dir
 	store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
@@ -311,7 +312,7 @@ func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
 	if err := errors.Join(store.Delete(t.Context(), "format", storage.Any), store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	cfg := defaultConfig()
+	cfg := config.Default()
 	cfg.DataDir = dir
 	for range 2 { // the second time there is nothing to do
 		store, err := openStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -319,7 +320,7 @@ func TestADatabaseWithoutAFormatIsBroughtUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, err := store.Get(t.Context(), "format")
-		if want := fmt.Sprintf(`{"version":%d}`, len(migrations())); err != nil || string(f.Value) != want {
+		if want := fmt.Sprintf(`{"version":%d}`, len(config.Migrations())); err != nil || string(f.Value) != want {
 			t.Errorf("the format is %s (%v), want %s", f.Value, err, want)
 		}
 		if err := store.Close(); err != nil {

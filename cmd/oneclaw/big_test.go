@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/jobs"
 	"oneclaw/bridge/sessions"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -34,7 +35,7 @@ func bigStore(b testing.TB, w *town, fill func(ctx context.Context, store storag
 	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	put(b, store, "format", map[string]int{"version": len(migrations())})
+	put(b, store, "format", map[string]int{"version": len(config.Migrations())})
 	if err := store.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/agent"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
@@ -23,7 +24,7 @@ func billCommand(load loader) *cobra.Command {
 		Long: "Play conversations under each way of routing tools (tools.routing) and print what their input tokens cost at the " +
 			"prices of several providers' caches. Nothing is sent anywhere. Without arguments all conversations are played that " +
 			"come with the program; --chat plays the present conversation of a chat (stop the bot first).",
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			if chat != "" && len(args) > 0 {
 				return errors.New("--chat plays a chat and takes no names of conversations")
 			}
@@ -48,7 +49,7 @@ func billCommand(load loader) *cobra.Command {
 }
 
 // bills plays the conversations that come with the program, or that of a chat.
-func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (conversations []bill.Conversation, lines []bill.Line, err error) {
+func bills(cmd *cobra.Command, cfg config.Config, chat string, names []string) (conversations []bill.Conversation, lines []bill.Line, err error) {
 	ctx := cmd.Context()
 	play := func(b *bot) (err error) {
 		lines, err = compareBills(cmd, cfg, b, conversations)
@@ -78,7 +79,7 @@ func bills(cmd *cobra.Command, cfg Config, chat string, names []string) (convers
 	return conversations, lines, err
 }
 
-func compareBills(cmd *cobra.Command, cfg Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
+func compareBills(cmd *cobra.Command, cfg config.Config, b *bot, conversations []bill.Conversation) ([]bill.Line, error) {
 	prices, known := cachePrices(cfg), price.Defaults().With(cfg.Prices)
 	comparison, err := bill.New(bill.Config{
 		Registry: b.tools.Registry(), Prompt: join(prompt, b.tools.skills.Section()), ToolSearch: cfg.Tools.ToolSearch,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
@@ -32,7 +33,7 @@ type comparison struct {
 var billed = sync.OnceValues(func() (comparison, error) {
 	cmd := &cobra.Command{}
 	cmd.SetContext(context.Background())
-	conversations, lines, err := bills(cmd, defaultConfig(), "", nil)
+	conversations, lines, err := bills(cmd, config.Default(), "", nil)
 	return comparison{conversations, lines}, err
 })
 
@@ -75,7 +76,7 @@ func TestAutoIsNearTheBestOnAverage(t *testing.T) {
 	}
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	cfg := defaultConfig()
+	cfg := config.Default()
 	var lines []bill.Line
 	err = emptyBot(t.Context(), cfg, func(b *bot) error {
 		made, err := bill.Generate(b.tools.Registry(), n, 7)
@@ -239,12 +240,12 @@ func TestBillCommand(t *testing.T) {
 		"two forms":            {[]string{"bill", "--json", "--markdown"}, "json"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := standard().main(tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
+		if code := execute(config.Standard(), tc.args, nil, &stdout, &stderr); code == 0 || !strings.Contains(stderr.String(), tc.want) {
 			t.Errorf("%s: exit %d, %s", name, code, stderr.String())
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := standard().main([]string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
+	if code := execute(config.Standard(), []string{"bill", "chat", "--json"}, nil, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	var line bill.Line
@@ -265,7 +266,7 @@ func TestBillOfAChat(t *testing.T) {
 
 	t.Setenv("ONECLAW_DATA_DIR", w.env["ONECLAW_DATA_DIR"])
 	var stdout, stderr bytes.Buffer
-	if code := standard().main([]string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+	if code := execute(config.Standard(), []string{"bill", "--json", "--chat", fmt.Sprintf("telegram:%d", ann)}, nil, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	requests := map[search.Routing]int{}

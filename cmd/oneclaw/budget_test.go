@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -75,7 +76,7 @@ func TestC20BudgetIsUsedUpAndRaised(t *testing.T) {
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", bob)
 	settings := "budget:\n  user_usd: 0.50\nprices:\n  " + openai.DefaultModel + ": {input: 100, cached_input: 100, output: 1000}\n"
-	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], config.ConfigName), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bot := w.run()

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/history"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/models"
@@ -20,7 +21,7 @@ import (
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/browser"
-	"oneclaw/toolgroups/config"
+	configtools "oneclaw/toolgroups/config"
 	"oneclaw/toolgroups/core"
 	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/jstools"
@@ -55,28 +56,28 @@ type catalogue struct {
 
 // newCatalogue builds every tool; what is heavy begins with its first call. submit takes
 // the runs of scheduled tasks.
-func newCatalogue(cfg Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
-	private, err := cfg.allowPrivate()
+func newCatalogue(cfg config.Config, store storage.Store, files *keptFiles, m *models.Models, submit func(context.Context, schedule.Run) error, log *slog.Logger) (*catalogue, error) {
+	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{log: log, settings: m.Settings, logLevel: cfg.logLevel}
+	c := &catalogue{log: log, settings: m.Settings, logLevel: cfg.LogLevel}
 	if err := c.addKnowledge(cfg, store, private); err != nil {
 		return nil, err
 	}
 	basics, err := core.New(core.Config{
-		Location: cfg.zone(), Now: cfg.outside.now, AllowPrivate: private, Resolver: cfg.outside.resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
+		Location: cfg.Zone(), Now: cfg.Outside.Now, AllowPrivate: private, Resolver: cfg.Outside.Resolver, History: history.History{Store: store, Memory: c.memory}, Logger: log,
 		Exec: core.ExecConfig{UnsafeExec: cfg.Tools.UnsafeExec, Network: cfg.Tools.ExecNetwork, MaxTotalMemory: cfg.Tools.ExecMemoryMiB << 20},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
 	c.core = append(c.core, basics...)
-	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cfg.cacheDir(), Logger: log}); err != nil {
+	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cfg.CachePath(), Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.zone()), Now: cfg.outside.now, Logger: log,
+		Store: store, Submit: submit, Location: zoneOf(m.Settings, cfg.Zone()), Now: cfg.Outside.Now, Logger: log,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -97,14 +98,14 @@ func newCatalogue(cfg Config, store storage.Store, files *keptFiles, m *models.M
 }
 
 // addKnowledge adds what the bot knows by itself and where it looks things up.
-func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.Prefix) (err error) {
-	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.filesDir(), "skills"), Logger: c.log}); err != nil {
+func (c *catalogue) addKnowledge(cfg config.Config, store storage.KV, private []netip.Prefix) (err error) {
+	if c.skills, err = skills.New(skills.Config{Dir: filepath.Join(cfg.FilesDir(), "skills"), Logger: c.log}); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.outside.now, Logger: c.log}); err != nil {
+	if c.memory, err = memory.New(memory.Config{Store: store, Now: cfg.Outside.Now, Logger: c.log}); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.outside.resolver, Now: cfg.outside.now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
+	if c.browser, err = browser.New(browser.Config{AllowPrivate: private, Resolver: cfg.Outside.Resolver, Now: cfg.Outside.Now, MaxMemory: cfg.Tools.BrowserMemoryMiB << 20, Logger: c.log}); err != nil {
 		return fmt.Errorf("browser: %w", err)
 	}
 	for _, build := range []func() (toolgroups.Tool, error){c.skills.Tool, c.memory.Tool, c.browser.Tool} {
@@ -118,7 +119,7 @@ func (c *catalogue) addKnowledge(cfg Config, store storage.KV, private []netip.P
 }
 
 func (c *catalogue) addConfig(m *models.Models) error {
-	family, err := config.New(config.Config{
+	family, err := configtools.New(configtools.Config{
 		Settings: c.settings, Registry: c.Registry, Models: m.List, Switched: c.rebuild,
 	})
 	if err != nil {
@@ -129,19 +130,19 @@ func (c *catalogue) addConfig(m *models.Models) error {
 	return nil
 }
 
-func (c *catalogue) addUserTools(cfg Config, sync func(context.Context) error, vault *settings.Vault, private []netip.Prefix) error {
+func (c *catalogue) addUserTools(cfg config.Config, sync func(context.Context) error, vault *settings.Vault, private []netip.Prefix) error {
 	engine, err := javascript.New(javascript.Config{Logger: c.log})
 	if err != nil {
 		return fmt.Errorf("javascript: %w", err)
 	}
 	c.user, err = jstools.New(jstools.Config{
-		Dir: filepath.Join(cfg.filesDir(), "tools"), Sync: sync, Engine: engine, Reserved: c.reserved, Changed: c.changed,
+		Dir: filepath.Join(cfg.FilesDir(), "tools"), Sync: sync, Engine: engine, Reserved: c.reserved, Changed: c.changed,
 		Env: func(ctx context.Context, _ toolgroups.Scope, name string) (string, bool, error) {
 			values, err := vault.Variables(ctx, []string{name})
 			value, ok := values[name]
 			return value, ok, err
 		},
-		AllowPrivate: private, Resolver: cfg.outside.resolver, Location: cfg.zone(), Now: cfg.outside.now, Logger: c.log,
+		AllowPrivate: private, Resolver: cfg.Outside.Resolver, Location: cfg.Zone(), Now: cfg.Outside.Now, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("user tools: %w", err)
@@ -159,7 +160,7 @@ func (c *catalogue) addUserTools(cfg Config, sync func(context.Context) error, v
 	return nil
 }
 
-func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
+func (c *catalogue) addGoogle(cfg config.Config, store storage.KV) (err error) {
 	if c.google, err = openGoogle(cfg, store, c.log); err != nil {
 		return err
 	}
@@ -171,9 +172,9 @@ func (c *catalogue) addGoogle(cfg Config, store storage.KV) (err error) {
 	return nil
 }
 
-func (c *catalogue) addServers(cfg Config) (err error) {
+func (c *catalogue) addServers(cfg config.Config) (err error) {
 	servers := cfg.MCP
-	servers.Resolver, servers.Now = cfg.outside.resolver, cfg.outside.now
+	servers.Resolver, servers.Now = cfg.Outside.Resolver, cfg.Outside.Now
 	servers.DataDir, servers.Taken, servers.Changed, servers.Logger = cfg.DataDir, c.reserved(), c.changed, c.log
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)
@@ -284,7 +285,7 @@ func (c *catalogue) follow(ctx context.Context, area settings.Area) error {
 func (c *catalogue) setLevel(ctx context.Context) {
 	name, err := c.settings.Values.Get(ctx, settings.SettingLogLevel)
 	if err == nil && name != "" && c.logLevel != nil {
-		c.logLevel.Set(level(name))
+		c.logLevel.Set(config.Level(name))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
@@ -22,7 +23,7 @@ const linkPatience = 15 * time.Second
 
 // offer makes a claim where nobody is configured and nobody owns the bot, and logs it,
 // this once: whoever reads the log owns the bot. It does not keep a bot from running.
-func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
+func offer(ctx context.Context, cfg config.Config, kv storage.KV, log *slog.Logger) {
 	if !people.Access(cfg.Access).Empty() {
 		return
 	}
@@ -52,23 +53,23 @@ func offer(ctx context.Context, cfg Config, kv storage.KV, log *slog.Logger) {
 }
 
 // ownClaim makes a claim, or finds that of the other replicas.
-func ownClaim(ctx context.Context, cfg Config, kv storage.KV) (people.Claim, error) {
+func ownClaim(ctx context.Context, cfg config.Config, kv storage.KV) (people.Claim, error) {
 	if !cfg.Store.Shared() {
-		return people.NewClaim(ctx, kv, cfg.outside.now(), false)
+		return people.NewClaim(ctx, kv, cfg.Outside.Now(), false)
 	}
-	secret, err := cfg.place().SecretKey(ctx, kv)
+	secret, err := cfg.Place().SecretKey(ctx, kv)
 	if err != nil {
 		return people.Claim{}, err
 	}
-	return people.SharedClaim(ctx, kv, cfg.outside.now(), secret)
+	return people.SharedClaim(ctx, kv, cfg.Outside.Now(), secret)
 }
 
 // claimLink makes the links of a platform that claim the bot; nil where there are none.
-func claimLink(ctx context.Context, cfg Config, log *slog.Logger) func(code string) string {
+func claimLink(ctx context.Context, cfg config.Config, log *slog.Logger) func(code string) string {
 	ctx, cancel := context.WithTimeout(ctx, linkPatience)
 	defer cancel()
-	for _, platform := range cfg.all {
-		if p, ok := platform.(linking); ok && platform.Missing() == "" {
+	for _, platform := range cfg.All {
+		if p, ok := platform.(config.Linking); ok && platform.Missing() == "" {
 			return p.Link(ctx, log)
 		}
 	}
@@ -86,12 +87,12 @@ func claimCommand(load loader) *cobra.Command {
 	}
 }
 
-func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
-	if err := cfg.Platforms.check(); err != nil {
+func newClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
+	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
 	var claim people.Claim
-	running, err := cfg.order(cmd.Context(), "claim", func(body io.Reader) error {
+	running, err := order(cmd.Context(), cfg, "claim", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, 1000)).Decode(&claim)
 	})
 	if !running {
@@ -114,9 +115,9 @@ func newClaim(cmd *cobra.Command, cfg Config, _ []string) error {
 }
 
 // storeClaim makes a claim in the data directory of a bot that does not run.
-func storeClaim(ctx context.Context, cfg Config) (claim people.Claim, err error) {
+func storeClaim(ctx context.Context, cfg config.Config) (claim people.Claim, err error) {
 	err = withStore(cfg, newLogger(io.Discard, cfg), func(store *database.Store) error {
-		claim, err = people.NewClaim(ctx, store, cfg.outside.now(), true)
+		claim, err = people.NewClaim(ctx, store, cfg.Outside.Now(), true)
 		return claimRefusal(err)
 	})
 	return claim, err

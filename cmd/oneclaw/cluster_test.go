@@ -31,6 +31,7 @@ import (
 type cluster struct {
 	t *testing.T
 	*town
+	ttl time.Duration // of the replicas
 	// base is the URL of the database on the server that the test began with.
 	base             string
 	primary, standby *pgtest.Server
@@ -102,7 +103,7 @@ func flooded(service *string) openai.Brain {
 // settings of env besides those of all.
 func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, primary: &pgtest.Server{}, posted: newPostbox(t)}
+	c := &cluster{t: t, ttl: ttl, primary: &pgtest.Server{}, posted: newPostbox(t)}
 	c.base = c.primary.Database(t)
 	t.Cleanup(func() { _ = c.primary.Stop() })
 	c.standby = c.primary.Standby(t)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -22,10 +24,10 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(file))
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		cfg := defaultConfig()
-		err := decodeConfig(file, &cfg)
+		cfg := config.Default()
+		err := config.DecodeConfig(file, &cfg)
 		if err == nil {
-			err = cfg.check()
+			err = cfg.Check()
 		}
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
@@ -37,8 +39,8 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepted settings cannot be printed: %v", err)
 		}
-		again := defaultConfig()
-		if err := decodeConfig(printed, &again); err != nil {
+		again := config.Default()
+		if err := config.DecodeConfig(printed, &again); err != nil {
 			t.Errorf("printed settings are refused: %v\n%s", err, printed)
 		}
 	})

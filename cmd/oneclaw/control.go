@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/control"
 	"oneclaw/internal/database"
 )
@@ -32,11 +33,11 @@ func (b *bot) control(ctx context.Context) func(context.Context) error {
 
 // order gives an order to the bot that has the database locked. A database on a server is open
 // to all, wherever bots run, so nobody has to be asked.
-func (c Config) order(ctx context.Context, what string, read func(io.Reader) error) (bool, error) {
-	if c.Store.Shared() {
+func order(ctx context.Context, cfg config.Config, what string, read func(io.Reader) error) (bool, error) {
+	if cfg.Store.Shared() {
 		return false, nil
 	}
-	return control.Order(ctx, c.DataDir, what, read)
+	return control.Order(ctx, cfg.DataDir, what, read)
 }
 
 func controlHandler(store *database.Store, now func() time.Time, log *slog.Logger) http.Handler {

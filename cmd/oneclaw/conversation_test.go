@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 )
@@ -117,7 +118,7 @@ func TestAttack12ClearSaysWhatItDoes(t *testing.T) {
 // registryOf is the registry of the program as it is built.
 func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	t.Helper()
-	err := emptyBot(t.Context(), defaultConfig(), func(b *bot) error {
+	err := emptyBot(t.Context(), config.Default(), func(b *bot) error {
 		registry = b.tools.Registry()
 		return nil
 	})

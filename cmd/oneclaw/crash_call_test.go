@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"oneclaw/agent"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -63,7 +64,7 @@ func TestAttack04ACallThatKillsTheProgramRunsTwice(t *testing.T) {
 	marks := t.TempDir()
 	settings := fmt.Sprintf("mcp:\n  servers:\n    %s:\n      command: %q\n      start_timeout: %s\n      env: {%s: %s, %s: %q, GORACE: atexit_sleep_ms=0}\n",
 		killer, self, patience, serverVariable, killer, startsVariable, marks)
-	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], config.ConfigName), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bot := w.run()

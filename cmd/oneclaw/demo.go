@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/demo"
 	"oneclaw/internal/models"
 	"oneclaw/internal/redact"
@@ -24,7 +25,7 @@ func demoCommand(load loader) *cobra.Command {
 		Use:   "demo",
 		Short: "Try the bot in a local page: no keys, no network",
 		Args:  cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return runDemo(cmd, cfg, address)
 		}),
 	}
@@ -32,7 +33,7 @@ func demoCommand(load loader) *cobra.Command {
 	return command
 }
 
-func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
+func runDemo(cmd *cobra.Command, cfg config.Config, address string) (err error) {
 	ctx := cmd.Context()
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
@@ -70,7 +71,7 @@ func runDemo(cmd *cobra.Command, cfg Config, address string) (err error) {
 
 func controls(b *bot) demo.Controls {
 	return demo.Controls{
-		Web: b.handler(), Routings: routings(),
+		Web: b.handler(), Routings: config.Routings(),
 		Routing: func(ctx context.Context) (string, error) {
 			return b.tools.settings.Values.Get(ctx, settings.SettingRouting)
 		},
@@ -80,17 +81,17 @@ func controls(b *bot) demo.Controls {
 	}
 }
 
-func demoModel(cfg Config) demo.Model {
-	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
+func demoModel(cfg config.Config) demo.Model {
+	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == config.Default().Model.BaseURL {
 		return demo.Model{}
 	}
 	return demo.Model{BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Name: cfg.Model.Name}
 }
 
 // demoConfig is a bot with the emulators around it, open to the one person of the page.
-func demoConfig(cfg Config, env demo.Environment) Config {
-	demo := defaultConfig()
-	demo.logLevel, demo.redact = cfg.logLevel, cfg.redact
+func demoConfig(cfg config.Config, env demo.Environment) config.Config {
+	demo := config.Default()
+	demo.LogLevel, demo.Redact = cfg.LogLevel, cfg.Redact
 	if demo.CacheDir = cfg.CacheDir; demo.CacheDir == "" {
 		// The data of a demo is thrown away; what it took time to compile is not.
 		if dir, err := os.UserCacheDir(); err == nil {
@@ -98,12 +99,12 @@ func demoConfig(cfg Config, env demo.Environment) Config {
 		}
 	}
 	demo.DataDir, demo.Timezone, demo.Log, demo.Tools = env.DataDir, cfg.Timezone, cfg.Log, cfg.Tools
-	demo.Tools.Files = filesLocal
+	demo.Tools.Files = config.FilesLocal
 	demo.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	demo.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL}
 	demo.Model = models.Own{APIKey: redact.Secret(env.Model.Key), BaseURL: env.Model.BaseURL, Name: env.Model.Name}
-	demo.Google = GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
+	demo.Google = config.GoogleConfig{ClientID: env.GoogleID, ClientSecret: redact.Secret(env.GoogleSecret), APIURL: env.GoogleURL}
 	demo.PublicURL = env.PublicURL
-	demo.Access = AccessConfig{Allow: []string{"*"}}
+	demo.Access = config.AccessConfig{Allow: []string{"*"}}
 	return demo
 }

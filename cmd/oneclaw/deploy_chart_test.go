@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneclaw/cmd/oneclaw/config"
 )
 
 // chart renders the Helm chart. TEST_ONECLAW_HELM names the program that does it, which
@@ -112,8 +114,8 @@ func TestChartIsReplicasOnADatabase(t *testing.T) {
 	if args != "[run --config /etc/oneclaw/oneclaw.yaml]" || settings == nil {
 		t.Fatalf("it starts with %s", args)
 	}
-	read := defaultConfig()
-	if err := decodeConfig([]byte(settings.(string)), &read); err != nil || len(read.Approvals) != 1 {
+	read := config.Default()
+	if err := config.DecodeConfig([]byte(settings.(string)), &read); err != nil || len(read.Approvals) != 1 {
 		t.Errorf("settings %s: %v", settings, err)
 	}
 	rule := at(objects["Ingress"], "spec", "rules", 0)
@@ -153,7 +155,7 @@ func TestChartIsOneReplicaWithAVolume(t *testing.T) {
 
 // podIsSafe checks what holds for each way of running the program, and returns the settings
 // that it would have.
-func podIsSafe(t *testing.T, deployment map[string]any) Config {
+func podIsSafe(t *testing.T, deployment map[string]any) config.Config {
 	t.Helper()
 	pod := at(deployment, "spec", "template", "spec")
 	container := at(pod, "containers", 0)
@@ -211,7 +213,7 @@ func podIsSafe(t *testing.T, deployment map[string]any) Config {
 }
 
 // webhooks reports whether Telegram can post to the program.
-func webhooks() bool { return slices.Contains(variables(false), "ONECLAW_TELEGRAM_WEBHOOK") }
+func webhooks() bool { return slices.Contains(config.Variables(false), "ONECLAW_TELEGRAM_WEBHOOK") }
 
 // served reports whether the program has something at a path or below it.
 func served(t *testing.T, path string) (is bool) {
@@ -225,7 +227,7 @@ func served(t *testing.T, path string) (is bool) {
 	if webhooks() {
 		environ = append(environ, "ONECLAW_TELEGRAM_WEBHOOK=true", "ONECLAW_PUBLIC_URL=https://bot.example.com")
 	}
-	cfg, err := loadConfig("", environ)
+	cfg, err := config.Load("", environ)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +258,7 @@ func TestChartRefusesWhatDoesNotGoTogether(t *testing.T) {
 		"the ingress needs":         {"--set", sharedStore, "--set", "ingress.enabled=true"},
 		"settings.ONECLAW_STORE_PA": {"--set", sharedStore, "--set", "settings.ONECLAW_STORE_PASSWORD=x"},
 	}
-	for _, name := range variables(true) {
+	for _, name := range config.Variables(true) {
 		if name != "ONECLAW_STORE" {
 			wrong["settings."+name+" would stand"] = []string{"--set", sharedStore, "--set", "settings." + name + "=x"}
 		}
@@ -269,8 +271,8 @@ func TestChartRefusesWhatDoesNotGoTogether(t *testing.T) {
 	}
 	// What is no secret may be set, whatever it is called.
 	values := []string{"--set", sharedStore}
-	for _, name := range variables(false) {
-		if !slices.Contains(variables(true), name) && name != "ONECLAW_LISTEN" {
+	for _, name := range config.Variables(false) {
+		if !slices.Contains(config.Variables(true), name) && name != "ONECLAW_LISTEN" {
 			values = append(values, "--set", "settings."+name+"=x")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/jobs"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 )
 
@@ -71,13 +72,13 @@ func keysOf(in any) []string {
 
 // accepted has the program read an environment in which secrets are files below a folder
 // of the container: each name has to be a setting, and the values have to go together.
-func accepted(t *testing.T, environment map[string]string, folder string) Config {
+func accepted(t *testing.T, environment map[string]string, folder string) config.Config {
 	t.Helper()
 	secrets := t.TempDir()
 	environ := []string{"ONECLAW_DATA_DIR=" + t.TempDir()}
 	for name, value := range environment {
-		known := slices.Contains(variables(false), name)
-		if secret, is := strings.CutSuffix(name, "_FILE"); is && slices.Contains(variables(true), secret) {
+		known := slices.Contains(config.Variables(false), name)
+		if secret, is := strings.CutSuffix(name, "_FILE"); is && slices.Contains(config.Variables(true), secret) {
 			file, inside := strings.CutPrefix(value, folder+"/")
 			if !inside {
 				t.Errorf("%s=%s is not below %s", name, value, folder)
@@ -92,16 +93,16 @@ func accepted(t *testing.T, environment map[string]string, folder string) Config
 		}
 		// The address of the store is a secret where it has a password.
 		open := name == "ONECLAW_STORE" && database.Address(value).Password() == ""
-		if slices.Contains(variables(true), name) && value != "" && !open {
+		if slices.Contains(config.Variables(true), name) && value != "" && !open {
 			t.Errorf("the secret %s stands in the clear", name)
 		}
 		if name != "ONECLAW_DATA_DIR" {
 			environ = append(environ, name+"="+value)
 		}
 	}
-	cfg, err := loadConfig("", environ)
+	cfg, err := config.Load("", environ)
 	if err == nil {
-		err = cfg.Platforms.check()
+		err = cfg.Platforms.Check()
 	}
 	if err != nil {
 		t.Error(err)
@@ -245,7 +246,7 @@ func composedReplica(t *testing.T, name string, service any) {
 	if check[0] != "CMD" || check[1] != "/oneclaw" {
 		t.Fatalf("%s: the health check is %q", name, check)
 	}
-	if _, rest, err := (outside{}).rootCommand(nil).Find([]string{check[2].(string)}); err != nil || len(rest) > 0 {
+	if _, rest, err := rootCommand(config.Outside{}, nil).Find([]string{check[2].(string)}); err != nil || len(rest) > 0 {
 		t.Errorf("%s: the program has no command %s", name, check[2])
 	}
 	if at(service, "depends_on", "postgres", "condition") != "service_healthy" || at(service, "read_only") != true || at(service, "restart") == nil {

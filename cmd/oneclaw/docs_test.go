@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -45,12 +46,12 @@ func setOf(names []string) map[string]bool {
 }
 
 func TestDocsNameEverySetting(t *testing.T) {
-	if diff := cmp.Diff(setOf(variables(false)), document(t, "settings.md", 1)); diff != "" {
+	if diff := cmp.Diff(setOf(config.Variables(false)), document(t, "settings.md", 1)); diff != "" {
 		t.Errorf("environment variables (-program +docs/settings.md):\n%s", diff)
 	}
 	var keys []string
-	for _, s := range new(Config).settings() {
-		keys = append(keys, s.key)
+	for _, s := range new(config.Config).Settings() {
+		keys = append(keys, s.Key)
 	}
 	if diff := cmp.Diff(setOf(keys), document(t, "settings.md", 2)); diff != "" {
 		t.Errorf("keys of the settings file (-program +docs/settings.md):\n%s", diff)
@@ -81,7 +82,7 @@ func TestDocsNameEveryCommand(t *testing.T) {
 	for _, c := range registered {
 		want["/"+c.Command] = true
 	}
-	for _, path := range leaves(outside{}.rootCommand(nil)) {
+	for _, path := range leaves(rootCommand(config.Outside{}, nil)) {
 		want[path] = true
 	}
 	got := map[string]bool{}

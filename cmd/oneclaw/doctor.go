@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/replicas"
 )
@@ -20,7 +21,7 @@ func (d *patient) checks() []doctor.Check {
 		{Name: "access", Run: d.checkAccess},
 		{Name: "set aside", Run: d.checkAside},
 	}
-	for name, platform := range d.cfg.all {
+	for name, platform := range d.cfg.All {
 		if platform.Missing() == "" {
 			checks = append(checks, doctor.Check{Name: name, Run: platform.Doctor})
 		}
@@ -37,7 +38,7 @@ func (d *patient) checks() []doctor.Check {
 
 // patient is what the checks look at, and what one has found for those behind it.
 type patient struct {
-	cfg Config
+	cfg config.Config
 	// running is set where a bot has the database open.
 	running bool
 	// replicas are those that share the database.
@@ -55,7 +56,7 @@ func doctorCommand(load loader) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {
-				return load.run(func(cmd *cobra.Command, cfg Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
+				return load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error { return tryLive(cmd, cfg, chosen) })(cmd, nil)
 			}
 			return examine(cmd.Context(), load, asJSON, cmd.OutOrStdout())
 		},
@@ -71,7 +72,7 @@ func doctorCommand(load loader) *cobra.Command {
 func examine(ctx context.Context, load loader, asJSON bool, w io.Writer) error {
 	cfg, err := load()
 	if err == nil {
-		err = cfg.Platforms.check()
+		err = cfg.Platforms.Check()
 	}
 	checks := []doctor.Check{{Name: "settings", Run: func(context.Context) *doctor.Finding {
 		if err != nil {
@@ -79,8 +80,8 @@ func examine(ctx context.Context, load loader, asJSON bool, w io.Writer) error {
 		}
 		return doctor.OK("valid; oneclaw config prints them")
 	}}}
-	if cfg.DataDir != "" && cfg.logLevel != nil { // they were read
+	if cfg.DataDir != "" && cfg.LogLevel != nil { // they were read
 		checks = append(checks, (&patient{cfg: cfg}).checks()...)
 	}
-	return doctor.Examine(ctx, checks, cfg.redact.Text, asJSON, w)
+	return doctor.Examine(ctx, checks, cfg.Redact.Text, asJSON, w)
 }

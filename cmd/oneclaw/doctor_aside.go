@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneclaw/bridge/jobs"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/storage"
@@ -46,14 +47,14 @@ func (d *patient) checkAside(ctx context.Context) *doctor.Finding {
 }
 
 // asides asks the running bot what was set aside, or the database where none runs.
-func asides(ctx context.Context, cfg Config) (all []jobs.Aside, err error) {
-	running, err := cfg.order(ctx, "aside", func(body io.Reader) error {
+func asides(ctx context.Context, cfg config.Config) (all []jobs.Aside, err error) {
+	running, err := order(ctx, cfg, "aside", func(body io.Reader) error {
 		return json.NewDecoder(io.LimitReader(body, maxAsideList)).Decode(&all)
 	})
 	if running || err != nil {
 		return all, err
 	}
-	err = database.Look(ctx, cfg.place(), func(store *database.Store) error {
+	err = database.Look(ctx, cfg.Place(), func(store *database.Store) error {
 		all, err = asidesOf(ctx, store)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/models"
@@ -69,7 +70,7 @@ func (d *patient) checkDisk(_ context.Context) *doctor.Finding {
 // checkFiles looks who can read the files with secrets.
 func (d *patient) checkFiles(_ context.Context) *doctor.Finding {
 	var open []string
-	for _, name := range []string{configName, database.SecretName, database.Name} {
+	for _, name := range []string{config.ConfigName, database.SecretName, database.Name} {
 		path := filepath.Join(d.cfg.DataDir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)
@@ -93,7 +94,7 @@ func (d *patient) checkDatabase(ctx context.Context) *doctor.Finding {
 	if d.cfg.Store.Shared() {
 		return d.checkServer(ctx)
 	}
-	err := database.Verify(ctx, d.cfg.place())
+	err := database.Verify(ctx, d.cfg.Place())
 	switch {
 	case err == nil:
 		return doctor.OK("whole")
@@ -113,10 +114,10 @@ const slowWrite = 100 * time.Millisecond
 
 // checkServer looks at a database that bots share.
 func (d *patient) checkServer(ctx context.Context) *doctor.Finding {
-	h, err := database.Examine(ctx, d.cfg.place(), d.cfg.outside.migrations)
+	h, err := database.Examine(ctx, d.cfg.Place(), d.cfg.Outside.Migrations)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.place())
+		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.Place())
 	case err != nil:
 		return doctor.Fail("%v", err)
 	}
@@ -145,7 +146,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody in the settings; /people shows who may talk to the bot")
 	}
 	owned := false
-	err := database.Look(ctx, d.cfg.place(), func(store *database.Store) (err error) {
+	err := database.Look(ctx, d.cfg.Place(), func(store *database.Store) (err error) {
 		owned, err = people.Owned(ctx, store)
 		return err
 	})
@@ -161,7 +162,7 @@ func (d *patient) checkAccess(ctx context.Context) *doctor.Finding {
 // checkModel asks for the list of models, which costs nothing.
 func (d *patient) checkModel(ctx context.Context) *doctor.Finding {
 	m := d.cfg.Model
-	if m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
+	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
 	offered, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})

@@ -10,6 +10,7 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/live"
 	"oneclaw/internal/record"
@@ -18,9 +19,9 @@ import (
 
 // tryLive sends one message of each kind, asks the model for one call, and prints what the
 // services did beside what their emulators do.
-func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
+func tryLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 	ctx, w := cmd.Context(), cmd.OutOrStdout()
-	if err := cfg.Platforms.check(); err != nil {
+	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
 	places, err := livePlaces(ctx, cfg, chosen)
@@ -28,10 +29,10 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 		return err
 	}
 	var seen record.Lines
-	cfg.taps = &record.Recorder{Keep: seen.Keep, Redact: cfg.redact.Text, Now: cfg.outside.now}
-	cfg.tapPlatforms()
+	cfg.Taps = &record.Recorder{Keep: seen.Keep, Redact: cfg.Redact.Text, Now: cfg.Outside.Now}
+	cfg.TapPlatforms()
 	var tries []iter.Seq[live.Row]
-	for name, one := range cfg.all {
+	for name, one := range cfg.All {
 		if one.Missing() != "" {
 			continue
 		}
@@ -47,10 +48,10 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 		_, _ = fmt.Fprintf(w, "To %s go %s.\n", place, live.Messages)
 		tries = append(tries, live.Platform(ctx, platform, place, seen.Take))
 	}
-	if m := cfg.Model; m.APIKey == "" && m.BaseURL == defaultConfig().Model.BaseURL {
+	if m := cfg.Model; m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
 	} else {
-		model, err := m.Client(cfg.modelClient())
+		model, err := m.Client(cfg.ModelClient())
 		if err != nil {
 			return err
 		}
@@ -58,13 +59,13 @@ func tryLive(cmd *cobra.Command, cfg Config, chosen []string) error {
 		tries = append(tries, live.Model(ctx, model))
 	}
 	_, _ = fmt.Fprint(w, "No messages are fetched: a bot that runs elsewhere with these tokens goes on.\n\n")
-	return live.Print(ctx, w, cfg.redact.Text, tries)
+	return live.Print(ctx, w, cfg.Redact.Text, tries)
 }
 
 // livePlaces finds the chat to try on each platform: the one that is named, else the owner's.
-func livePlaces(ctx context.Context, cfg Config, chosen []string) (map[string]chats.Chat, error) {
+func livePlaces(ctx context.Context, cfg config.Config, chosen []string) (map[string]chats.Chat, error) {
 	places := map[string]chats.Chat{}
-	err := database.Look(ctx, cfg.place(), func(store *database.Store) error {
+	err := database.Look(ctx, cfg.Place(), func(store *database.Store) error {
 		if err := store.CheckUnserved(ctx); err != nil {
 			return err
 		}

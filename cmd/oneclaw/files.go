@@ -5,39 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"oneclaw/bridge/jobs"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/blobs"
 	"oneclaw/storage"
 )
-
-// The values of tools.files, besides a folder.
-const (
-	filesLocal = "local"
-	filesStore = "store"
-)
-
-// filesDir holds the workspaces, skills and user tools.
-func (c Config) filesDir() string {
-	if filepath.IsAbs(c.Tools.Files) {
-		return c.Tools.Files
-	}
-	return c.DataDir
-}
-
-// filesStored reports whether what is there is only checked out, and kept in the store.
-func (c Config) filesStored() bool {
-	return c.Tools.Files == filesStore || c.Tools.Files == "" && c.Store.Shared()
-}
-
-// checkFiles refuses what is no place for files.
-func (c Config) checkFiles() error {
-	if f := c.Tools.Files; f != "" && f != filesLocal && f != filesStore && !filepath.IsAbs(f) {
-		return fmt.Errorf("setting tools.files (ONECLAW_TOOLS_FILES): %q is neither %q, %q nor the absolute path of a folder", f, filesLocal, filesStore)
-	}
-	return nil
-}
 
 // keptFiles are the files that are kept in the store.
 type keptFiles struct {
@@ -47,8 +20,8 @@ type keptFiles struct {
 
 // openFiles brings skills and user tools to this disk, and into the store what the disk has of
 // former times. It returns nil where files are not kept in the store.
-func openFiles(ctx context.Context, cfg Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
-	if !cfg.filesStored() {
+func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log *slog.Logger) (*keptFiles, error) {
+	if !cfg.FilesStored() {
 		if unused, err := blobs.Any(ctx, store); err != nil {
 			return nil, err
 		} else if unused {
@@ -57,7 +30,7 @@ func openFiles(ctx context.Context, cfg Config, store storage.Store, log *slog.L
 		return nil, nil //nolint:nilnil // there are none
 	}
 	kept := blobs.New(blobs.Config{
-		Store: store, Dir: cfg.filesDir(), Quota: cfg.Tools.WorkspaceMiB << 20, Reserve: cfg.Tools.DiskReserveMiB << 20, Logger: log,
+		Store: store, Dir: cfg.FilesDir(), Quota: cfg.Tools.WorkspaceMiB << 20, Reserve: cfg.Tools.DiskReserveMiB << 20, Logger: log,
 	})
 	files := &keptFiles{kept, kept.Folder("skills"), kept.Folder("tools")}
 	if err := kept.Import(ctx); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage/bolt"
@@ -324,7 +325,7 @@ func (f *former) checkFormats() {
 	if err != nil || len(backups) != 1 {
 		f.t.Fatalf("backups %q, %v", backups, err)
 	}
-	for file, want := range map[string]int{path: len(migrations()), backups[0]: 1} {
+	for file, want := range map[string]int{path: len(config.Migrations()), backups[0]: 1} {
 		store, err := bolt.Open(bolt.Config{Path: file})
 		if err != nil {
 			f.t.Fatal(err)

@@ -12,13 +12,14 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 	"oneclaw/toolgroups/google"
 )
 
-func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
-	key, err := cfg.place().SecretKey(context.Background(), store)
+func openGoogle(cfg config.Config, store storage.KV, log *slog.Logger) (*google.Google, error) {
+	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func openGoogle(cfg Config, store storage.KV, log *slog.Logger) (*google.Google,
 	g, err := google.New(google.Config{
 		ClientID: cfg.Google.ClientID, ClientSecret: string(cfg.Google.ClientSecret), APIURL: cfg.Google.APIURL,
 		PublicURL: cfg.PublicURL, LocalURL: "http://" + cfg.Listen, KV: store, SecretKey: key,
-		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.zone(), Now: cfg.outside.now, Logger: log,
+		ServiceAccount: account, Subjects: cfg.Google.Subjects, Location: cfg.Zone(), Now: cfg.Outside.Now, Logger: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("google: %w", err)
@@ -71,7 +72,7 @@ func googleCommand(load loader) *cobra.Command {
 	return command
 }
 
-func loginGoogle(cmd *cobra.Command, cfg Config, args []string) error {
+func loginGoogle(cmd *cobra.Command, cfg config.Config, args []string) error {
 	user, services := args[0], args[1:]
 	if _, err := chats.ParseChat(user); err != nil {
 		return fmt.Errorf("%q is no user: want platform:id, such as telegram:123; /whoami tells it", user)

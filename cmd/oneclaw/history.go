@@ -14,6 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/sessions"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 )
 
@@ -26,7 +27,7 @@ func historyCommand(load loader) *cobra.Command {
 	}
 }
 
-func printHistory(cmd *cobra.Command, cfg Config, args []string) error {
+func printHistory(cmd *cobra.Command, cfg config.Config, args []string) error {
 	return readChat(cmd.Context(), cfg, args[0], func(log iter.Seq2[agent.Message, error]) error {
 		count := 0
 		for m, err := range log {
@@ -45,7 +46,7 @@ func printHistory(cmd *cobra.Command, cfg Config, args []string) error {
 	})
 }
 
-func readChat(ctx context.Context, cfg Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
+func readChat(ctx context.Context, cfg config.Config, name string, read func(iter.Seq2[agent.Message, error]) error) error {
 	chat, err := chats.ParseChat(name)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/web"
 )
 
@@ -74,7 +75,7 @@ func healthCommand(load loader) *cobra.Command {
 		Short:  "Ask the running bot whether it is alive",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			host, port, err := net.SplitHostPort(cfg.Listen)
 			if err != nil {
 				return fmt.Errorf("setting listen: %w", err)

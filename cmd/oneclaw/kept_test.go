@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -72,9 +73,9 @@ func TestFilesThatNobodyGetsAreSaid(t *testing.T) {
 
 func TestThePlaceOfFilesIsChecked(t *testing.T) {
 	for value, ok := range map[string]bool{"": true, "local": true, "store": true, "/mnt/files": true, "files": false, "nfs": false} {
-		cfg := defaultConfig()
+		cfg := config.Default()
 		cfg.Tools.Files = value
-		if err := cfg.checkFiles(); (err == nil) != ok {
+		if err := cfg.CheckFiles(); (err == nil) != ok {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/agent"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/models"
@@ -28,7 +29,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := defaultConfig()
+	cfg := config.Default()
 	cfg.DataDir = t.TempDir()
 	cfg.Model = models.Own{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
 	log := slog.New(slog.DiscardHandler)
@@ -46,7 +47,7 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	m := models.New(models.Config{Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
+	m := models.New(models.Config{Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: ledger, Logger: log})
 	for _, scheduled := range []bool{false, true} {
 		scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:-5", Owner: "telegram:-5", Scheduled: scheduled}
 		persona, err := m.Persona(t.Context(), scope)
@@ -78,22 +79,22 @@ func TestC20ScheduledTurnsCountForTheirAuthor(t *testing.T) {
 
 // TestNumbersAreChecked names the setting that cannot be.
 func TestNumbersAreChecked(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)":             func(c *Config) { c.Budget.UserTokens = -1 },
-		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":                 func(c *Config) { c.Budget.MonthUSD = -0.5 },
-		"budget.chat_usd (ONECLAW_BUDGET_CHAT_USD)":                   func(c *Config) { c.Budget.ChatUSD = math.NaN() },
-		"limits.waiting (ONECLAW_MAX_WAITING)":                        func(c *Config) { c.Limits.Waiting = -1 },
-		"max_parts (ONECLAW_MAX_PARTS)":                               func(c *Config) { c.MaxParts = -1 },
-		"tools.workspace_mib (ONECLAW_TOOLS_WORKSPACE_MIB)":           func(c *Config) { c.Tools.WorkspaceMiB = 0 },
-		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *Config) { c.Tools.DiskReserveMiB = 1 << 50 },
-		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *Config) { c.Tools.BrowserMemoryMiB = 100 },
-		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *Config) { c.ApprovalTimeout = -1 },
-		"store (ONECLAW_STORE): want bolt, or postgres://":            func(c *Config) { c.Store = "postgres" },
-		"prices: x": func(c *Config) { c.Prices = price.Table{"x": {Input: -1}} },
+	for want, change := range map[string]func(*config.Config){
+		"budget.user_tokens (ONECLAW_BUDGET_USER_TOKENS)":             func(c *config.Config) { c.Budget.UserTokens = -1 },
+		"budget.month_usd (ONECLAW_BUDGET_MONTH_USD)":                 func(c *config.Config) { c.Budget.MonthUSD = -0.5 },
+		"budget.chat_usd (ONECLAW_BUDGET_CHAT_USD)":                   func(c *config.Config) { c.Budget.ChatUSD = math.NaN() },
+		"limits.waiting (ONECLAW_MAX_WAITING)":                        func(c *config.Config) { c.Limits.Waiting = -1 },
+		"max_parts (ONECLAW_MAX_PARTS)":                               func(c *config.Config) { c.MaxParts = -1 },
+		"tools.workspace_mib (ONECLAW_TOOLS_WORKSPACE_MIB)":           func(c *config.Config) { c.Tools.WorkspaceMiB = 0 },
+		"tools.disk_reserve_mib (ONECLAW_TOOLS_DISK_RESERVE_MIB)":     func(c *config.Config) { c.Tools.DiskReserveMiB = 1 << 50 },
+		"tools.browser_memory_mib (ONECLAW_TOOLS_BROWSER_MEMORY_MIB)": func(c *config.Config) { c.Tools.BrowserMemoryMiB = 100 },
+		"approval_timeout (ONECLAW_APPROVAL_TIMEOUT)":                 func(c *config.Config) { c.ApprovalTimeout = -1 },
+		"store (ONECLAW_STORE): want bolt, or postgres://":            func(c *config.Config) { c.Store = "postgres" },
+		"prices: x": func(c *config.Config) { c.Prices = price.Table{"x": {Input: -1}} },
 	} {
-		cfg := defaultConfig()
+		cfg := config.Default()
 		change(&cfg)
-		err := cfg.check()
+		err := cfg.Check()
 		if err == nil {
 			t.Errorf("%s: no error", want)
 			continue

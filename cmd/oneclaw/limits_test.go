@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -88,7 +89,7 @@ func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
 	w := newTown(t, openai.BrainFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		mu.Lock()
 		now++
-		if worst = max(worst, now); now == (descriptors-keptDescriptors)/turnDescriptors {
+		if worst = max(worst, now); now == (descriptors-config.KeptDescriptors)/config.TurnDescriptors {
 			select {
 			case <-full:
 			default:
@@ -123,7 +124,7 @@ func TestAttack10FewDescriptorsMakeFewTurns(t *testing.T) {
 			t.Errorf("chat %d got %q", who, got)
 		}
 	}
-	if most := (descriptors - keptDescriptors) / turnDescriptors; worst > most {
+	if most := (descriptors - config.KeptDescriptors) / config.TurnDescriptors; worst > most {
 		t.Errorf("%d turns ran at the same time, want at most %d", worst, most)
 	}
 }

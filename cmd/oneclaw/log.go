@@ -5,15 +5,17 @@ import (
 	"log/slog"
 	"os"
 
+	"oneclaw/cmd/oneclaw/config"
+
 	"golang.org/x/term"
 )
 
 // newLogger logs text on a terminal and JSON elsewhere. Secrets are masked in the
 // finished line, wherever in it they stand.
-func newLogger(w io.Writer, cfg Config) *slog.Logger {
-	var at slog.Leveler = level(cfg.Log.Level)
-	if cfg.logLevel != nil {
-		at = cfg.logLevel
+func newLogger(w io.Writer, cfg config.Config) *slog.Logger {
+	var at slog.Leveler = config.Level(cfg.Log.Level)
+	if cfg.LogLevel != nil {
+		at = cfg.LogLevel
 	}
 	options := &slog.HandlerOptions{Level: at}
 	format := cfg.Log.Format
@@ -23,15 +25,9 @@ func newLogger(w io.Writer, cfg Config) *slog.Logger {
 			format = "text"
 		}
 	}
-	w = cfg.redact.Writer(w)
+	w = cfg.Redact.Writer(w)
 	if format == "text" {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
-}
-
-func level(name string) slog.Level {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(name)) // checked with the settings
-	return l
 }

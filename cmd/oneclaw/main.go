@@ -7,20 +7,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"oneclaw/internal/database"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/javascript"
 	"oneclaw/internal/redact"
-	"oneclaw/storage"
 	"oneclaw/toolgroups/pdf"
 )
 
@@ -34,7 +31,7 @@ func main() {
 		}
 		return
 	}
-	os.Exit(standard().main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(execute(config.Standard(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // childPart returns the part of the program that this process was started for, as a child
@@ -52,27 +49,14 @@ func childPart(args []string) func(io.Reader, io.Writer) error {
 	return nil
 }
 
-// outside is what the program takes from elsewhere than its settings and files, for tests.
-type outside struct {
-	now        func() time.Time
-	migrations []database.Migration
-	resolver   *net.Resolver // of what the model and servers reach; nil means the host's
-	// ttl is how long a replica may give no sign of life; 0 means the default.
-	ttl time.Duration
-	// engine, if not nil, stands between the program and its store.
-	engine func(storage.Store) storage.Store
-}
-
-func standard() outside { return outside{now: time.Now, migrations: migrations()} }
-
-// main is the program: it returns the exit code, and what went wrong is one line on
+// execute runs the program: it returns the exit code, and what went wrong is one line on
 // standard error. The first SIGINT or SIGTERM ends it in good order, a second at once.
-func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func execute(o config.Outside, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	var known *redact.Redactor
-	root := o.rootCommand(func(r *redact.Redactor) { known = r })
+	root := rootCommand(o, func(r *redact.Redactor) { known = r })
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -85,7 +69,7 @@ func (o outside) main(args []string, stdin io.Reader, stdout, stderr io.Writer) 
 }
 
 // rootCommand makes all commands. The secrets that one reads are given to known.
-func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
+func rootCommand(o config.Outside, known func(*redact.Redactor)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "oneclaw",
 		Short:         "A bot for Telegram and Slack that loads its tools when it needs them",
@@ -94,10 +78,10 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	}
 	var configFile string
 	root.PersistentFlags().StringVar(&configFile, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
-	load := func() (Config, error) {
-		cfg, err := loadConfig(configFile, os.Environ())
-		known(cfg.redact)
-		cfg.outside = o
+	load := func() (config.Config, error) {
+		cfg, err := config.Load(configFile, os.Environ())
+		known(cfg.Redact)
+		cfg.Outside = o
 		return cfg, err
 	}
 	root.AddCommand(
@@ -109,10 +93,10 @@ func (o outside) rootCommand(known func(*redact.Redactor)) *cobra.Command {
 	return root
 }
 
-type loader func() (Config, error)
+type loader func() (config.Config, error)
 
 // run makes what a command runs of what it does with the settings.
-func (load loader) run(do func(cmd *cobra.Command, cfg Config, args []string) error) func(*cobra.Command, []string) error {
+func (load loader) run(do func(cmd *cobra.Command, cfg config.Config, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, err := load()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/transfer"
 )
@@ -25,7 +26,7 @@ func moveCommand(load loader) *cobra.Command {
 			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
 			"The former database stays as it was.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			return move(cmd, cfg, database.Address(from), database.Address(to))
 		}),
 	}
@@ -34,23 +35,23 @@ func moveCommand(load loader) *cobra.Command {
 	return command
 }
 
-func move(cmd *cobra.Command, cfg Config, from, to database.Address) error {
-	places := []database.Place{cfg.place(), cfg.place()}
+func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) error {
+	places := []database.Place{cfg.Place(), cfg.Place()}
 	for i, address := range []database.Address{from, to} {
 		if err := address.Check(); err != nil {
 			return fmt.Errorf("%s: %w", []string{"--from", "--to"}[i], err)
 		}
 		if address != "" {
 			places[i].Address = address
-			cfg.redact.Add(address.Password())
+			cfg.Redact.Add(address.Password())
 		}
 	}
 	if places[0].Address == places[1].Address {
 		return errors.New("both ends are the same: name the other one with --from or --to, such as --to postgres://user@host/database")
 	}
-	last := cfg.outside.now()
+	last := cfg.Outside.Now()
 	progress := func(so transfer.Count) {
-		if now := cfg.outside.now(); now.Sub(last) >= progressEvery {
+		if now := cfg.Outside.Now(); now.Sub(last) >= progressEvery {
 			last = now
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s …\n", counted(so))
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
@@ -17,7 +18,7 @@ import (
 // chat be found under its new id.
 func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	cfg := defaultConfig()
+	cfg := config.Default()
 	cfg.DataDir, cfg.Access.Allow = dir, []string{"*"}
 	cfg.Telegram.Token = "1:x"
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))

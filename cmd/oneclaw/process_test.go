@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveTools(name))
 	}
 	testscript.Main(m, map[string]func(){
-		programName: func() { os.Exit(fromTest().main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		programName: func() { os.Exit(execute(fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
 }
 

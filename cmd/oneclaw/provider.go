@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 )
@@ -23,7 +24,7 @@ func providerCommand(load loader) *cobra.Command {
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key.",
 		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			log := newLogger(io.Discard, cfg)
 			return withStore(cfg, log, func(s *database.Store) error { return storeKey(cmd, cfg, s, log, args[0]) })
 		}),
@@ -31,7 +32,7 @@ func providerCommand(load loader) *cobra.Command {
 	return command
 }
 
-func storeKey(cmd *cobra.Command, cfg Config, store storage.KV, log *slog.Logger, id string) error {
+func storeKey(cmd *cobra.Command, cfg config.Config, store storage.KV, log *slog.Logger, id string) error {
 	changing, vault, err := openSettings(cfg, store, log)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
@@ -55,7 +56,7 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 	for name, value := range w.env {
 		environment = append(environment, name+"="+value)
 	}
-	cfg, err := loadConfig("", environment)
+	cfg, err := config.Load("", environment)
 	if err != nil {
 		t.Fatal(err)
 	}

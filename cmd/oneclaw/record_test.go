@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -92,7 +93,7 @@ func startRecorded(s *stage, file string) *process {
 // replayed plays a recording to a bot.
 func replayed(t *testing.T, path string) (string, bool) {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), configName)
+	config := filepath.Join(t.TempDir(), config.ConfigName)
 	if err := os.WriteFile(config, []byte(recordedRules), 0o600); err != nil {
 		t.Fatal(err)
 	}

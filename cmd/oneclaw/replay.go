@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"oneclaw/bridge/people"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/models"
 	"oneclaw/internal/record"
 	"oneclaw/internal/redact"
@@ -27,11 +28,11 @@ func replayCommand(load loader) *cobra.Command {
 		Long: "Play a recording to a bot with the present settings and an empty data directory: what people wrote comes through the emulators, " +
 			"what the model answered from the recording. Tools run, without names of hosts, MCP servers and accounts. The exit code is 1 where the bot does something else.",
 		Args: oneArgument,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error { return replay(cmd, cfg, args[0]) }),
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error { return replay(cmd, cfg, args[0]) }),
 	}
 }
 
-func replay(cmd *cobra.Command, cfg Config, path string) (err error) {
+func replay(cmd *cobra.Command, cfg config.Config, path string) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
@@ -46,7 +47,7 @@ func replay(cmd *cobra.Command, cfg Config, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	log := newLogger(cmd.ErrOrStderr(), cfg)
-	other, err := record.Replay{Redact: cfg.redact.Text, Now: cfg.outside.now, Bot: func(ctx context.Context, env record.Environment) error {
+	other, err := record.Replay{Redact: cfg.Redact.Text, Now: cfg.Outside.Now, Bot: func(ctx context.Context, env record.Environment) error {
 		return serveBot(ctx, replayConfig(cfg, env, dir), log, func(b *bot) error { return b.run(ctx) })
 	}}.Play(cmd.Context(), lines)
 	if err != nil {
@@ -62,17 +63,17 @@ func replay(cmd *cobra.Command, cfg Config, path string) (err error) {
 
 // replayConfig is the bot of the settings, connected to what plays, with nothing else
 // outside.
-func replayConfig(cfg Config, env record.Environment, dir string) Config {
-	cfg.CacheDir, cfg.DataDir = cfg.cacheDir(), filepath.Join(dir, "data")
-	cfg.Tools.Files = filesLocal
-	cfg.taps, cfg.outside.now = env.Taps, env.Now
-	cfg.outside.resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+func replayConfig(cfg config.Config, env record.Environment, dir string) config.Config {
+	cfg.CacheDir, cfg.DataDir = cfg.CachePath(), filepath.Join(dir, "data")
+	cfg.Tools.Files = config.FilesLocal
+	cfg.Taps, cfg.Outside.Now = env.Taps, env.Now
+	cfg.Outside.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("a replay looks up no names")
 	}}
 	cfg.Telegram = telegram.Settings{Token: redact.Secret(env.TelegramToken), APIURL: env.TelegramURL}
 	cfg.Slack = slack.Settings{BotToken: redact.Secret(env.SlackBotToken), AppToken: redact.Secret(env.SlackAppToken), APIURL: env.SlackURL, Channels: cfg.Slack.Channels}
 	cfg.Model = models.Own{APIKey: "replayed", BaseURL: env.ModelURL, Name: env.ModelName}
-	cfg.Google, cfg.MCP, cfg.PublicURL = GoogleConfig{}, mcp.Config{}, ""
+	cfg.Google, cfg.MCP, cfg.PublicURL = config.GoogleConfig{}, mcp.Config{}, ""
 	cfg.Tools.UnsafeExec, cfg.Tools.ExecNetwork, cfg.Tools.AllowPrivate = false, false, nil
 	if people.Access(cfg.Access).Empty() {
 		cfg.Access.Admins = []string{"*"}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/replicas"
 )
@@ -24,7 +25,7 @@ func replicasCommand(load loader) *cobra.Command {
 		Long: "Show which bots share the database, since when by their own clocks, and what each holds: shares of the chats, and what only one may do at a time. " +
 			"One that has died is in the list until another has noticed, and a line tells of what nobody holds.",
 		Args: cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			members, err := listReplicas(cmd.Context(), cfg)
 			if err != nil {
 				return err
@@ -36,11 +37,11 @@ func replicasCommand(load loader) *cobra.Command {
 	return command
 }
 
-func listReplicas(ctx context.Context, cfg Config) (members []replicas.Member, err error) {
+func listReplicas(ctx context.Context, cfg config.Config) (members []replicas.Member, err error) {
 	if !cfg.Store.Shared() {
 		return nil, fmt.Errorf("the database is a file in %s, which one bot serves alone: several share one in PostgreSQL (ONECLAW_STORE)", cfg.DataDir)
 	}
-	err = database.Look(ctx, cfg.place(), func(store *database.Store) error {
+	err = database.Look(ctx, cfg.Place(), func(store *database.Store) error {
 		members, err = replicas.List(ctx, store)
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/models"
 	"oneclaw/internal/price"
 	"oneclaw/internal/settings"
@@ -22,7 +23,7 @@ type routers struct {
 	log      *slog.Logger
 }
 
-func newRouters(cfg Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
+func newRouters(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*routers, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
@@ -46,7 +47,7 @@ func newRouters(cfg Config, s *settings.Settings, m *models.Models, servers *mcp
 
 // cachePrices says what the cache of a model costs, by what its tokens do: those of a
 // model like it where its own are not known.
-func cachePrices(cfg Config) func(model string) search.Prices {
+func cachePrices(cfg config.Config) func(model string) search.Prices {
 	table := price.Defaults().With(cfg.Prices)
 	return func(model string) search.Prices {
 		prices := search.Prices{Write: 1, Read: 1}

@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/price"
 )
 
 // What the routing decides by follows the prices that an operator has set.
 func TestCachePrices(t *testing.T) {
-	cfg := defaultConfig()
+	cfg := config.Default()
 	cfg.Prices = price.Table{
 		"house-model": {Input: 2, CachedInput: 0.5, CacheWrite: 3, Output: 8},
 		"gpt-4.1":     {Input: 2, CachedInput: 1, Output: 8},

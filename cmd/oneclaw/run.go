@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/people"
 	"oneclaw/bridge/turns"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/database"
 	"oneclaw/internal/metrics"
@@ -41,9 +42,9 @@ func runCommand(load loader) *cobra.Command {
 		Use:   "run",
 		Short: "Serve the configured platforms until stopped",
 		Args:  cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			log := newLogger(cmd.ErrOrStderr(), cfg)
-			return recorded(file, cfg, log, func(cfg Config) error { return run(cmd.Context(), cfg, log) })
+			return recorded(file, cfg, log, func(cfg config.Config) error { return run(cmd.Context(), cfg, log) })
 		}),
 	}
 	command.Flags().StringVar(&file, "record", "", "keep what is exchanged with platforms and models in this new file, with secrets masked")
@@ -51,11 +52,11 @@ func runCommand(load loader) *cobra.Command {
 }
 
 // run serves until ctx ends. What can fail fails before anything is received.
-func run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.Platforms.check(); err != nil {
+func run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
-	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == defaultConfig().Model.BaseURL {
+	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == config.Default().Model.BaseURL {
 		log.Warn("no key for the language model: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
 	listener, err := listen(ctx, cfg.Listen, "ONECLAW_LISTEN")
@@ -67,7 +68,7 @@ func run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		log.Info("started", "version", version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		return runAll(ctx,
 			func(ctx context.Context) error {
-				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, descriptors()/4)), portTimeout)
+				return servePort(ctx, listener, b.handler(), max(1, min(maxConnections, config.Descriptors()/4)), portTimeout)
 			},
 			b.control(ctx),
 			b.run,
@@ -107,14 +108,14 @@ func (b *bot) handler() http.Handler {
 }
 
 // serveBot builds the bot, has it served and closes what it built.
-func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot) error, observe ...func(chats.Chat, agent.Event)) error {
+func serveBot(ctx context.Context, cfg config.Config, log *slog.Logger, serve func(*bot) error, observe ...func(chats.Chat, agent.Event)) error {
 	return withStore(cfg, log, func(store *database.Store) (err error) {
 		b, err := newBot(cfg, store, log, observe)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, b.tools.Close(), b.ledger.Close()) }()
-		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.outside.now, log
+		b.dataDir, b.shared, b.now, b.log = cfg.DataDir, cfg.Store.Shared(), cfg.Outside.Now, log
 		b.metrics.Watch(b.bridge, store.Size, b.now)
 		if store.Shared() {
 			b.metrics.WatchReplica(b.bridge, hostname())
@@ -127,14 +128,14 @@ func serveBot(ctx context.Context, cfg Config, log *slog.Logger, serve func(*bot
 	})
 }
 
-func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
+func newBot(cfg config.Config, store *database.Store, log *slog.Logger, observe []func(chats.Chat, agent.Event)) (*bot, error) {
 	b := &bot{
-		store: store, redact: cfg.redact,
+		store: store, redact: cfg.Redact,
 		offer: func(ctx context.Context) error { offer(ctx, cfg, store, log); return nil },
 	}
-	cfg.tapPlatforms()
+	cfg.TapPlatforms()
 	var err error
-	if b.platforms, err = cfg.open(store, b.leads(), log); err != nil {
+	if b.platforms, err = cfg.Open(store, b.leads(), log); err != nil {
 		return nil, err
 	}
 	changing, vault, err := openSettings(cfg, store, log)
@@ -147,24 +148,24 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
 		return nil, err
 	}
-	b.metrics = metrics.New(version, cfg.redact)
+	b.metrics = metrics.New(version, cfg.Redact)
 	found := models.New(models.Config{
-		Own: cfg.Model, HTTP: cfg.modelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
-		Guest: cfg.guest,
+		Own: cfg.Model, HTTP: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Logger: log,
+		Guest: cfg.Guest,
 	})
 	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, log); err != nil {
 		return nil, err
 	}
-	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.outside.now, log: log}
+	persona := &personas{models: found, skills: b.tools.skills, memory: b.tools.memory, store: store, now: cfg.Outside.Now, log: log}
 	router, err := newRouters(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return nil, err
 	}
 	desk := &spending.Desk{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
 	b.bridge, err = bridge.New(bridge.Config{
-		Store: store, DataDir: cfg.filesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
+		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: people.Access(cfg.Access),
 		Turns: turns.Settings{
-			Agent: agent.New(agent.Config{Now: cfg.outside.now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
+			Agent: agent.New(agent.Config{Now: cfg.Outside.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Persona: persona.of, Recall: persona.recall,
 			Observe: func(chat chats.Chat, e agent.Event) {
 				b.metrics.Observe(b.tools.Registry(), e)
 				for _, f := range observe {
@@ -177,13 +178,13 @@ func newBot(cfg Config, store *database.Store, log *slog.Logger, observe []func(
 		Approve:  policy.New(cfg.Approvals, b.tools.Registry, log).Of,
 		Hooks: bridge.Hooks{
 			TaskDone: taskDone(b.tools.schedule), Refused: desk.Refused, Savings: spending.Savings(b.ledger),
-			Moved: mover(cfg.filesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure, Files: b.files.hook(),
+			Moved: mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log), Measure: b.metrics.Measure, Files: b.files.hook(),
 		},
 		Limits: bridge.Limits{
-			MaxTurns: cfg.Limits.turns(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
-			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.allowance(),
+			MaxTurns: cfg.Limits.AtOnce(), MaxWaiting: cfg.Limits.Waiting, MaxWaitingMember: cfg.Limits.WaitingMember, MaxParts: cfg.MaxParts,
+			ApprovalTimeout: cfg.ApprovalTimeout, WorkspaceQuota: cfg.Tools.WorkspaceMiB << 20, DiskReserve: cfg.Tools.DiskReserveMiB << 20, Allowance: cfg.Budget.Allowance(),
 		},
-		Sharing: sharing(cfg, store), Redact: cfg.redact.Text, RedactCards: cfg.redact.Known, Logger: log, Now: cfg.outside.now,
+		Sharing: sharing(cfg, store), Redact: cfg.Redact.Text, RedactCards: cfg.Redact.Known, Logger: log, Now: cfg.Outside.Now,
 	})
 	return b, err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,20 +61,6 @@ func hostZone() string {
 		}
 	}
 	return "UTC"
-}
-
-// location is the time zone of schedules and of get_current_time.
-func (c Config) location() (*time.Location, error) {
-	if c.Timezone == "" {
-		return time.Local, nil
-	}
-	return time.LoadLocation(c.Timezone)
-}
-
-// zone is the location, which was checked with the settings.
-func (c Config) zone() *time.Location {
-	zone, _ := c.location()
-	return cmp.Or(zone, time.UTC)
 }
 
 // zoneOf returns the time zone of schedules as it is set now.

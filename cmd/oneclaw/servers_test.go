@@ -16,6 +16,7 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/bill"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
@@ -95,7 +96,7 @@ func (w *town) withServers() (names []string, starts string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], configName), data, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], config.ConfigName), data, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	return names, starts

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/term"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/redact"
 )
@@ -27,15 +28,15 @@ func setupCommand(load loader) *cobra.Command {
 		Use:   "setup",
 		Short: "Ask for a Telegram token and a model key, check them, and write the settings file",
 		Long: "Ask for the token of a Telegram bot and the key of the language model, check both, and write them to " +
-			configName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
+			config.ConfigName + " in the data directory. What is typed is not shown. From a pipe, the token is the first line " +
 			"and the key the second. What the environment sets already is not asked for.",
 		Args: cobra.NoArgs,
 		RunE: load.run(setup),
 	}
 }
 
-func setup(cmd *cobra.Command, cfg Config, _ []string) error {
-	path := filepath.Join(cfg.DataDir, configName)
+func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
+	path := filepath.Join(cfg.DataDir, config.ConfigName)
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("there are settings in %s already: change them there, or move the file away", path)
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -43,8 +44,8 @@ func setup(cmd *cobra.Command, cfg Config, _ []string) error {
 	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
-	for name, platform := range cfg.all {
-		p, ok := platform.(asking)
+	for name, platform := range cfg.All {
+		p, ok := platform.(config.Asking)
 		if !ok || platform.Missing() == "" {
 			continue
 		}

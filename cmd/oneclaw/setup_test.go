@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -41,7 +42,7 @@ func TestSetupMakesABot(t *testing.T) {
 			t.Errorf("%s: is taken", name)
 		}
 		wantIn(t, out, c.says)
-		if _, err := os.Stat(filepath.Join(dir, configName)); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(dir, config.ConfigName)); !os.IsNotExist(err) {
 			t.Fatalf("%s: settings are written (%v)", name, err)
 		}
 	}
@@ -50,7 +51,7 @@ func TestSetupMakesABot(t *testing.T) {
 		t.Fatalf("setup: %v: %s", err, out)
 	}
 	wantIn(t, out, "@oneclaw_bot", "oneclaw run")
-	info, err := os.Stat(filepath.Join(dir, configName))
+	info, err := os.Stat(filepath.Join(dir, config.ConfigName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the settings file: %v, %v", info, err)
 	}

@@ -10,28 +10,23 @@ import (
 	"strconv"
 
 	"oneclaw/bridge/owners"
-	"oneclaw/internal/budget"
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
 	"oneclaw/storage"
 )
 
-// place is where the database is.
-func (c DataConfig) place() database.Place {
-	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
-}
-
 // openStore opens the database in the newest format.
-func openStore(cfg Config, log *slog.Logger) (*database.Store, error) {
-	store, err := database.Open(context.Background(), database.Config{Place: cfg.place(), Migrations: cfg.outside.migrations, TTL: cfg.outside.ttl, Logger: log})
-	if err == nil && cfg.outside.engine != nil {
-		store.Store = cfg.outside.engine(store.Store)
+func openStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
+	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Outside.Migrations, TTL: cfg.Outside.TTL, Logger: log})
+	if err == nil && cfg.Outside.Engine != nil {
+		store.Store = cfg.Outside.Engine(store.Store)
 	}
 	return store, err
 }
 
 // withStore opens it for as long as do takes.
-func withStore(cfg Config, log *slog.Logger, do func(*database.Store) error) error {
+func withStore(cfg config.Config, log *slog.Logger, do func(*database.Store) error) error {
 	store, err := openStore(cfg, log)
 	if err != nil {
 		return err
@@ -39,25 +34,12 @@ func withStore(cfg Config, log *slog.Logger, do func(*database.Store) error) err
 	return errors.Join(do(store), store.Close())
 }
 
-// migrations are all steps, from format n to n+1. They are only ever added to.
-func migrations() []database.Migration {
-	return []database.Migration{
-		// Format 0 has no record of its format; nothing else is different.
-		func(context.Context, storage.Store) error { return nil },
-		// Format 1 kept the accounts of a day in a journal, format 2 each under a key.
-		budget.Migrate,
-		// Format 2 numbered jobs by the clock, format 3 by revisions: whoever reads the records
-		// of new jobs has to know that.
-		func(context.Context, storage.Store) error { return nil },
-	}
-}
-
 // sharing is how the bridge shares a store with other replicas; not at all where it is a file.
-func sharing(cfg Config, store *database.Store) owners.Sharing {
+func sharing(cfg config.Config, store *database.Store) owners.Sharing {
 	if !store.Shared() {
 		return owners.Sharing{}
 	}
-	return owners.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.outside.ttl}
+	return owners.Sharing{On: true, Host: hostname(), Version: version, Format: store.Known(), Check: store.Check, TTL: cfg.Outside.TTL}
 }
 
 // hostname is where this process runs, for people, who do without it where it has no name.
@@ -67,13 +49,13 @@ func hostname() string {
 }
 
 // openSettings opens what administrators change at run time.
-func openSettings(cfg Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
-	key, err := cfg.place().SecretKey(context.Background(), kv)
+func openSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
+	key, err := cfg.Place().SecretKey(context.Background(), kv)
 	if err != nil {
 		return nil, nil, err
 	}
 	changing, vault, err := settings.Open(settings.Config{
-		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.redact.Add(secret) }, Routings: routings(), Now: cfg.outside.now, Logger: log,
+		KV: kv, SecretKey: key, Revealed: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Outside.Now, Logger: log,
 		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),

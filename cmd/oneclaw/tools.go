@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tiktoken-go/tokenizer"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/toolgroups"
 )
 
@@ -22,7 +23,7 @@ func toolsCommand(load loader) *cobra.Command {
 		Use:   "tools [GROUP]",
 		Short: "List the tool groups, or the tools of one, with what their schemas cost",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, args []string) error {
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, args []string) error {
 			show, group := printTools, strings.Join(args, "")
 			if asJSON {
 				show = printToolsJSON
@@ -125,13 +126,13 @@ func printGroup(w io.Writer, registry *toolgroups.Registry, name string, tokens 
 const unusedToken = "1:unused"
 
 // emptyBot builds a bot on an empty store, to be looked at and not used.
-func emptyBot(ctx context.Context, cfg Config, look func(*bot) error) (err error) {
+func emptyBot(ctx context.Context, cfg config.Config, look func(*bot) error) (err error) {
 	dir, err := os.MkdirTemp("", "oneclaw-tools-")
 	if err != nil {
 		return fmt.Errorf("describe tools: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cfg.DataDir, cfg.Tools.Files = dir, filesLocal
+	cfg.DataDir, cfg.Tools.Files = dir, config.FilesLocal
 	cfg.Telegram.Token = unusedToken
 	return serveBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 )
@@ -77,7 +78,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	chat := fmt.Sprint("telegram:", ann)
 	for _, args := range [][]string{{"run"}, {"claim"}, {"history", chat}, {"restore", copied}} {
-		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", len(migrations())+1, len(migrations())), "update oneclaw")
+		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", len(config.Migrations())+1, len(config.Migrations())), "update oneclaw")
 	}
 	after, err := os.ReadFile(database)
 	if err != nil || !bytes.Equal(before, after) {

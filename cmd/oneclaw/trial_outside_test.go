@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"oneclaw/cmd/oneclaw/config"
 	"oneclaw/internal/emulator/dns"
 	"oneclaw/storage"
 )
@@ -26,24 +27,24 @@ const newerVariable = "TEST_NEWER"
 const ttlVariable = "TEST_TTL"
 
 // fromTest is what the program is run with where a test starts it.
-func fromTest() outside {
-	o := standard()
+func fromTest() config.Outside {
+	o := config.Standard()
 	newer, _ := strconv.Atoi(os.Getenv(newerVariable))
 	for range newer {
-		o.migrations = append(o.migrations, func(ctx context.Context, store storage.Store) error {
+		o.Migrations = append(o.Migrations, func(ctx context.Context, store storage.Store) error {
 			_, err := store.Put(ctx, "newer", []byte("format"), storage.Any)
 			return err
 		})
 	}
-	o.ttl, _ = time.ParseDuration(os.Getenv(ttlVariable))
+	o.TTL, _ = time.ParseDuration(os.Getenv(ttlVariable))
 	if os.Getenv(unfencedVariable) != "" {
-		o.engine = func(store storage.Store) storage.Store { return unfenced{store} }
+		o.Engine = func(store storage.Store) storage.Store { return unfenced{store} }
 	}
 	if address := os.Getenv(namesVariable); address != "" {
-		o.resolver = dns.Resolver(address)
+		o.Resolver = dns.Resolver(address)
 	}
 	if file := os.Getenv(clockVariable); file != "" {
-		o.now = clockOf(file)
+		o.Now = clockOf(file)
 	}
 	return o
 }

@@ -82,6 +82,7 @@ var layers = []layer{
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "internal/price", "toolgroups", "toolgroups/search"}},
 	{"internal/live", []string{"agent", "bridge/chats", "internal/record", "internal/retry", "internal/runes", "toolgroups"}},
 	{"internal/demo", []string{"bridge/chats", "agent", "internal/emulator/*", "internal/retry", "internal/web"}},
+	{"cmd/oneclaw/config", []string{"*", "*/*"}},
 	{"cmd/oneclaw", []string{"*", "*/*", "*/*/*"}},
 }
 

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -29,19 +29,22 @@ type platform interface {
 	Doctor(ctx context.Context) *doctor.Finding
 }
 
-// linking is a platform with links that claim the bot.
-type linking interface {
+// Linking is a platform with links that claim the bot.
+type Linking interface {
+	// Link returns what makes a link of a code, or nil where the platform cannot tell.
 	Link(ctx context.Context, log *slog.Logger) func(code string) string
 }
 
-// asking is a platform that setup asks about.
-type asking interface {
+// Asking is a platform that setup asks about.
+type Asking interface {
+	// Question is what setup shows and asks for, and the setting that it is about.
 	Question() (explanation, what, key string)
+	// Answer takes what was answered, and returns what to tell of it.
 	Answer(ctx context.Context, answer string) (string, error)
 }
 
-// all yields each platform under its name in the settings.
-func (p *Platforms) all(yield func(string, platform) bool) {
+// All yields each platform under its name in the settings.
+func (p *Platforms) All(yield func(string, platform) bool) {
 	for field, value := range reflect.ValueOf(p).Elem().Fields() {
 		if !yield(field.Tag.Get("yaml"), value.Addr().Interface().(platform)) {
 			return
@@ -51,16 +54,17 @@ func (p *Platforms) all(yield func(string, platform) bool) {
 
 // publish tells platforms where the bot is reached from outside.
 func (c *Config) publish() {
-	for _, one := range c.all {
+	for _, one := range c.All {
 		if p, ok := one.(interface{ Publish(address string) }); ok {
 			p.Publish(c.PublicURL)
 		}
 	}
 }
 
-func (p *Platforms) check() error {
+// Check says what to set where no platform is configured.
+func (p *Platforms) Check() error {
 	var hints []string
-	for _, one := range p.all {
+	for _, one := range p.All {
 		hint := one.Missing()
 		if hint == "" {
 			return nil
@@ -70,10 +74,12 @@ func (p *Platforms) check() error {
 	return errors.New("no platform is configured: oneclaw setup asks for what is needed, or " + strings.Join(hints, ", or "))
 }
 
-func (p *Platforms) open(kv storage.KV, leads func() bool, log *slog.Logger) ([]chats.Platform, error) {
+// Open returns the platforms that are configured. Those that share work ask leads whether
+// this process leads.
+func (p *Platforms) Open(kv storage.KV, leads func() bool, log *slog.Logger) ([]chats.Platform, error) {
 	p.Slack.Share(leads)
 	var opened []chats.Platform
-	for _, one := range p.all {
+	for _, one := range p.All {
 		if one.Missing() != "" {
 			continue
 		}
@@ -83,5 +89,5 @@ func (p *Platforms) open(kv storage.KV, leads func() bool, log *slog.Logger) ([]
 		}
 		opened = append(opened, made)
 	}
-	return opened, p.check()
+	return opened, p.Check()
 }

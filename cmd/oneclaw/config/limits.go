@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -18,15 +18,15 @@ type LimitsConfig struct {
 }
 
 const (
-	// keptDescriptors are for the platforms, the store and the port.
-	keptDescriptors = 128
-	// turnDescriptors are for what a turn opens: the model, tools, a send.
-	turnDescriptors = 4
+	// KeptDescriptors are for the platforms, the store and the port.
+	KeptDescriptors = 128
+	// TurnDescriptors are for what a turn opens: the model, tools, a send.
+	TurnDescriptors = 4
 	minTurns        = 4
 )
 
-// descriptors is how many files and connections the process may have open.
-func descriptors() int {
+// Descriptors is how many files and connections the process may have open.
+func Descriptors() int {
 	const many = 1 << 20
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -35,7 +35,7 @@ func descriptors() int {
 	return int(min(limit.Cur, many))
 }
 
-// turns is how many turns may run: as many as the process has descriptors for.
-func (l LimitsConfig) turns() int {
-	return cmp.Or(l.Turns, min(max((descriptors()-keptDescriptors)/turnDescriptors, minTurns), bridge.DefaultMaxTurns))
+// AtOnce is how many turns may run: as many as the process has descriptors for.
+func (l LimitsConfig) AtOnce() int {
+	return cmp.Or(l.Turns, min(max((Descriptors()-KeptDescriptors)/TurnDescriptors, minTurns), bridge.DefaultMaxTurns))
 }

@@ -1,4 +1,6 @@
-package main
+// Package config has the settings of the program: it reads them from the file and the
+// environment, and refuses what does not fit.
+package config
 
 import (
 	"bytes"
@@ -18,7 +20,6 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/bridge"
@@ -61,12 +62,12 @@ type Config struct {
 
 // program is what all parts of a running program share.
 type program struct {
-	// logLevel is what is logged now: it may change while the program runs.
-	logLevel *slog.LevelVar
-	outside  outside
-	taps     taps // nil where nobody looks on
-	// redact masks the secrets of all settings, and those that are added later.
-	redact *redact.Redactor
+	// LogLevel is what is logged now: it may change while the program runs.
+	LogLevel *slog.LevelVar
+	Outside  Outside
+	Taps     taps // nil where nobody looks on
+	// Redact masks the secrets of all settings, and those that are added later.
+	Redact *redact.Redactor
 }
 
 // DataConfig says where data are kept, and the key that encrypts tokens in them.
@@ -151,9 +152,10 @@ type GoogleConfig struct {
 	Subjects       map[string]string `yaml:"subjects"`
 }
 
-func defaultConfig() Config {
+// Default returns the settings of somebody who has set none.
+func Default() Config {
 	cfg := Config{
-		program:        program{outside: standard()},
+		program:        program{Outside: Standard()},
 		DataConfig:     DataConfig{DataDir: "./data", Store: database.Bolt},
 		PortConfig:     PortConfig{Listen: "127.0.0.1:8787"},
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
@@ -166,19 +168,19 @@ func defaultConfig() Config {
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
 		MaxParts:       bridge.DefaultMaxParts,
 	}
-	for _, platform := range cfg.all {
+	for _, platform := range cfg.All {
 		platform.Default()
 	}
 	return cfg
 }
 
-// configName is the settings file in the data directory.
-const configName = "oneclaw.yaml"
+// ConfigName is the settings file in the data directory.
+const ConfigName = "oneclaw.yaml"
 
-// loadConfig reads the file, then the environment. Where no file is named, the one in
+// Load reads the file, then the environment. Where no file is named, the one in
 // the data directory is read if it is there.
-func loadConfig(file string, environ []string) (Config, error) {
-	cfg := defaultConfig()
+func Load(file string, environ []string) (Config, error) {
+	cfg := Default()
 	environment, err := secretsFromFiles(env.ToMap(environ))
 	if err != nil {
 		return cfg, err
@@ -188,12 +190,12 @@ func loadConfig(file string, environ []string) (Config, error) {
 	}
 	named := file != ""
 	if !named {
-		file = filepath.Join(cfg.DataDir, configName)
+		file = filepath.Join(cfg.DataDir, ConfigName)
 	}
 	data, err := os.ReadFile(file)
 	switch {
 	case err == nil:
-		if err := decodeConfig(data, &cfg); err != nil {
+		if err := DecodeConfig(data, &cfg); err != nil {
 			return cfg, fmt.Errorf("settings file %s: %w", file, err)
 		}
 	case named:
@@ -214,21 +216,21 @@ func loadConfig(file string, environ []string) (Config, error) {
 		return cfg, environmentError(err)
 	}
 	cfg.publish()
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return cfg, err
 	}
 	cfg.StorePasswordFile = environment["ONECLAW_STORE_PASSWORD_FILE"]
-	cfg.redact = redact.New(cfg.secrets()...)
-	cfg.logLevel = new(slog.LevelVar)
-	cfg.logLevel.Set(level(cfg.Log.Level))
+	cfg.Redact = redact.New(cfg.secrets()...)
+	cfg.LogLevel = new(slog.LevelVar)
+	cfg.LogLevel.Set(Level(cfg.Log.Level))
 	return cfg, nil
 }
 
 // goPackage is where the program has a section of the settings: of no use to an operator.
 var goPackage = regexp.MustCompile(` in type \w+\.`)
 
-// decodeConfig refuses unknown keys, with their line.
-func decodeConfig(data []byte, cfg *Config) error {
+// DecodeConfig refuses unknown keys, with their line.
+func DecodeConfig(data []byte, cfg *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	err := decoder.Decode(cfg)
@@ -249,7 +251,7 @@ func oneLine(text string) error { return errors.New(strings.Join(strings.Fields(
 
 // secretsFromFiles takes NAME from the file that NAME_FILE names.
 func secretsFromFiles(environment map[string]string) (map[string]string, error) {
-	for _, name := range variables(true) {
+	for _, name := range Variables(true) {
 		file := environment[name+"_FILE"]
 		if file == "" {
 			continue
@@ -267,7 +269,7 @@ func secretsFromFiles(environment map[string]string) (map[string]string, error) 
 }
 
 type setting struct {
-	key, variable string // in the file, and in the environment if it is there
+	Key, variable string // in the file, and in the environment if it is there
 	field         string
 	value         reflect.Value
 }
@@ -279,8 +281,8 @@ func (s setting) secret() bool {
 
 func (s setting) duration() bool { return s.value.Type() == reflect.TypeFor[time.Duration]() }
 
-// settings are all values, in their order.
-func (c *Config) settings() []setting {
+// Settings are all values, in their order.
+func (c *Config) Settings() []setting {
 	var all []setting
 	var walk func(v reflect.Value, prefix string)
 	walk = func(v reflect.Value, prefix string) {
@@ -306,10 +308,10 @@ func (c *Config) settings() []setting {
 	return all
 }
 
-// variables lists the environment variables of all settings, or of the secret ones.
-func variables(secretOnly bool) []string {
+// Variables lists the environment variables of all settings, or of the secret ones.
+func Variables(secretOnly bool) []string {
 	var names []string
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).Settings() {
 		if s.variable != "" && (!secretOnly || s.secret()) {
 			names = append(names, s.variable)
 		}
@@ -323,7 +325,7 @@ func environmentError(err error) error {
 	if !ok {
 		return fmt.Errorf("environment: %w", err)
 	}
-	for _, s := range new(Config).settings() {
+	for _, s := range new(Config).Settings() {
 		switch {
 		case s.field != wrong.Name:
 		case s.value.Kind() == reflect.Bool:
@@ -339,7 +341,7 @@ func environmentError(err error) error {
 
 // unknownVariable catches a mistyped setting: all that begins with ONECLAW_ is ours.
 func unknownVariable(environment map[string]string) error {
-	known, secrets := variables(false), variables(true)
+	known, secrets := Variables(false), Variables(true)
 	for name := range environment {
 		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
 		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, name) && !secret {
@@ -350,8 +352,8 @@ func unknownVariable(environment map[string]string) error {
 	return nil
 }
 
-// allowPrivate are the address ranges that the operator opens to http tools.
-func (c Config) allowPrivate() ([]netip.Prefix, error) {
+// AllowPrivate are the address ranges that the operator opens to http tools.
+func (c Config) AllowPrivate() ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for _, text := range c.Tools.AllowPrivate {
 		prefix, err := netip.ParsePrefix(text)
@@ -363,14 +365,14 @@ func (c Config) allowPrivate() ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// cacheDir holds what can be made again, such as compiled code.
-func (c Config) cacheDir() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
+// CachePath holds what can be made again, such as compiled code.
+func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.DataDir, "cache")) }
 
 // secrets lists the values that must never be shown: every setting of type
 // [redact.Secret], and what MCP servers are given.
 func (c *Config) secrets() []string {
 	var values []string
-	for _, s := range c.settings() {
+	for _, s := range c.Settings() {
 		if secret, ok := reflect.TypeAssert[redact.Secret](s.value); ok {
 			values = append(values, string(secret))
 		}
@@ -378,18 +380,7 @@ func (c *Config) secrets() []string {
 	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets())
 }
 
-func configCommand(load loader) *cobra.Command {
-	return &cobra.Command{
-		Use:   "config",
-		Short: "Print the settings in effect, with secrets masked",
-		Args:  cobra.NoArgs,
-		RunE: load.run(func(cmd *cobra.Command, cfg Config, _ []string) error {
-			encoder := yaml.NewEncoder(cmd.OutOrStdout())
-			encoder.SetIndent(2)
-			if err := encoder.Encode(cfg); err != nil {
-				return fmt.Errorf("print settings: %w", err)
-			}
-			return encoder.Close()
-		}),
-	}
+// Place is where the database is.
+func (c DataConfig) Place() database.Place {
+	return database.Place{Dir: c.DataDir, Address: c.Store, Password: string(c.StorePassword), PasswordFile: c.StorePasswordFile, Secret: string(c.SecretKey)}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -16,7 +16,8 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-func (c Config) check() error {
+// Check says what of the settings does not fit, in words for the operator.
+func (c Config) Check() error {
 	if err := people.Access(c.Access).Validate(); err != nil {
 		return fmt.Errorf("setting access (ONECLAW_ALLOW, ONECLAW_ADMINS): %w", err)
 	}
@@ -29,13 +30,13 @@ func (c Config) check() error {
 	if err := c.Store.Check(); err != nil {
 		return fmt.Errorf("setting store (ONECLAW_STORE): %w", err)
 	}
-	if err := c.place().CheckSecret(); err != nil {
+	if err := c.Place().CheckSecret(); err != nil {
 		return err
 	}
-	if _, err := c.allowPrivate(); err != nil {
+	if _, err := c.AllowPrivate(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.checkFiles} {
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (c Config) checkChoices() error {
 	}{
 		{"log.level (ONECLAW_LOG_LEVEL)", c.Log.Level, []string{"debug", "info", "warn", "error"}},
 		{"log.format (ONECLAW_LOG_FORMAT)", c.Log.Format, []string{"", "text", "json"}},
-		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, routings()},
+		{"tools.routing (ONECLAW_ROUTING)", c.Tools.Routing, Routings()},
 		{"model.vision (ONECLAW_MODEL_VISION)", c.Model.Vision, []string{"", "yes", "no"}},
 		{"model.api (ONECLAW_MODEL_API)", c.Model.API, []string{"", openai.APIChat, openai.APIResponses, models.APIMessages}},
 		{"model.effort (ONECLAW_MODEL_EFFORT)", c.Model.Effort, append(agent.Efforts(), "")},
@@ -68,8 +69,8 @@ func (c Config) checkChoices() error {
 	return nil
 }
 
-// routings are the ways by which tools can reach the model.
-func routings() []string {
+// Routings are the ways by which tools can reach the model.
+func Routings() []string {
 	var names []string
 	for _, r := range search.Routings() {
 		names = append(names, string(r))
@@ -100,7 +101,7 @@ const (
 
 // checkNumbers refuses bounds below 0 or without any sense, and memory of 0.
 func (c Config) checkNumbers() error {
-	for _, s := range c.settings() {
+	for _, s := range c.Settings() {
 		number, least, most, what := 0.0, 0.0, maxNumber, "number"
 		switch {
 		case s.value.CanFloat():
@@ -108,18 +109,18 @@ func (c Config) checkNumbers() error {
 		case s.value.CanInt() && !s.duration():
 			number = float64(s.value.Int())
 		case s.duration() && s.value.Int() < 0:
-			return fmt.Errorf("setting %s (%s): want a time above 0, such as 5m", s.key, s.variable)
+			return fmt.Errorf("setting %s (%s): want a time above 0, such as 5m", s.Key, s.variable)
 		default:
 			continue
 		}
-		if strings.HasSuffix(s.key, "_mib") {
+		if strings.HasSuffix(s.Key, "_mib") {
 			least, most, what = 1, maxMiB, "number of MiB"
 		}
-		if s.key == "tools.browser_memory_mib" {
+		if s.Key == "tools.browser_memory_mib" {
 			least = leastBrowserMiB
 		}
 		if !(number >= least && number <= most) {
-			return fmt.Errorf("setting %s (%s): want a %s of at least %.0f and at most %.0f", s.key, s.variable, what, least, most)
+			return fmt.Errorf("setting %s (%s): want a %s of at least %.0f and at most %.0f", s.Key, s.variable, what, least, most)
 		}
 	}
 	return nil
@@ -127,21 +128,21 @@ func (c Config) checkNumbers() error {
 
 // checkAddresses refuses addresses of services that are none, unless empty by default.
 func (c Config) checkAddresses() error {
-	otherwise := defaultConfig()
-	for i, normal := range otherwise.settings() {
-		s := c.settings()[i]
+	otherwise := Default()
+	for i, normal := range otherwise.Settings() {
+		s := c.Settings()[i]
 		if !strings.HasSuffix(s.variable, "_URL") || s.value.String() == "" && normal.value.String() == "" {
 			continue
 		}
 		if u, err := url.Parse(s.value.String()); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return fmt.Errorf("setting %s (%s): want an address that begins with http:// or https://", s.key, s.variable)
+			return fmt.Errorf("setting %s (%s): want an address that begins with http:// or https://", s.Key, s.variable)
 		}
 	}
 	return nil
 }
 
 func (c Config) checkPlatforms() error {
-	for _, platform := range c.all {
+	for _, platform := range c.All {
 		if err := platform.Validate(); err != nil {
 			return err
 		}

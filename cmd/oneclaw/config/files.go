@@ -1,0 +1,33 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// FilesDir holds the workspaces, skills and user tools.
+func (c Config) FilesDir() string {
+	if filepath.IsAbs(c.Tools.Files) {
+		return c.Tools.Files
+	}
+	return c.DataDir
+}
+
+// FilesStored reports whether what is there is only checked out, and kept in the store.
+func (c Config) FilesStored() bool {
+	return c.Tools.Files == filesStore || c.Tools.Files == "" && c.Store.Shared()
+}
+
+// CheckFiles refuses what is no place for files.
+func (c Config) CheckFiles() error {
+	if f := c.Tools.Files; f != "" && f != FilesLocal && f != filesStore && !filepath.IsAbs(f) {
+		return fmt.Errorf("setting tools.files (ONECLAW_TOOLS_FILES): %q is neither %q, %q nor the absolute path of a folder", f, FilesLocal, filesStore)
+	}
+	return nil
+}
+
+// The values of tools.files, besides a folder.
+const (
+	FilesLocal = "local"
+	filesStore = "store"
+)

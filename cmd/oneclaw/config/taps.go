@@ -1,0 +1,32 @@
+package config
+
+import (
+	"net/http"
+
+	"oneclaw/internal/caller"
+	"oneclaw/internal/models"
+	"oneclaw/internal/record"
+)
+
+// taps see what is exchanged with each service.
+type taps interface {
+	Tap(service string) caller.Tap
+}
+
+// TapPlatforms lets the taps see what platforms exchange.
+func (c *Config) TapPlatforms() {
+	for name, one := range c.All {
+		if p, ok := one.(interface{ Tap(tap caller.Tap) }); ok && c.Taps != nil {
+			p.Tap(c.Taps.Tap(name))
+		}
+	}
+}
+
+// ModelClient carries the requests to models.
+func (c Config) ModelClient() *http.Client {
+	client := &http.Client{Transport: models.Transport()}
+	if c.Taps != nil {
+		client.Transport = c.Taps.Tap(record.Model).Transport(client.Transport)
+	}
+	return client
+}

@@ -1,0 +1,28 @@
+package config
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+)
+
+// location is the time zone of schedules and of get_current_time.
+func (c Config) location() (*time.Location, error) {
+	if c.Timezone == "" {
+		return time.Local, nil
+	}
+	return time.LoadLocation(c.Timezone)
+}
+
+// Zone is the location, which was checked with the settings.
+func (c Config) Zone() *time.Location {
+	zone, _ := c.location()
+	return cmp.Or(zone, time.UTC)
+}
+
+// Level is the level of a name that was checked with the settings.
+func Level(name string) slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(name)) // checked with the settings
+	return l
+}

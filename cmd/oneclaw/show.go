@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+
+	"oneclaw/cmd/oneclaw/config"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+func configCommand(load loader) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Print the settings in effect, with secrets masked",
+		Args:  cobra.NoArgs,
+		RunE: load.run(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+			encoder := yaml.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent(2)
+			if err := encoder.Encode(cfg); err != nil {
+				return fmt.Errorf("print settings: %w", err)
+			}
+			return encoder.Close()
+		}),
+	}
+}
