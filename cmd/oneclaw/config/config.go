@@ -54,8 +54,7 @@ type Config struct {
 	Limits         LimitsConfig `yaml:"limits"`
 	ApprovalConfig `yaml:",inline"`
 
-	// MaxParts bounds the messages of one answer; a longer one goes as a file.
-	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
+	ChatConfig `yaml:",inline"`
 
 	program `yaml:"-"`
 }
@@ -166,7 +165,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		MaxParts:       bridge.DefaultMaxParts,
+		ChatConfig:     ChatConfig{MaxParts: bridge.DefaultMaxParts},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()
