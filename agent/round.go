@@ -90,7 +90,7 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 		Temperature: r.turn.Temperature,
 		Effort:      r.turn.Effort,
 	}
-	if at := turnStart(r.history); at >= 0 && r.history[at].Role == RoleUser && len(r.history[at].Files) > 0 {
+	if len(Shown(req.Messages)) > 0 {
 		req.ReadFile = r.turn.ReadFile
 	}
 	req.System = r.prompt(round, false)

@@ -173,6 +173,12 @@ func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.put(in, by, "", false, emulator.Attachment{Name: "audio_message.m4a", MIME: "audio/mp4", Data: sound, Clip: 3})
 }
 
+// Photograph implements [platformtest.Photographer].
+func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+	w.t.Helper()
+	w.put(in, by, text, false, emulator.Attachment{Name: "photo.png", MIME: "image/png", Data: picture})
+}
+
 func (w *town) put(in platformtest.Place, by, text string, isCommand bool, files ...emulator.Attachment) string {
 	w.t.Helper()
 	chat := w.at(in)

@@ -112,6 +112,12 @@ func (w *town) Speak(in platformtest.Place, by string, sound []byte) {
 	w.put(in, by, "", &emulator.Attachment{Kind: emulator.KindVoice, MIME: "audio/ogg", Data: sound, Seconds: 3})
 }
 
+// Photograph implements [platformtest.Photographer].
+func (w *town) Photograph(in platformtest.Place, by, text string, picture []byte) {
+	w.t.Helper()
+	w.put(in, by, text, &emulator.Attachment{Kind: emulator.KindPhoto, Name: "photo.png", Data: picture})
+}
+
 func (w *town) put(in platformtest.Place, by, text string, file *emulator.Attachment) string {
 	w.t.Helper()
 	chat, topic := w.at(in)

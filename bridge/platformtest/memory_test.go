@@ -29,7 +29,7 @@ type memory struct {
 	outage   int              // pings that are to fail
 	openers  map[string]string
 	view     View
-	sounds   [][]byte
+	files    [][]byte
 }
 
 func newMemory(t testing.TB, bug string) *memory {
@@ -81,11 +81,21 @@ func (m *memory) Say(in Place, by, text string) string { return m.say(in, by, te
 
 // Speak implements [Speaker].
 func (m *memory) Speak(in Place, by string, sound []byte) {
+	m.say(in, by, "", chats.Attachment{Ref: m.keep(sound), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}})
+}
+
+// Photograph implements [Photographer].
+func (m *memory) Photograph(in Place, by, text string, picture []byte) {
+	m.say(in, by, text, chats.Attachment{Ref: m.keep(picture), Name: "photo.png"})
+}
+
+// keep keeps a file.
+func (m *memory) keep(data []byte) (ref string) {
 	m.change(func() {
-		m.sounds = append(m.sounds, sound)
+		m.files = append(m.files, data)
+		ref = fmt.Sprint(len(m.files) - 1)
 	})
-	a := chats.Attachment{Ref: fmt.Sprint(len(m.sounds) - 1), Name: "voice.ogg", Sound: chats.Sound{Kind: chats.SoundSpoken}}
-	m.say(in, by, "", a)
+	return ref
 }
 
 func (m *memory) say(in Place, by, text string, files ...chats.Attachment) (id string) {
@@ -180,4 +190,6 @@ func (m *memory) show(to chats.Address, text string, buttons [][]chats.Button) (
 var (
 	_ Service = (*memory)(nil)
 	_ Speaker = (*memory)(nil)
+
+	_ Photographer = (*memory)(nil)
 )

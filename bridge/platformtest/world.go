@@ -36,6 +36,8 @@ type world struct {
 	// think is the agent: it gets what people said in the conversation and answers
 	// the last of it. It is set before start.
 	think thought
+	// see, if not nil, is the agent in its place, for who looks at more than words.
+	see func(agent.Turn) string
 
 	opened map[Place]bool
 	// received is told each time that a bridge has stopped receiving.
@@ -118,7 +120,12 @@ func (w *world) Run(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messag
 				said = append(said, m.Text)
 			}
 		}
-		text := w.think(ctx, said)
+		text := ""
+		if w.see != nil {
+			text = w.see(turn)
+		} else {
+			text = w.think(ctx, said)
+		}
 		if err := context.Cause(ctx); err != nil {
 			yield(agent.Message{}, err)
 			return

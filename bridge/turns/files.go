@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ func (t *Runner) fetchFiles(ctx context.Context, j *jobs.Job, scope toolgroups.S
 			message.Text += notReceived(fileNote(name, err))
 		}
 	}
+	t.pictures(j, scope.Workspace, message.Files)
 	if full == nil && len(message.Files) > 0 {
 		if full = t.cfg.KeepFiles(ctx, t.cfg.Jobs, j); full != nil && !workspace.NoRoom(full) {
 			return full
@@ -105,9 +107,13 @@ func (c *checkout) read(ctx context.Context, name string, limit int64) (data []b
 	return root.ReadFile(name, limit)
 }
 
-// settle stores what a call may have written, before its result is on record. Where there is
+// settle measures pictures that a call has made, and stores what a call may have written, before its result is on record. Where there is
 // more than can be kept, the result says so.
-func (t *Runner) settle(ctx context.Context, j *jobs.Job, result *agent.Message) error {
+func (t *Runner) settle(ctx context.Context, j *jobs.Job, dir string, result *agent.Message) error {
+	if len(result.Files) > 0 {
+		result.Files = slices.Clone(result.Files)
+		t.pictures(j, dir, result.Files)
+	}
 	err := t.cfg.KeepFiles(ctx, t.cfg.Jobs, j)
 	if workspace.NoRoom(err) {
 		t.cfg.Log.Warn("files that a tool has changed are not stored", "job", j.Key(), "tool", result.Tool, "err", err)

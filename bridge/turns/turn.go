@@ -189,7 +189,9 @@ func (t *Runner) run(ctx context.Context, j *jobs.Job, h *sessions.History, scop
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, files)
 		},
-		Settle: func(ctx context.Context, result *agent.Message) error { return t.settle(ctx, j, result) },
+		Settle: func(ctx context.Context, result *agent.Message) error {
+			return t.settle(ctx, j, scope.Workspace, result)
+		},
 		Redact: t.cfg.Redact,
 	}
 	if t.cfg.Observe != nil {

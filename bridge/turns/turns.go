@@ -68,6 +68,10 @@ type Settings struct {
 	// WindowTokens bounds the part of a conversation that is read for a turn, by the
 	// estimate of four bytes a token. 0 means [DefaultWindowTokens].
 	WindowTokens int
+	// PictureTokens bounds what the pictures of a conversation cost that are sent again with
+	// each request. What is beyond leaves after an answer, the oldest first. 0 means
+	// [DefaultPictureTokens]; with a negative value each is sent for one answer alone.
+	PictureTokens int
 	// Timeout bounds one answer. 0 means [DefaultTimeout].
 	Timeout time.Duration
 }
@@ -112,6 +116,7 @@ type Runner struct {
 // New returns a runner that is ready.
 func New(cfg Config) *Runner {
 	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	return &Runner{cfg: cfg, Cache: sessions.NewCache(cfg.Store, cfg.WindowTokens)}
 }

@@ -24,6 +24,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/approval"
+	"oneclaw/bridge/turns"
 	"oneclaw/internal/database"
 	"oneclaw/internal/models"
 	"oneclaw/internal/policy"
@@ -165,7 +166,7 @@ func Default() Config {
 		},
 		Log:            LogConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: approval.DefaultTimeout},
-		ChatConfig:     ChatConfig{MaxParts: bridge.DefaultMaxParts},
+		ChatConfig:     ChatConfig{MaxParts: bridge.DefaultMaxParts, PictureTokens: turns.DefaultPictureTokens},
 	}
 	for _, platform := range cfg.All {
 		platform.Default()

@@ -13,6 +13,8 @@ import (
 type ChatConfig struct {
 	// MaxParts bounds the messages of one answer; a longer one goes as a file.
 	MaxParts int `yaml:"max_parts" env:"ONECLAW_MAX_PARTS"`
+	// PictureTokens bounds the pictures that are sent again with each request.
+	PictureTokens int `yaml:"picture_tokens" env:"ONECLAW_PICTURE_TOKENS"`
 	// Voice names the model that listens.
 	Voice voice.Settings `yaml:"voice"`
 }
